@@ -1,29 +1,27 @@
-//! The process's memory budget: a ledger of bytes by account, and the decision whether more may be spent.
+//! The process's memory budget: a ledger of bytes by account, which decides whether more memory may be used.
 //!
 //! ```text
 //!   0                              6/8          7/8          limit
-//!   |------- as anyone likes -------|-- relief --|-- reserve --|
+//!   |--------- no limits -----------|-- relief --|-- reserve --|
 //!                                   |            +-- new lists and watches are refused
-//!                                   +-- encodings give way, then windows shrink
+//!                                   +-- encodings are dropped, then windows shrink
 //! ```
 //!
-//! Whoever keeps memory for long holds a [`Share`] of an account and says when its size changes;
-//! dropping the share gives everything back. Only new lists and watches must ask beforehand, since
-//! only they can be refused: [`Ledger::admit`]; large requests ask before they go on side by side:
-//! [`Ledger::admit_large`]. Objects come from the store and cannot be refused,
-//! nor can what is written; the reserve is for them and for bytes that are on their way to clients.
+//! An owner of long-lived memory holds a [`Share`] of an account and sets its size when that changes; dropping the
+//! share gives the bytes back. Only new lists and watches must be admitted beforehand, since only they can be refused
+//! ([`Ledger::admit`]), and large requests before they run concurrently ([`Ledger::admit_large`]). Objects come from
+//! the store and cannot be refused, nor can writes; the reserve is for them and for bytes that are on their way to
+//! clients.
 //!
-//! The hard part is that sizes change on every core at every moment. A share's owner knows its own
-//! size and tells differences alone, in batches where it can, so nobody ever adds up and nothing is
-//! locked. [`Ledger::admit`] checks and spends in one step, so that any number of requests at once
-//! cannot take the same bytes.
+//! The hard part is that sizes change on every core at every moment. The owner of a share knows its size and adds only
+//! differences, in batches where it can, so nothing is ever summed up and nothing is locked. [`Ledger::admit`] checks
+//! and adds in one step, so that concurrent requests cannot take the same bytes.
 //!
-//! # Who gives way, in which order
+//! # The order in which accounts shrink
 //!
-//! Each rule looks at the total without what gives way before it, so the order needs no messages:
-//! encodings may have what all others leave below the relief mark
-//! ([`Ledger::allowed_to_encodings`]); windows must shrink only when the total without encodings is
-//! above it ([`Ledger::owed_by_windows`]).
+//! Each rule looks at the total without the accounts that shrink first, so the order needs no messages: encodings may
+//! have what all others leave below the relief mark ([`Ledger::allowed_to_encodings`]); windows must shrink only when
+//! the total without encodings is above it ([`Ledger::owed_by_windows`]).
 
 use std::sync::Arc;
 
@@ -31,33 +29,33 @@ use tokio::sync::Notify;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Above so many eighths of the limit encodings give way and windows shrink.
+/// The relief mark in eighths of the limit: above it encodings are dropped and windows shrink.
 const RELIEF_EIGHTHS: u64 = 6;
 
-/// Above so many eighths of the limit no list and no watch begins.
+/// The admission mark in eighths of the limit: above it no list and no watch begins.
 const ADMISSION_EIGHTHS: u64 = 7;
 
-/// Above so many sixteenths of the limit no large request goes on beside others: half-way between the two.
+/// The mark in sixteenths of the limit above which large requests run one at a time: half-way between the other two.
 const LARGE_SIXTEENTHS: u64 = 13;
 
-/// An account of the budget.
+/// An account of the budget, to which bytes are attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Account {
     /// The newest state of all types: keys, objects, and the map's nodes.
     Objects,
-    /// History: what events keep alive beside the newest state.
+    /// History: the memory that events keep alive beside the newest state.
     Windows,
-    /// Encodings of objects that are kept for the next one who wants them.
+    /// Encodings of objects that are cached for other clients.
     Encodings,
-    /// Connections, and the bytes that their clients have not taken.
+    /// Connections, and the bytes that their clients have not read.
     Connections,
     /// Lists and watches in progress.
     Requests,
 }
 
 impl Account {
-    /// All accounts, in the order of their metrics.
+    /// All accounts, in the order in which they are numbered.
     pub const ALL: [Self; 5] = [
         Self::Objects,
         Self::Windows,
@@ -66,7 +64,7 @@ impl Account {
         Self::Requests,
     ];
 
-    /// The account's name in metrics.
+    /// Returns the account's name in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,32 +83,32 @@ pub struct Ledger(Arc<Book>);
 
 #[derive(Debug)]
 struct Book {
-    /// The limit of the total.
+    /// The limit of the total, in bytes.
     limit: u64,
-    /// The sum of the accounts.
+    /// The sum of the accounts, in bytes.
     total: AtomicU64,
     /// The bytes of each account, by its number.
     accounts: [AtomicU64; Account::ALL.len()],
-    /// Told when the total rises above the relief mark, and when somebody is refused.
+    /// Notified when the total rises above the relief mark, and when a request is refused.
     pressed: Notify,
 }
 
-/// No list and no watch can begin now. Retry later.
+/// An error of a list or watch that cannot begin now for want of memory. Retry later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the memory budget is spent: {total} of {limit} bytes are in use and {wanted} more are needed"
 )]
 pub struct Exceeded {
-    /// How many bytes were asked for.
+    /// The bytes that were requested.
     pub wanted: u64,
-    /// How many are in use.
+    /// The bytes in use.
     pub total: u64,
-    /// How many there are.
+    /// The limit of the total, in bytes.
     pub limit: u64,
 }
 
 impl Ledger {
-    /// A ledger of so many bytes.
+    /// Creates a ledger with a limit in bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self(Arc::new(Book {
@@ -121,7 +119,7 @@ impl Ledger {
         }))
     }
 
-    /// A ledger that counts and refuses nothing.
+    /// Creates a ledger that counts and refuses nothing.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)
@@ -133,21 +131,21 @@ impl Ledger {
         self.0.limit
     }
 
-    /// How many bytes are in use.
+    /// Returns how many bytes are in use.
     #[must_use]
     pub fn total(&self) -> u64 {
         // Relaxed: a figure by itself, which orders nothing; so are all the others here.
         self.0.total.load(Ordering::Relaxed)
     }
 
-    /// How many bytes an account has.
+    /// Returns how many bytes an account has.
     #[must_use]
     pub fn spent(&self, account: Account) -> u64 {
         // Relaxed: as in `total`.
         self.account(account).load(Ordering::Relaxed)
     }
 
-    /// A share of an account, of nothing as yet.
+    /// Creates a share of an account, with no bytes yet.
     #[must_use]
     pub fn share(&self, account: Account) -> Share {
         Share {
@@ -157,21 +155,22 @@ impl Ledger {
         }
     }
 
-    /// Spends what a new list or watch is estimated to take, for as long as the share is held.
+    /// Admits a new list or watch whose memory is estimated in bytes, and counts the estimate for as long as the share
+    /// is held.
     ///
     /// # Errors
-    /// [`Exceeded`] when the total would rise above what is open to newcomers.
+    /// [`Exceeded`] when the total would rise above the admission mark.
     pub fn admit(&self, estimate: u64) -> Result<Share, Exceeded> {
         let mut share = self.share(Account::Requests);
         share.admit(estimate)?;
         Ok(share)
     }
 
-    /// Spends what a large request is estimated to take. The estimates are high, and what the request really takes is counted
-    /// as well where it is kept, so they stay farther from the limit than newcomers' do.
+    /// Admits a large request whose memory is estimated in bytes. The estimates are high, and the memory that the
+    /// request really takes is counted as well where it is kept, so the mark is lower than that of [`Ledger::admit`].
     ///
     /// # Errors
-    /// [`Exceeded`] when the total would rise above what is open to large requests.
+    /// [`Exceeded`] when the total would rise above the mark of large requests.
     pub fn admit_large(&self, estimate: u64) -> Result<Share, Exceeded> {
         let mut share = self.share(Account::Requests);
         let most = self.0.limit / 16 * LARGE_SIXTEENTHS;
@@ -180,26 +179,25 @@ impl Ledger {
         Ok(share)
     }
 
-    /// How many bytes encodings may have now.
+    /// Returns how many bytes encodings may have now.
     #[must_use]
     pub fn allowed_to_encodings(&self) -> u64 {
         self.relief_mark().saturating_sub(self.without_encodings())
     }
 
-    /// How many bytes windows must give back now.
+    /// Returns how many bytes windows must free now.
     #[must_use]
     pub fn owed_by_windows(&self) -> u64 {
         self.without_encodings().saturating_sub(self.relief_mark())
     }
 
-    /// Completes when memory has become scarce: at once if it has since the last time. For one
-    /// waiting task.
+    /// Completes when memory has become scarce: at once if it has since the last call. For one waiting task.
     pub async fn pressed(&self) {
         self.0.pressed.notified().await;
     }
 
     fn without_encodings(&self) -> u64 {
-        // The two figures are of two moments, so their difference may be off for a moment.
+        // The two figures are read one after the other, so their difference may be off for a moment.
         self.total().saturating_sub(self.spent(Account::Encodings))
     }
 
@@ -223,15 +221,15 @@ impl Ledger {
     }
 
     fn subtract(&self, account: Account, bytes: u64) {
-        // Relaxed: as in `total`. Nobody takes away more than they have added.
+        // Relaxed: as in `total`. Only bytes that were added before are subtracted.
         self.account(account).fetch_sub(bytes, Ordering::Relaxed);
         self.0.total.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Adds if the sum does not exceed a mark.
+    /// Adds bytes if the sum does not exceed `most`.
     fn try_add(&self, account: Account, bytes: u64, most: u64) -> Result<(), Exceeded> {
         let within = |total: u64| total.checked_add(bytes).filter(|sum| *sum <= most);
-        // Relaxed: as in `total`. One step on one variable, so that no two take the same bytes.
+        // Relaxed: as in `total`. One step on one variable, so that no two callers take the same bytes.
         let spent = self
             .0
             .total
@@ -265,28 +263,28 @@ impl Ledger {
 /// A share of an account. Dropping it gives its bytes back.
 #[derive(Debug)]
 pub struct Share {
-    /// Where it is written.
+    /// The ledger in which it is counted.
     ledger: Ledger,
     /// The account of the bytes.
     account: Account,
-    /// How many they are.
+    /// The number of its bytes.
     bytes: u64,
 }
 
 impl Share {
-    /// How many bytes it has.
+    /// Returns how many bytes it has.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Another share of the same account, of nothing as yet.
+    /// Creates another share of the same account, with no bytes yet.
     #[must_use]
     pub fn another(&self) -> Self {
         self.ledger.share(self.account)
     }
 
-    /// Says that it now has this many bytes.
+    /// Sets its bytes, which cannot be refused.
     pub fn set(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.ledger.add(self.account, bytes - self.bytes);
@@ -296,10 +294,10 @@ impl Share {
         self.bytes = bytes;
     }
 
-    /// Asks for more bytes; what it has it keeps in any case.
+    /// Admits more bytes for a list or watch. On error it keeps the bytes that it has.
     ///
     /// # Errors
-    /// [`Exceeded`] when the total would rise above what is open to newcomers.
+    /// [`Exceeded`] when the total would rise above the admission mark.
     pub fn admit(&mut self, more: u64) -> Result<(), Exceeded> {
         let most = self.ledger.admission_mark();
         self.ledger.try_add(self.account, more, most)?;
@@ -365,7 +363,7 @@ mod tests {
         assert_eq!(refused, expected);
         assert!(second.admit(1).is_err(), "nor may those inside grow");
         assert_eq!(second.bytes(), 1_000, "but they keep what they have");
-        // What cannot be refused goes into the reserve.
+        // Bytes that cannot be refused take the reserve.
         let mut objects = ledger.share(Account::Objects);
         objects.set(900);
         assert_eq!(ledger.total(), 7_900);

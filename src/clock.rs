@@ -1,10 +1,10 @@
 //! The only place that reads time and waits for it.
 //!
-//! Every layer takes a [`Clock`] as an argument. The real one reads the system's clocks; the
-//! stepped one derives wall time from tokio's timer, which a test pauses and advances; the manual one
-//! stands until [`Clock::advance`] moves it, for any number of threads at once. Clippy refuses
-//! `Instant::now`, `tokio::time::sleep`, `tokio::time::timeout` and the like anywhere else; tests and
-//! the load generator, which measure from outside, say that they are exceptions.
+//! Every layer takes a [`Clock`] as an argument. The real one reads the system's clocks; the stepped one derives wall
+//! time from tokio's timer, which a test pauses and advances; the manual one stands still until [`Clock::advance`]
+//! moves it, for any number of threads at once. Clippy refuses `Instant::now`, `tokio::time::sleep`,
+//! `tokio::time::timeout` and the like anywhere else; tests and the load generator, which measure from outside, allow
+//! them explicitly.
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,7 +39,7 @@ use futures::future::Either;
 use jiff::Timestamp;
 pub use tokio::time::Instant;
 
-/// A future was not ready within its bound. Try again, with a larger bound if the work is known to take longer.
+/// The error of a future that was not ready in time. Retry, with more time if the work is known to take longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("deadline has elapsed")]
 pub struct Elapsed;
@@ -62,19 +62,19 @@ enum Time {
 /// The state of a manual clock.
 #[derive(Debug)]
 struct Manual {
-    /// Wall and monotonic time at which the clock began.
+    /// The wall time and the monotonic time at which the clock began.
     start: Timestamp,
     origin: Instant,
     moved: Mutex<Moved>,
 }
 
-/// How far a manual clock has come, and those who wait for it.
+/// The time of a manual clock, and the timers that wait for it.
 #[derive(Debug, Default)]
 struct Moved {
     elapsed: Duration,
-    /// One for each timer that is being waited for; a timer that is dropped leaves.
+    /// The timers that wait; one that is dropped is removed.
     sleepers: Vec<Sleeper>,
-    /// The number of the next timer that waits.
+    /// The number of the next timer.
     next: u64,
 }
 
@@ -107,13 +107,13 @@ struct ManualWait {
 }
 
 impl Clock {
-    /// The system's clocks.
+    /// Returns the clock of the system.
     #[must_use]
     pub fn real() -> Self {
         Self { time: Time::Real }
     }
 
-    /// A clock that starts at `start` and moves only as tokio's (paused) timer is advanced.
+    /// Creates a clock that starts at `start` and advances only with tokio's (paused) timer.
     #[must_use]
     pub fn stepped(start: Timestamp) -> Self {
         Self {
@@ -121,8 +121,8 @@ impl Clock {
         }
     }
 
-    /// A clock that stands at `start` until [`advance`](Self::advance) moves it. Its clones are the
-    /// same clock, so threads that share it see one time; tokio's timer plays no part.
+    /// Creates a clock that stands still at `start` until [`advance`](Self::advance) moves it. Its clones are the same
+    /// clock, so threads that share it see one time; it does not use tokio's timer.
     ///
     /// ```
     /// use std::time::Duration;
@@ -146,7 +146,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock by `by`, and wakes those whose deadline has come.
+    /// Advances a manual clock by `by`, and wakes the timers whose deadline has come.
     ///
     /// # Panics
     ///
@@ -160,7 +160,7 @@ impl Clock {
         }
     }
 
-    /// Monotonic time, for deadlines and durations.
+    /// Returns the monotonic time, for deadlines and durations.
     #[must_use]
     pub fn now(&self) -> Instant {
         match &self.time {
@@ -169,7 +169,7 @@ impl Clock {
         }
     }
 
-    /// Wall time, for what is written into objects.
+    /// Returns the wall time, for timestamps in objects.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
         let (start, advanced) = match &self.time {
@@ -196,7 +196,7 @@ impl Clock {
         }
     }
 
-    /// Completes at `deadline`, as a type that can be kept.
+    /// Returns a timer that completes at `deadline`, to be kept in a struct and polled.
     #[must_use]
     pub fn timer(&self, deadline: Instant) -> Timer {
         let wait = match &self.time {
@@ -212,10 +212,10 @@ impl Clock {
         Timer { wait }
     }
 
-    /// Bounds a future: resolves to its output, or to [`Elapsed`] if `duration` has passed since the call before it is ready.
+    /// Bounds a future: resolves to its output, or to [`Elapsed`] if it is not ready within `duration` of the call.
     ///
-    /// A future that is ready when it is polled wins over a bound that has passed. It is dropped with what this returns, not
-    /// when time is up; pass a `&mut` to a pinned one to go on with it.
+    /// A future that is ready when it is polled wins over an elapsed bound. The future is dropped with the returned
+    /// one, not when the time is up; pass a `&mut` to a pinned one to continue it.
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
@@ -245,7 +245,7 @@ impl Manual {
         self.origin + self.lock().elapsed
     }
 
-    /// Moves on, and returns those whose deadline has come.
+    /// Advances the time, and returns the sleepers whose deadline has come.
     fn advance(&self, by: Duration) -> Vec<Sleeper> {
         let mut moved = self.lock();
         moved.elapsed = moved.elapsed.saturating_add(by);
@@ -260,7 +260,7 @@ impl Manual {
 }
 
 impl Moved {
-    /// Notes who is to be woken at a deadline: a timer that waits already, by its number, or a new one.
+    /// Registers the waker of a timer: of one that waits already, by its number, or of a new one.
     fn wait(&mut self, number: &mut Option<u64>, deadline: Instant, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {
             self.next += 1;
@@ -304,7 +304,7 @@ impl Drop for ManualWait {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             let left = |sleeper: &mut Sleeper| sleeper.number == number;
-            // They go after the lock: a waker may own another timer.
+            // Dropped after the lock is released: a waker may own another timer.
             let _left: Vec<Sleeper> = self.clock.lock().sleepers.extract_if(.., left).collect();
         }
     }

@@ -1,12 +1,12 @@
-//! The JSON that Go writes for a field that the wire does not have.
+//! The JSON that Go writes for a field that is absent from the wire.
 //!
-//! Go leaves out a field that is empty and marked so, except for structs, which are never empty to it.
-//! All others are written: pointers, lists, maps and bytes as `null`, the rest as empty values.
+//! Go omits an empty field with `omitempty`, except structs, which are never empty to it. All others are written:
+//! pointers, lists, maps and bytes as `null`, the rest as empty values.
 
 use super::tables::{Arity, Field, Message, MessageId, Shape, Type};
 
-/// The member of an absent field, with a comma at its end; nothing if Go leaves it out. `find` finds
-/// the messages.
+/// Returns the JSON member of an absent field, with a comma at its end; empty if Go omits it. `find` resolves message
+/// ids.
 pub(super) fn of_field<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let nested = match (field.arity, field.kind) {
         (Arity::One, Type::Message(id)) => Some(find(id)),
@@ -32,7 +32,7 @@ pub(super) fn of_field<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Messag
     [&field.key[..], &value, b","].concat()
 }
 
-/// Returns true if Go's JSON omits some value of a field that the wire has.
+/// Returns true if Go's JSON omits some value of a field that is on the wire.
 pub(super) fn may_vanish<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> bool {
     let is_struct = match field.kind {
         Type::Message(id) => find(id).shape != Shape::Items,
@@ -53,13 +53,13 @@ pub(super) fn is_optional<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Mes
     }
 }
 
-/// The members of a message without any bytes.
+/// Returns the JSON members of a message without any bytes.
 fn members<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let fields = message.fields.iter();
     fields.flat_map(|field| of_field(field, find)).collect()
 }
 
-/// A message without any bytes.
+/// Returns the JSON of a message without any bytes.
 fn of_message<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let text: &[u8] = match message.shape {
         Shape::Object => {

@@ -1,31 +1,31 @@
 //! Normalises an object as Go does by decoding it into its types and encoding it again.
 //!
-//! To Go, a field that is no pointer and is zero is the same as one that is absent: defaults fill it in, and
-//! clients that speak protobuf send every such text, number and truth value though it is empty. A quantity is a
-//! number to it. So [`settle`] takes the first away, for defaults to find what is empty absent, and
-//! brings the second into its one form. Go writes some fields though they are zero: so [`complete`] puts
-//! those back. Between two objects that went through both, every difference is one that Go sees too.
+//! To Go, a field that is no pointer and is zero is the same as one that is absent: defaults fill it in, and clients
+//! that send protobuf send every such string, number and boolean although it is empty. And a quantity is a number to
+//! Go, however it is written. So [`settle`] removes zero fields, so that defaults apply to them, and canonicalises
+//! quantities. Go writes some fields although they are zero: [`complete`] adds those again. Between two objects that
+//! went through both, every difference is one that Go sees too.
 //!
-//! Lists, maps and pointers without a value are not written here: they are `null`, and mean nothing.
+//! Lists, maps and pointers without a value are not added: they are `null`, which means nothing.
 
 use serde_json::{Map, Value};
 
 use super::quantity;
 use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 
-/// Takes away the fields that are zero to Go, and writes quantities as Go does. Pointers keep what they point to,
-/// and structs stay though they are empty, since defaults are within.
+/// Removes the fields that are zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do structs
+/// even if they are empty, since defaults apply within them.
 pub fn settle(kind: Kind, object: &mut Map<String, Value>) {
     settle_members(kind.0, object);
 }
 
-/// Puts in what Go writes although it is zero.
+/// Adds the fields that Go writes although they are zero.
 pub fn complete(kind: Kind, object: &mut Map<String, Value>) {
     complete_members(kind.0, object);
 }
 
-/// The zero of the field at a dotted path, and whether the field is a pointer. A step that ends with `[]` leads into
-/// the items of a list.
+/// Returns the zero value of the field at a dotted path, and true with it if the field is a pointer; `None` if there is
+/// no such field. A path element that ends with `[]` leads into the items of a list.
 #[must_use]
 pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
     let (steps, last) = path.rsplit_once('.').unwrap_or(("", path));
@@ -61,7 +61,7 @@ fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
     for inner in message.inline_messages() {
         settle_members(inner, object);
     }
-    // Names and members are in the same order: each is found soon after the last one.
+    // Names and members are sorted alike: each is found soon after the last one.
     let mut next = 0;
     object.retain(|name, value| {
         let Some(at) = message.name_at(name, next) else {
@@ -82,7 +82,7 @@ fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
     });
 }
 
-/// True if Go does not tell the member from an absent one.
+/// Returns true if Go does not distinguish the member from an absent one.
 fn vanishes(field: &Field, value: &Value) -> bool {
     let may_vanish = field.may_vanish || is_scalar(field);
     match value {
@@ -97,7 +97,7 @@ fn vanishes(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// True if the field is one text, number or truth value, and no pointer to it.
+/// Returns true if the field is one string, number or boolean, and no pointer to it.
 fn is_scalar(field: &Field) -> bool {
     let is_message = matches!(field.kind, Type::Bytes | Type::Message(_));
     field.arity == Arity::One && !field.pointer && !is_message
@@ -134,7 +134,7 @@ fn complete_members(message: &'static Message, object: &mut Map<String, Value>) 
     }
 }
 
-/// Returns the value that Go writes for a field without one, unless that is `null`.
+/// Returns the value that Go writes for a field without one; `None` if that is `null`.
 fn zero(field: &Field) -> Option<Value> {
     if field.pointer || field.inline || field.arity != Arity::One {
         return None;
@@ -154,7 +154,7 @@ fn zero(field: &Field) -> Option<Value> {
     }
 }
 
-/// Visits the messages in the value of a field: itself, or the items of a list or map.
+/// Calls a function for the messages in the value of a field: itself, or the items of a list or map.
 fn for_each_message(
     field: &Field,
     value: &mut Value,

@@ -1,7 +1,8 @@
-//! A message cut at one of its fields.
+//! A message split at one of its fields.
 //!
-//! The bytes before the field and those after it are mostly runs of the message's bytes, since writers keep to the order of
-//! the fields' numbers. A field out of order is put in its part behind a copy of the bytes there; readers see no difference.
+//! The bytes before the field and those after it are mostly slices of the message, since writers keep to the order of
+//! the fields' numbers. A field out of order is appended to a copy of its side; to readers the order makes no
+//! difference.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,30 +11,30 @@ use std::ops::Range;
 use super::error::WireError;
 use super::wire::{Content, Fields};
 
-/// The fields below a number, the field itself, and the fields above it.
+/// A message split at a field number: the fields with lower numbers, the field itself, and those with higher numbers.
 #[derive(Debug)]
 pub(super) struct Cut<'a> {
-    /// Those below, with their tags.
+    /// The fields with lower numbers, with their tags.
     pub(super) below: Cow<'a, [u8]>,
-    /// The content of the field each time that it comes; empty if it does not.
+    /// The content of each occurrence of the field; empty if there is none.
     pub(super) found: Vec<&'a [u8]>,
-    /// Those above, with their tags.
+    /// The fields with higher numbers, with their tags.
     pub(super) above: Cow<'a, [u8]>,
 }
 
-/// Fields that belong together.
+/// The fields on one side.
 #[derive(Debug, Default)]
 struct Part {
-    /// Where they are, as long as they follow each other.
+    /// The range of the fields in the message, as long as they are contiguous.
     run: Range<usize>,
-    /// The fields themselves, if they do not.
+    /// A copy of the fields, if they are not contiguous.
     gathered: Option<Vec<u8>>,
 }
 
-/// Cuts a message at the field of a number, which is a run of bytes.
+/// Splits a message at the field of a number, whose content must be bytes.
 ///
 /// # Errors
-/// [`WireError`] when the bytes are broken or the field is something else.
+/// [`WireError`] when the bytes are broken or the field has another wire type.
 pub(super) fn cut<'a>(
     message: &'a [u8],
     number: u32,

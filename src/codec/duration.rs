@@ -1,4 +1,4 @@
-//! Durations in Go's syntax, such as `1h0m0.5s`: on the wire nanoseconds.
+//! Durations in Go's syntax, such as `1h0m0.5s`; on the wire they are nanoseconds.
 
 /// Go's units and their nanoseconds, the largest first.
 const UNITS: &[(&str, f64)] = &[
@@ -12,7 +12,7 @@ const UNITS: &[(&str, f64)] = &[
     ("h", 3600e9),
 ];
 
-/// Nanoseconds as Go writes them.
+/// Formats nanoseconds as Go does.
 pub(super) fn format(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let all = nanos.unsigned_abs();
@@ -35,14 +35,14 @@ pub(super) fn format(nanos: i64) -> String {
     }
 }
 
-/// A number of units, with as many places as it needs.
+/// Formats a number of units, with as many decimal places as it needs.
 fn fraction(all: u64, unit: u64) -> String {
     let places = unit.ilog10() as usize;
     let text = format!("{}.{:0places$}", all / unit, all % unit);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The nanoseconds of a text; `None` if it is not a duration.
+/// Parses a duration into nanoseconds; `None` if the text is not a duration.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),

@@ -1,8 +1,8 @@
-//! JSON to the message that Go would write for it.
+//! JSON trees to the protobuf message that Go would write for them.
 //!
-//! Go writes every field that is not a pointer, a list, a map or bytes, even if it is empty. Members
-//! of a type that the field cannot have, which kube-apiserver would never have stored, are treated
-//! as absent: one object that is odd in one place must not make a list unreadable.
+//! Go writes every field that is not a pointer, a list, a map or bytes, even if it is empty. Members with a type that
+//! the field cannot have, which kube-apiserver would never have stored, are treated as absent: one malformed member
+//! must not make a whole list unreadable.
 
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
@@ -13,14 +13,13 @@ use super::typed::base64;
 use super::unknown::{self, Old, OldItems};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
 
-/// How many fields nearly all messages have at most.
+/// The number of fields that nearly all messages have at most.
 const FIELDS_MANY: usize = 64;
 
-/// The values of a message's fields by their places.
+/// The values of a message's fields, by index.
 type Values<'a> = SmallVec<[Option<&'a Value>; FIELDS_MANY]>;
 
-/// Writes a message; an absent value is an empty one. What the tables do not know of the old message,
-/// which the value continues, is kept.
+/// Writes a message; an absent value is an empty one. Fields of the old message that the tables do not know are kept.
 pub(super) fn message(out: &mut Vec<u8>, message: &Message, value: Option<&Value>, old: Old<'_>) {
     if message.shape == Shape::Object {
         members(out, message, value.and_then(Value::as_object), old);
@@ -52,10 +51,10 @@ fn members(
     old.finish(out);
 }
 
-/// The value of each field; `None` if it is null or absent.
+/// Returns the value of each field; `None` if it is null or absent.
 fn values<'a>(message: &Message, members: Option<&'a Map<String, Value>>) -> Values<'a> {
     let mut values = Values::from_elem(None, message.fields.len());
-    // Names and members are in the same order: each is found soon after the last one.
+    // Names and members are sorted alike: each is found soon after the last one.
     let mut next = 0;
     for (name, value) in members.into_iter().flatten() {
         if let Some(at) = message.name_at(name, next) {
@@ -66,7 +65,7 @@ fn values<'a>(message: &Message, members: Option<&'a Map<String, Value>>) -> Val
     values
 }
 
-/// Writes a field, of which the old message has these occurrences.
+/// Writes a field. `old` are its occurrences in the old message.
 fn field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     match field.arity {
         Arity::One => one(out, field, value, old),
@@ -103,7 +102,7 @@ pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old:
     }
 }
 
-/// Writes a field of one value, unless it may be absent and is.
+/// Writes a field of one value, unless it is optional and absent.
 fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     let value = value.filter(|value| fits(field.kind, value));
     if value.is_some() || !field.optional {
@@ -112,7 +111,7 @@ fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     }
 }
 
-/// Returns true if the value is of the field's type.
+/// Returns true if the value has the field's type.
 fn fits(kind: Type, value: &Value) -> bool {
     match kind {
         Type::Text | Type::Bytes => value.is_string(),
@@ -133,7 +132,7 @@ fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>, old: O
         Type::Text => put_bytes(out, number, text.as_bytes()),
         Type::Bytes => put_bytes(out, number, &base64(text).unwrap_or_default()),
         Type::Bool => put_number(out, number, u64::from(value == Some(&Value::Bool(true)))),
-        // 32 bits are written as 64, with their sign.
+        // 32 bits are written as 64, sign-extended.
         Type::Int32 => put_number(out, number, i64::from(whole(value) as i32) as u64),
         Type::Int64 => put_number(out, number, whole(value) as u64),
         Type::Double => {
@@ -146,7 +145,7 @@ fn put(out: &mut Vec<u8>, number: u32, kind: Type, value: Option<&Value>, old: O
     }
 }
 
-/// A whole number, which may be written with a point.
+/// Returns a whole number, which may be written with a decimal point; 0 if the value is none.
 pub(super) fn whole(value: Option<&Value>) -> i64 {
     let Some(value) = value else { return 0 };
     value

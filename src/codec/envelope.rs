@@ -1,4 +1,4 @@
-//! The envelope of every object: magic bytes, kind and version.
+//! The envelope of every protobuf object: magic bytes, kind and version.
 //!
 //! ```text
 //! k8s\0  Unknown { 1: TypeMeta { 1: apiVersion, 2: kind }, 2: raw, 3: contentEncoding, 4: contentType }
@@ -16,10 +16,10 @@ use super::transcode::{self, Transcoder};
 use super::unknown::{Old, to_keep};
 use super::wire::{Content, Fields, put_bytes, put_nested};
 
-/// The first bytes of every object.
+/// The magic bytes with which every protobuf object begins.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// The fields of the envelope.
+/// The fields of the envelope, which Kubernetes calls `Unknown`.
 #[derive(Debug, Default)]
 pub(super) struct Unknown<'a> {
     pub(super) api_version: Cow<'a, str>,
@@ -27,10 +27,9 @@ pub(super) struct Unknown<'a> {
     raw: &'a [u8],
 }
 
-/// Reads an object as JSON without white space: `kind`, `apiVersion`, `metadata`, then its other fields
-/// in the order of their numbers in protobuf, which differs from the order of names in which this
-/// server writes JSON of its own. What the envelope leaves out is taken from `default`, a version and
-/// a kind.
+/// Decodes an object to JSON without white space: `kind`, `apiVersion`, `metadata`, then its other fields in the order
+/// of their numbers in protobuf, which differs from the order of names in which this server writes its own JSON. A
+/// version or kind that the envelope lacks is taken from `default`, a version and a kind.
 ///
 /// # Errors
 /// [`DecodeError`] when the bytes are not an object of a known kind.
@@ -72,7 +71,7 @@ pub fn to_json(bytes: &[u8], default: (&str, &str)) -> Result<Vec<u8>, DecodeErr
     })
 }
 
-/// Reads an object as a tree; see [`to_json`].
+/// Decodes an object to a tree; see [`to_json`].
 ///
 /// # Errors
 /// As [`to_json`].
@@ -81,10 +80,10 @@ pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError>
     serde_json::from_slice(&json).map_err(|error| DecodeError::Envelope(error.to_string()))
 }
 
-/// Writes an object within another as JSON.
+/// Writes an object within another one as JSON.
 ///
 /// # Errors
-/// [`WireError`] when it is broken, of an unknown kind, or too deep.
+/// [`WireError`] when it is broken, of an unknown kind, or nested too deeply.
 pub(super) fn nested(
     transcoder: &mut Transcoder,
     bytes: &[u8],
@@ -99,7 +98,7 @@ pub(super) fn nested(
     transcoder.typed(found.0, raw, &api_version, &kind, depth + 1)
 }
 
-/// An object within another, with its fields in order.
+/// Returns an object within another one, with its fields in order.
 ///
 /// # Errors
 /// As [`nested`].
@@ -111,16 +110,16 @@ pub(super) fn nested_ordered(bytes: &[u8], depth: usize) -> Result<Vec<u8>, Wire
     Ok(out)
 }
 
-/// Writes an object, which is of a kind that has a message.
+/// Encodes an object of a kind that has a message.
 #[must_use]
 pub fn encode(kind: Kind, object: &Value) -> Vec<u8> {
     written(kind, object, Old::default())
 }
 
-/// Writes an object that continues an older one, given as it was written. What the tables do not know
-/// of that one is kept: in messages by their field, in maps by key, in lists by what tells items apart
-/// where the tables say so, else by place. An older object that is not protobuf or of another kind or
-/// version has nothing to keep.
+/// Encodes an object that replaces an older one, given in its stored form. Fields of the older one that the tables do
+/// not know are kept: in messages by field, in maps by key, in lists by the members that identify items where the
+/// tables name them, otherwise by index. Nothing is kept of an older object that is not protobuf, or of another kind or
+/// version.
 #[must_use]
 pub fn encode_over(kind: Kind, object: &Value, old: &[u8]) -> Vec<u8> {
     let unknown = old.strip_prefix(&MAGIC).and_then(|it| unknown(it).ok());
@@ -148,7 +147,7 @@ fn written(kind: Kind, object: &Value, old: Old<'_>) -> Vec<u8> {
     out
 }
 
-/// Writes an object of any kind; `None` if its kind has no message.
+/// Encodes an object of any kind; `None` if its kind has no message.
 #[must_use]
 pub fn encode_value(object: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| object.get(name).and_then(Value::as_str);
@@ -156,10 +155,10 @@ pub fn encode_value(object: &Value) -> Option<Vec<u8>> {
     Some(encode(kind, object))
 }
 
-/// The bytes after the object: an empty content encoding and content type, which Go writes all the same.
+/// The end of an object: an empty content encoding and content type, which Go writes as well.
 pub(super) const END: &[u8] = &[0x1a, 0, 0x22, 0];
 
-/// The magic bytes and the type, up to the object.
+/// Returns the magic bytes and the type, up to the object.
 pub(super) fn begin(api_version: &str, kind: &str) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put_nested(&mut out, 1, |out| {
@@ -169,10 +168,10 @@ pub(super) fn begin(api_version: &str, kind: &str) -> Vec<u8> {
     out
 }
 
-/// Reads what follows the magic bytes.
+/// Reads the envelope after the magic bytes.
 ///
 /// # Errors
-/// [`WireError`] when the envelope itself is broken.
+/// [`WireError`] when the envelope is broken.
 pub(super) fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
     let mut unknown = Unknown::default();
     let mut fields = Fields::new(content);
@@ -197,7 +196,7 @@ pub(super) fn unknown(content: &[u8]) -> Result<Unknown<'_>, WireError> {
     Ok(unknown)
 }
 
-/// Returns the envelope and the kind of an object within another.
+/// Returns the envelope and the kind of an object within another one.
 fn typed(bytes: &[u8]) -> Result<(Unknown<'_>, Kind), WireError> {
     let unknown = unknown(bytes.strip_prefix(&MAGIC).unwrap_or(bytes))?;
     match kind(&unknown.api_version, &unknown.kind) {

@@ -1,12 +1,12 @@
-//! Errors in protobuf, in Go's words, which reach clients.
+//! The errors of protobuf, with Go's texts, which reach clients.
 
-/// The bytes are not an object.
+/// An error of decoding bytes that are not a protobuf object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not even kind and version could be read.
+    /// The kind and version could not be read.
     #[error("{0}")]
     Envelope(String),
-    /// There is no such kind here.
+    /// The tables have no such kind.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {
         /// The version in the envelope.
@@ -21,15 +21,15 @@ pub enum DecodeError {
         api_version: String,
         /// The kind in the envelope.
         kind: String,
-        /// The explanation.
+        /// The cause.
         message: String,
     },
 }
 
-/// A number or a run of bytes cannot be read. It is asked for at every field, so it fits a register.
+/// An error in a number or a length. It is checked at every field, so it fits into a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The bytes break off.
+    /// The bytes end within a value.
     #[error("unexpected EOF")]
     Truncated,
     /// A number has more than 64 bits.
@@ -40,10 +40,10 @@ pub enum Broken {
     NegativeLength,
 }
 
-/// The bytes break protobuf's rules or this codec's bounds.
+/// An error about bytes that break protobuf's rules or the limits of this codec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// Not even a number or a length can be read.
+    /// A number or a length cannot be read.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// A field of number 0, or of a wire type that does not exist.
@@ -54,7 +54,7 @@ pub enum WireError {
         /// The wire type.
         wire_type: u8,
     },
-    /// A field of another wire type than its own.
+    /// A field has another wire type than its own.
     #[error("proto: wrong wireType = {wire_type} for field {field}")]
     WrongType {
         /// The wire type that was found.
@@ -65,20 +65,20 @@ pub enum WireError {
     /// A group ends that did not begin, or the reverse.
     #[error("proto: unexpected end of group")]
     UnexpectedEndOfGroup,
-    /// Deeper than what could be read back from JSON.
+    /// The nesting is deeper than JSON could be decoded again.
     #[error("proto: nested too deeply")]
     TooDeep,
-    /// Longer in JSON than any honest body of this size.
+    /// The JSON is longer than that of any sensible object of this size.
     #[error("proto: too long in JSON for its size")]
     TooLong,
-    /// Fields that are not in the order of their numbers, or come twice. It is no error of the bytes:
-    /// they are put in order and read again.
+    /// Fields are not in the order of their numbers, or occur twice. This is no error of the bytes: they are put in
+    /// order and read again.
     #[error("proto: fields out of order")]
     OutOfOrder,
-    /// A time outside of the years that JSON can tell.
+    /// A time outside of the years that JSON can express.
     #[error("proto: time out of range")]
     TimeOutOfRange,
-    /// A part that holds JSON does not.
+    /// Bytes that should be JSON are not.
     #[error("{0}")]
     Json(String),
 }

@@ -1,17 +1,17 @@
-//! The events of a watch: each a length of four bytes, then a WatchEvent around a whole object.
+//! The frames of a watch in protobuf: each a length of four bytes, then a WatchEvent around a whole object.
 
 use super::wire::{put_bytes, put_nested};
 
-/// How many bytes tell an event's length.
+/// The size of the length in bytes.
 const LENGTH_BYTES: usize = 4;
 
-/// An event about an object, given with its envelope.
+/// Returns the frame of an event about an object, which is given with its envelope.
 #[must_use]
 pub fn event_frame(event: &str, object: &[u8]) -> Vec<u8> {
     let mut out = vec![0; LENGTH_BYTES];
     put_bytes(&mut out, 1, event.as_bytes());
     put_nested(&mut out, 2, |out| put_bytes(out, 1, object));
-    // A frame of 4 GiB would need an object that no store takes.
+    // A frame of 4 GiB would need an object that no store accepts.
     let length = u32::try_from(out.len() - LENGTH_BYTES).unwrap_or(u32::MAX);
     out[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
     out

@@ -1,6 +1,6 @@
-//! A list in parts, so that its items can be sent one by one.
+//! A protobuf list in parts, so that its items can be sent one by one.
 //!
-//! Only the length of all items must be known before the first: it stands in the envelope.
+//! Only the length of all items must be known before the first: it is part of the envelope.
 
 use serde_json::Value;
 use smallvec::SmallVec;
@@ -11,10 +11,10 @@ use super::tables::{Type, kind};
 use super::unknown::Old;
 use super::wire::{put_nested, put_run};
 
-/// A tag and a length.
+/// The tag and the length of an item.
 pub type ListItemHead = SmallVec<[u8; 11]>;
 
-/// The bytes after the items.
+/// The bytes after the items of a list.
 pub const LIST_END: &[u8] = END;
 
 /// Returns the bytes before the items: the envelope of a list of this version and kind, and its metadata.
@@ -47,8 +47,7 @@ pub fn list_item_head(message_bytes: usize) -> ListItemHead {
     ListItemHead::from_vec(head)
 }
 
-/// An item of a list, which tells its version and kind though a list does not repeat them; `None`
-/// if its kind has no message.
+/// Encodes an item of a list, without its version and kind; `None` if its kind has no message.
 #[must_use]
 pub fn list_item(object: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| object.get(name).and_then(Value::as_str);

@@ -1,11 +1,11 @@
-//! A single value of a message, by the names that lead to it in JSON.
+//! A scalar of a message, by its path in JSON.
 
 use super::tables::{Arity, Field, Message, Type};
 use super::wire::{Content, Fields};
 
-/// The scalar at a dotted path, as selectors compare it; `None` where JSON would not have it.
+/// Returns the scalar at a dotted path, as selectors compare it; `None` where JSON would not have it.
 ///
-/// The message has been read as a whole before, so that broken bytes need not be told here.
+/// The message has been decoded as a whole before, so broken bytes are not reported here.
 pub(super) fn member(message: &Message, bytes: &[u8], path: &str) -> Option<Box<str>> {
     let (name, rest) = path
         .split_once('.')
@@ -35,7 +35,7 @@ pub(super) fn member(message: &Message, bytes: &[u8], path: &str) -> Option<Box<
     }
 }
 
-/// Returns the field's value, by its last occurrence that can be read.
+/// Returns the field's value: the last occurrence that can be read.
 fn find(
     field: &Field,
     bytes: &[u8],

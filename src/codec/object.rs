@@ -1,7 +1,8 @@
-//! Objects out of what is stored, and what else they can be written as.
+//! Objects decoded from stored bytes, and their conversion to JSON and trees.
 //!
-//! The first bytes of a stored object tell its form: the magic bytes begin protobuf, everything else is JSON. Protobuf stays
-//! as it came, but for the resource version, which belongs to its place; JSON is brought into its canonical layout.
+//! The first bytes of a stored object show its encoding: the magic bytes begin protobuf, everything else is JSON.
+//! Protobuf is kept as it is, but for the resource version, which is moved to its place; JSON is brought into its
+//! canonical layout.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,48 +19,48 @@ use super::wire::{Content, Fields};
 use crate::meta;
 use crate::meta::{Attributes, FieldSchema, Item, Labels, Object, ProtobufParts};
 
-/// Field 2 of the envelope.
+/// The number of the envelope's field with the message.
 const MESSAGE: u32 = 2;
-/// Field 1 of every object's message.
+/// The number of the metadata in every object's message.
 const METADATA: u32 = 1;
-/// Fields of the metadata.
+/// The numbers of fields of the metadata.
 const NAME: u32 = 1;
 const NAMESPACE: u32 = 3;
 const UID: u32 = 5;
 const VERSION: u32 = 6;
 const LABELS: u32 = 11;
 
-/// Kind and version of what does not tell them: there are none.
+/// The default kind and version of stored objects: none, since all carry them.
 const UNTYPED: (&str, &str) = ("", "");
 
-/// The stored bytes are not an object.
+/// An error about stored bytes that are not an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// It does not begin as protobuf does, and is not JSON of an object.
+    /// It is not protobuf, and not JSON of an object.
     #[error(transparent)]
     Json(#[from] meta::DecodeError),
-    /// It begins as protobuf does.
+    /// It is protobuf that cannot be decoded.
     #[error(transparent)]
     Protobuf(#[from] DecodeError),
 }
 
-/// Reads what is stored, written at `revision` (0: not stored yet).
+/// Decodes a stored object that was written at `revision` (0: not stored yet).
 ///
 /// # Errors
-/// [`ObjectError`] when it is not an object: of a kind that is unknown, or broken anywhere.
+/// [`ObjectError`] when it is not an object: its kind is unknown, or it is broken anywhere.
 pub fn object(stored: &[u8], revision: u64, schema: &FieldSchema) -> Result<Object, ObjectError> {
     let Some(content) = stored.strip_prefix(&MAGIC) else {
         return Ok(Object::from_json(stored, revision, schema)?);
     };
-    // Whatever is wrong deep inside must be told now, and not when somebody wants it as JSON.
+    // An error deep inside must be reported now, and not when somebody wants the object as JSON.
     envelope::to_json(stored, UNTYPED)?;
     Ok(protobuf(content, revision, schema)?)
 }
 
-/// The object as JSON, with its resource version.
+/// Returns the object as JSON, with its resource version.
 ///
 /// # Errors
-/// [`ObjectError`] never, unless [`object`] did not read it.
+/// [`ObjectError`] only for an object that [`object`] did not decode.
 pub fn json(object: &Object) -> Result<Bytes, ObjectError> {
     match object.item() {
         Item::Json(_) => Ok(object.bytes().clone()),
@@ -67,19 +68,19 @@ pub fn json(object: &Object) -> Result<Bytes, ObjectError> {
     }
 }
 
-/// Where in an object's canonical JSON the item of a list begins, after its opening brace.
+/// Returns the offset in an object's canonical JSON of the item of a list, after its opening brace.
 #[must_use]
 pub fn item_at(json: &[u8]) -> usize {
     const METADATA: &[u8] = b"\"metadata\":";
-    // Kind and version come before that, in which quotes would be escaped.
+    // Kind and version come before it, in which quotes would be escaped.
     let mut windows = json.windows(METADATA.len());
     windows.position(|it| it == METADATA).unwrap_or(1)
 }
 
-/// The object as a tree, with its resource version.
+/// Returns the object as a tree, with its resource version.
 ///
 /// # Errors
-/// [`ObjectError`] when JSON is nested too deeply in a part that reading it did not look at.
+/// [`ObjectError`] when JSON is nested too deeply in a part that was not decoded before.
 pub fn tree(object: &Object) -> Result<Value, ObjectError> {
     match object.item() {
         Item::Json(_) => {
@@ -90,7 +91,7 @@ pub fn tree(object: &Object) -> Result<Value, ObjectError> {
     }
 }
 
-/// Reads an envelope's content.
+/// Decodes the content of an envelope.
 fn protobuf(content: &[u8], revision: u64, schema: &FieldSchema) -> Result<Object, DecodeError> {
     let envelope = envelope::unknown(content);
     let envelope = envelope.map_err(|error| DecodeError::Envelope(error.to_string()))?;
@@ -108,7 +109,7 @@ fn protobuf(content: &[u8], revision: u64, schema: &FieldSchema) -> Result<Objec
     })
 }
 
-/// Takes an envelope apart at the version, and puts it together with another one.
+/// Splits a protobuf object at its resource version, and assembles it with another one.
 fn assemble(
     message: &Message,
     content: &[u8],
@@ -126,7 +127,7 @@ fn assemble(
     let envelope = cut(content, MESSAGE, "raw")?;
     let body = envelope.found.last().copied().unwrap_or_default();
     let object = cut(body, METADATA, "metadata")?;
-    // A message that comes in parts is their concatenation.
+    // A message that occurs several times is the concatenation of its occurrences.
     let metadata: Cow<'_, [u8]> = match object.found.as_slice() {
         [metadata] => Cow::Borrowed(metadata),
         parts => Cow::Owned(parts.concat()),
@@ -145,7 +146,7 @@ fn assemble(
     Ok(Object::from_protobuf(&parts, revision, attributes))
 }
 
-/// Reads the attributes out of the metadata, but for the type's own fields.
+/// Reads the attributes from the metadata, without the type's own fields.
 fn attributes(metadata: &[u8]) -> Result<Attributes, WireError> {
     let mut attributes = Attributes::default();
     let mut labels = BTreeMap::new();
@@ -169,7 +170,7 @@ fn attributes(metadata: &[u8]) -> Result<Attributes, WireError> {
     Ok(attributes)
 }
 
-/// A label's key and value.
+/// Returns a label's key and value.
 fn label(entry: &[u8]) -> Result<(Box<str>, Box<str>), WireError> {
     let (mut key, mut value) = (Box::default(), Box::default());
     let mut fields = Fields::new(entry);

@@ -1,16 +1,15 @@
-//! A message with its fields in the order of their numbers and the entries of maps in that of their
-//! keys, each once.
+//! Puts a message in order: its fields by number and the entries of maps by key, each once.
 //!
-//! Readers of protobuf must take fields in any order, and several times: of numbers and texts the
-//! last one holds, lists go on, and a message that comes twice is one message in two parts. So a
-//! message is read here as the sequence of its parts; what is in them is sorted by number, then by
-//! place, and what belongs together is written as one.
+//! Readers of protobuf must accept fields in any order, and several times: the last number or string counts, lists are
+//! concatenated, and a message that occurs twice is one message in two parts. So a message is read here as the sequence
+//! of its parts; their fields are sorted by number, then by position, and the occurrences of a field are joined into
+//! one.
 //!
 //! ```text
 //! 3:x  1:{a}  9:?  1:{b}  3:y      becomes      1:{a b, in order}  3:y  9:?
 //! ```
 //!
-//! Fields that the tables do not know stay, all of them, in their order.
+//! All unknown fields are kept, in their order.
 
 use super::envelope;
 use super::error::WireError;
@@ -18,7 +17,7 @@ use super::tables::{Arity, Field, Message, Shape, Type};
 use super::transcode::{NESTING_MAX, entry_of};
 use super::wire::{Content, Fields, put_bytes, put_nested};
 
-/// A field of the wire, in the bytes in which all the parts lie.
+/// An occurrence of a field, as a range of the root's bytes.
 #[derive(Clone, Copy, Debug)]
 struct Occurrence {
     number: u32,
@@ -29,17 +28,17 @@ struct Occurrence {
 /// The parts of a message, in order.
 #[derive(Clone, Copy, Debug)]
 enum Parts<'p> {
-    /// All the bytes.
+    /// All bytes of the root.
     All,
     /// The contents of these fields, one after the other.
     Fields(&'p [Occurrence]),
 }
 
-/// The bytes in which all the parts lie.
+/// The bytes that contain all parts.
 #[derive(Clone, Copy, Debug)]
 struct Root<'a>(&'a [u8]);
 
-/// The message in order.
+/// Returns the message in order.
 ///
 /// # Errors
 /// [`WireError`] when the bytes are broken or nested too deeply.
@@ -74,7 +73,7 @@ impl<'a> Root<'a> {
             (Shape::Time | Shape::MicroTime, Parts::Fields([.., last])) => {
                 self.copy_contents(out, Parts::Fields(&[*last]))
             }
-            // The others are read in any order.
+            // The other shapes are read in any order.
             _ => self.copy_contents(out, parts),
         }
     }
@@ -97,7 +96,7 @@ impl<'a> Root<'a> {
         Ok(())
     }
 
-    /// Writes a field that comes once or several times.
+    /// Writes a field that occurs once or several times.
     fn field(
         self,
         out: &mut Vec<u8>,
@@ -127,7 +126,7 @@ impl<'a> Root<'a> {
         Ok(())
     }
 
-    /// Writes the entries of a map by their keys; the last of each key holds.
+    /// Writes the entries of a map by their keys; the last one of each key counts.
     fn map(
         self,
         out: &mut Vec<u8>,
@@ -160,7 +159,7 @@ impl<'a> Root<'a> {
         Ok(())
     }
 
-    /// Writes a message that may hold an object with an envelope of its own.
+    /// Writes a message that may contain an object with an envelope of its own.
     fn raw_extension(
         self,
         out: &mut Vec<u8>,
@@ -178,9 +177,9 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Where the fields of all parts are.
+    /// Returns the occurrences of the fields of all parts.
     fn occurrences(self, parts: Parts<'_>) -> Result<Vec<Occurrence>, WireError> {
-        // Counted first: room for twice as many would be too much for what may be sent.
+        // Counted first: a vector that grows by doubling could take too much memory for a request.
         let mut count = 0;
         self.scan(parts, &mut |_| count += 1)?;
         let mut occurrences = Vec::with_capacity(count);
@@ -194,7 +193,7 @@ impl<'a> Root<'a> {
             let mut fields = Fields::new(part);
             while let Some((number, _)) = fields.next_field()? {
                 let next = end - fields.bytes_left();
-                // The root is no longer than that.
+                // The root is shorter than 4 GiB.
                 let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
                 found(Occurrence {
                     number,
@@ -207,7 +206,7 @@ impl<'a> Root<'a> {
         })
     }
 
-    /// Gives every part and where it begins.
+    /// Calls a function with every part and its offset.
     fn contents(
         self,
         parts: Parts<'_>,
@@ -240,7 +239,7 @@ impl<'a> Root<'a> {
         self.0.get(range).unwrap_or_default()
     }
 
-    /// A field's run of bytes; empty if it is of another type.
+    /// Returns the content of a field that is bytes; empty if it has another wire type.
     fn run(self, field: Occurrence) -> &'a [u8] {
         match Fields::new(self.field_bytes(field)).next_field() {
             Ok(Some((_, Content::Bytes(run)))) => run,
@@ -248,7 +247,7 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Checks that a field is a run of bytes wherever it occurs.
+    /// Checks that every occurrence of a field is bytes.
     fn check(self, field: &Field, group: &[Occurrence]) -> Result<(), WireError> {
         for occurrence in group {
             match Fields::new(self.field_bytes(*occurrence)).next_field()? {

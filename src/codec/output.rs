@@ -1,43 +1,42 @@
-//! JSON that is being written, up to a ceiling.
+//! A buffer of JSON, with a limit of its size.
 //!
-//! A few bytes on the wire may stand for long JSON, since Go writes empty fields that the wire does not
-//! have. So the output has a ceiling in the size of the input. It grows in steps of its own, so that
-//! the last step does not overshoot; beyond the ceiling nothing more is written, and the end of
-//! the object tells that it is not whole.
+//! A few bytes on the wire may stand for long JSON, since Go writes empty fields that are absent from the wire. So the
+//! output has a limit that depends on the size of the input. It grows in steps of its own, so that the last step does
+//! not exceed the limit; beyond it nothing more is written, and [`Output::finish`] returns an error.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::WireError;
 
-/// How many bytes any object may have in JSON.
+/// The JSON bytes that any object may have.
 const OUTPUT_BYTES_MIN: usize = 4096;
 
-/// How many times its size in protobuf an object may have beyond those. Honest objects have up to
-/// three; text of nothing but control characters has six.
+/// The JSON bytes per byte of protobuf that an object may have beyond those. Sensible objects have up to three; text of
+/// nothing but control characters has six.
 const OUTPUT_PER_INPUT_MAX: usize = 8;
 
-/// Bytes that are allocated at first, for each byte of the input: more than most objects need.
+/// The bytes that are allocated at first, per byte of the input: enough for most objects.
 const OUTPUT_PER_INPUT_FIRST: usize = 2;
 
-/// The digits of the largest number and its sign.
+/// The most bytes of an integer: its digits and its sign.
 const NUMBER_BYTES_MAX: usize = 20;
 
-/// JSON, and how much more of it there may be.
+/// A buffer of JSON with a limit.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// The written bytes, then room that needs only be filled in.
+    /// The written bytes, then space to fill in.
     bytes: Vec<u8>,
-    /// How much has been written.
+    /// The number of written bytes.
     length: usize,
-    /// How long it may be.
+    /// The most bytes that may be written.
     bytes_max: usize,
     /// True if something did not fit.
     full: bool,
 }
 
 impl Output {
-    /// The output for an input of this size.
+    /// Creates the output for an input of this size.
     pub(super) fn new(input_bytes: usize) -> Self {
         let first = input_bytes.saturating_mul(OUTPUT_PER_INPUT_FIRST);
         Self {
@@ -52,7 +51,7 @@ impl Output {
     /// Returns the written bytes.
     ///
     /// # Errors
-    /// [`WireError::TooLong`] when it did not fit.
+    /// [`WireError::TooLong`] when not everything did fit.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, WireError> {
         self.check()?;
         self.bytes.truncate(self.length);
@@ -72,17 +71,17 @@ impl Output {
         }
     }
 
-    /// How much there is.
+    /// Returns the number of written bytes.
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Returns the bytes that were written from a place on.
+    /// Returns the bytes that were written from an offset on.
     pub(super) fn since(&self, start: usize) -> &[u8] {
         self.bytes.get(start..self.length).unwrap_or_default()
     }
 
-    /// Takes back what was written from a place on.
+    /// Removes the bytes that were written from an offset on.
     pub(super) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
@@ -95,8 +94,8 @@ impl Output {
         }
     }
 
-    /// Appends the first bytes of a block, all of which is copied: its size is known, so that takes no
-    /// loop. `false` if there is no room for the block.
+    /// Appends the first bytes of a block, all of which is copied: its size is constant, so that takes no loop. Returns
+    /// false if there is no space for the block.
     #[inline]
     pub(super) fn put_part<const N: usize>(&mut self, block: &[u8; N], length: usize) -> bool {
         let room = self.bytes.get_mut(self.length..);
@@ -116,7 +115,7 @@ impl Output {
         }
     }
 
-    /// Ends a list or an object whose members each ended with a comma.
+    /// Ends a list or an object, after each of whose members a comma was written.
     #[inline]
     pub(super) fn close(&mut self, bracket: u8) {
         match self.bytes.get_mut(self.length.wrapping_sub(1)) {
@@ -125,12 +124,12 @@ impl Output {
         }
     }
 
-    /// Appends bytes as a text in base64.
+    /// Appends bytes as a base64 string.
     pub(super) fn base64(&mut self, bytes: &[u8]) {
         let length = bytes.len().div_ceil(3) * 4;
         self.push(b'"');
         if let Some(room) = self.room(length) {
-            // There is as much as it needs.
+            // The space is as large as the text.
             let _ = STANDARD.encode_slice(bytes, room);
         }
         self.push(b'"');
@@ -156,11 +155,11 @@ impl Output {
         self.put(&digits[at..]);
     }
 
-    /// Appends a number as Go writes it: the fewest digits that tell it, with an exponent only if it
-    /// is very small or large.
+    /// Appends a number as Go writes it: with the fewest digits that identify it, and an exponent only if it is very
+    /// small or large.
     ///
     /// # Errors
-    /// [`WireError::Json`] for what is no number.
+    /// [`WireError::Json`] for a value that is not a number.
     pub(super) fn double(&mut self, number: f64) -> Result<(), WireError> {
         let size = number.abs();
         if !size.is_finite() {
@@ -183,7 +182,7 @@ impl Output {
         Ok(())
     }
 
-    /// Room for so many bytes, which must be filled in; `None` if there may not be so much.
+    /// Returns space of so many bytes, which must be filled in; `None` if the limit does not allow it.
     #[inline]
     pub(super) fn room(&mut self, more: usize) -> Option<&mut [u8]> {
         if more > self.bytes.len() - self.length && !self.grow(more) {
@@ -201,7 +200,7 @@ impl Output {
             self.full = true;
             return false;
         }
-        // Old and new bytes are there at once, so the last step starts from at most half of them.
+        // Old and new bytes are in memory at once, so the last step starts from at most half of the limit.
         let doubled = self.bytes.len().saturating_mul(2).max(length);
         let is_last = doubled > self.bytes_max / 2;
         let capacity = if is_last { self.bytes_max } else { doubled };

@@ -1,8 +1,8 @@
-//! Quantities such as `100m`, `1Gi` and `12e6` in the form in which Go writes them.
+//! Quantities such as `100m`, `1Gi` and `12e6`, in the form in which Go writes them.
 //!
-//! A quantity remembers how it was written: with a decimal suffix, a binary one or an exponent. Its one form is
-//! the smallest whole number with a suffix of that family, whose powers go by threes, or by tens of two. Go
-//! keeps the text of most quantities that look like that already; some of those are not quite, and stay too.
+//! A quantity remembers the family of its suffix: decimal, binary or an exponent. The canonical form is the smallest
+//! whole number with a suffix of that family, whose powers go in steps of three, or of ten for powers of two. Go keeps
+//! the text of most quantities that look canonical already, including some that are not quite.
 
 use serde_json::Value;
 
@@ -20,38 +20,38 @@ const DECIMAL: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// The binary suffixes; each is 1024 times the one before it, the first 1024.
+/// The binary suffixes, in powers of 1024 from the first on.
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// How many digits a number of 64 bits always has room for.
+/// The number of decimal digits that always fit into 64 bits.
 const DIGITS_SURE: usize = 18;
 
-/// The same for one that is shifted by a binary suffix, which takes some of them.
+/// The number of digits that always fit into 64 bits after a shift by a binary suffix.
 const BINARY_DIGITS_SURE: usize = 14;
 
-/// The smallest power of ten that is kept; what is below is rounded up.
+/// The smallest power of ten that is kept; smaller parts are rounded up.
 const POWER_MIN: i32 = -9;
 
-/// Which powers a quantity's suffix is of.
+/// The family of a quantity's suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantityFamily {
-    /// Of ten, as a letter.
+    /// Powers of ten, as a letter.
     Decimal,
-    /// Of 1024.
+    /// Powers of 1024, as two letters.
     Binary,
-    /// Of ten, as a number.
+    /// Powers of ten, as an exponent.
     Exponent,
 }
 
 impl QuantityFamily {
-    /// How a quantity is written; `None` if it is none.
+    /// Returns the family of a quantity's suffix; `None` if the text is not a quantity.
     #[must_use]
     pub fn of(text: &str) -> Option<Self> {
         Parts::read(text).map(|parts| parts.family)
     }
 }
 
-/// So many billionths in the form in which Go writes them.
+/// Formats a number of billionths as Go does, with a suffix of a family.
 #[must_use]
 pub fn quantity_text(billionths: i128, family: QuantityFamily) -> String {
     let sign = if billionths < 0 { "-" } else { "" };
@@ -62,19 +62,19 @@ pub fn quantity_text(billionths: i128, family: QuantityFamily) -> String {
     written.map_or_else(|| "0".to_owned(), |written| format!("{sign}{written}"))
 }
 
-/// A quantity's text, taken apart.
+/// The parts of a quantity's text.
 struct Parts<'a> {
     negative: bool,
     /// The digits before the point without leading zeros, at least one.
     whole: &'a str,
-    /// The digits behind the point.
+    /// The digits after the point.
     fraction: &'a str,
     family: QuantityFamily,
-    /// The power of ten or two.
+    /// The power of ten or two of the suffix.
     power: i32,
 }
 
-/// Brings a quantity into its one form. What is none, or beyond all bounds, stays as it is.
+/// Canonicalises a quantity. A text that is no quantity, or out of range, stays as it is.
 pub(super) fn settle(value: &mut Value) {
     let text = match &*value {
         Value::Number(number) => number.to_string(),
@@ -87,7 +87,7 @@ pub(super) fn settle(value: &mut Value) {
     }
 }
 
-/// The form of a quantity that Go writes; `None` if that is the text itself.
+/// Returns the form of a quantity that Go writes; `None` if that is the text itself.
 fn canonical(text: &str) -> Option<String> {
     let parts = Parts::read(text)?;
     if text == "0" || parts.is_kept() {
@@ -102,7 +102,7 @@ fn canonical(text: &str) -> Option<String> {
     Some(format!("{sign}{written}"))
 }
 
-/// A positive amount, multiplied by a power of ten.
+/// Formats a positive amount, multiplied by a power of ten.
 fn write(amount: i128, power: i32, family: QuantityFamily) -> Option<String> {
     let whole = whole(amount, power).filter(|_| family == QuantityFamily::Binary);
     match whole.filter(|whole| *whole >= 1024) {
@@ -160,7 +160,7 @@ impl<'a> Parts<'a> {
             && !self.whole.starts_with('0')
     }
 
-    /// The number without its sign, as a whole one times a power of ten.
+    /// Returns the number without its sign, as a whole number times a power of ten.
     fn amount(&self) -> Option<(i128, i32)> {
         let mut amount: i128 = format!("{}{}", self.whole, self.fraction).parse().ok()?;
         let mut power = -i32::try_from(self.fraction.len()).ok()?;
@@ -186,12 +186,12 @@ fn family(suffix: &str) -> Option<(QuantityFamily, i32)> {
         return Some((QuantityFamily::Binary, 10 * (at as i32 + 1)));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?;
-    // One beyond that is no number that anybody means.
+    // A larger exponent is not meant seriously.
     let exponent = exponent.parse().ok().filter(|it| (-99..=99).contains(it))?;
     Some((QuantityFamily::Exponent, exponent))
 }
 
-/// The number if it is a whole one.
+/// Returns the number divided by a power of ten; `None` if it is not whole.
 fn whole(amount: i128, power: i32) -> Option<i128> {
     let ten = 10_i128.checked_pow(power.unsigned_abs())?;
     if power >= 0 {

@@ -1,31 +1,31 @@
-//! JSON that an object carries as bytes, checked and without white space.
+//! JSON that an object contains as bytes: checked, and copied without white space.
 //!
-//! Nearly all of it stands there as it is to be written, which a quick look finds out; what it is
-//! not sure of is read with care and copied in runs. The order of members and the digits of numbers
-//! stay as they are. What is copied can be read by any reader of JSON.
+//! Nearly all of it is compact already, which a quick check finds out; anything that the check does not cover is parsed
+//! and copied in runs. The order of members and the digits of numbers stay as they are. What is copied is valid for any
+//! JSON parser.
 
 use super::error::WireError;
 use super::output::Output;
 use super::text;
 use super::transcode::NESTING_MAX;
 
-/// Texts of numbers that are shorter and have no exponent are in the range of a double.
+/// Numbers with fewer digits and no exponent are in the range of a double.
 const DIGITS_SAFE: usize = 300;
 
-/// A place in the text, and what has been seen before it.
+/// A parser's position in the text.
 struct Compactor<'a> {
     raw: &'a [u8],
     at: usize,
-    /// From where on nothing has been copied yet.
+    /// The offset from which nothing has been copied yet.
     copied: usize,
-    /// The open brackets, the innermost the lowest bit: 1 for an object.
+    /// The open brackets as a stack of bits, the innermost the lowest: 1 for an object.
     open: u128,
 }
 
-/// Appends JSON at a depth of nesting.
+/// Appends JSON that is nested `depth` levels deep.
 ///
 /// # Errors
-/// [`WireError`] when it is none, or nested too deeply.
+/// [`WireError`] when it is not JSON, or nested too deeply.
 pub(super) fn put(out: &mut Output, raw: &[u8], depth: usize) -> Result<(), WireError> {
     if is_compact(raw, NESTING_MAX.saturating_sub(depth + 1)) {
         out.put(raw);
@@ -43,8 +43,8 @@ pub(super) fn put(out: &mut Output, raw: &[u8], depth: usize) -> Result<(), Wire
     compactor.text(out, depth)
 }
 
-/// Returns true if the bytes are surely JSON that can be copied as it is, nested no deeper than this. Managed fields are:
-/// objects of objects, without spaces or numbers.
+/// Returns true if the bytes are certainly JSON that can be copied as it is, nested no deeper than `depth_max`. Managed
+/// fields are: objects of objects, without spaces or numbers.
 fn is_compact(raw: &[u8], depth_max: usize) -> bool {
     let is_other = |byte: u8| !(b'!'..=b'~').contains(&byte) || matches!(byte, b'<' | b'>' | b'&');
     let is_simple = !raw
@@ -79,7 +79,7 @@ fn after_object(raw: &[u8], depth_max: usize) -> Option<&[u8]> {
             }
             rest = after_text(rest)?;
         }
-        // A value is over: so may be what it is in.
+        // A value has ended, and so may the objects around it.
         rest = loop {
             match rest {
                 _ if depth == 0 => return Some(rest),
@@ -129,7 +129,7 @@ impl Compactor<'_> {
                 }
                 _ => self.scalar(out)?,
             }
-            // A value is over: so may be what it is in.
+            // A value has ended, and so may the objects and lists around it.
             loop {
                 self.skip_space(out);
                 match self.peek() {
@@ -164,7 +164,7 @@ impl Compactor<'_> {
         self.raw.get(self.at).copied()
     }
 
-    /// Copies up to here, and goes on after so many bytes.
+    /// Copies up to here, and continues after so many bytes.
     fn replace(&mut self, out: &mut Output, bytes: usize) {
         out.put(&self.raw[self.copied..self.at]);
         self.at += bytes;
@@ -235,7 +235,7 @@ impl Compactor<'_> {
         }
     }
 
-    /// Half a pair of surrogates stands for nothing, and readers refuse it.
+    /// Half a surrogate pair is not a character, and parsers refuse it.
     fn escape(&mut self, out: &mut Output) -> Result<(), WireError> {
         match self.raw.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
@@ -255,7 +255,7 @@ impl Compactor<'_> {
         Ok(())
     }
 
-    /// The number of an escape, `\u` and four digits.
+    /// Returns the number of an escape, `\u` and four digits.
     fn unit(&self, at: usize) -> Option<u32> {
         let digits = self.raw.get(at..at + 6)?.strip_prefix(b"\\u")?;
         digits.iter().try_fold(0, |number, digit| {

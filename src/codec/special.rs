@@ -1,6 +1,6 @@
-//! The messages whose JSON is not an object of their fields, from the wire.
+//! Messages with a JSON form of their own (Go's `MarshalJSON`), from protobuf to JSON.
 //!
-//! Their few fields are read in any order, and the last of several wins, so that none of them is ever
+//! Such a message has few fields, which are read in any order. The last of several counts, so that none of them is ever
 //! out of order.
 
 use super::envelope;
@@ -11,10 +11,10 @@ use super::transcode::Transcoder;
 use super::wire::{Content, Fields};
 use super::{duration, text, time};
 
-/// The seconds of Go's zero time, the year 1, which JSON has as `null`.
+/// The seconds of Go's zero time, the year 1, which is `null` in JSON.
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
-/// The fields of the special messages, by number; the last one wins.
+/// The fields of such a message, by number; the last of several counts.
 #[derive(Default)]
 struct Parts<'a> {
     first_number: u64,
@@ -23,10 +23,10 @@ struct Parts<'a> {
     third: Option<&'a [u8]>,
 }
 
-/// Writes a message that is not of the shape of an object.
+/// Writes a message as the JSON of its shape.
 ///
 /// # Errors
-/// [`WireError`] when the bytes are broken or beyond the bounds.
+/// [`WireError`] when the bytes are broken or exceed the limits.
 pub(super) fn write(
     transcoder: &mut Transcoder,
     message: &Message,
@@ -98,7 +98,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A list of texts that is a message only on the wire.
+/// Writes a list of strings, which is a message only on the wire.
 fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
     transcoder.out.push(b'[');
     let mut fields = Fields::new(bytes);
@@ -112,7 +112,7 @@ fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-/// A schema, or what stands in its place. Go prefers the list to the one schema.
+/// Writes a schema, or the value that may replace it. Go prefers the list to the single schema.
 fn schema_or(
     transcoder: &mut Transcoder,
     message: &Message,
@@ -147,7 +147,7 @@ fn schema_or(
     Ok(())
 }
 
-/// The list in a schema's place: of schemas or of texts.
+/// Writes the list that replaces a schema: of schemas or of strings.
 fn list(
     transcoder: &mut Transcoder,
     shape: Shape,

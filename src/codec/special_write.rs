@@ -1,4 +1,4 @@
-//! The messages whose JSON is not an object of their fields, to the wire.
+//! Messages with a JSON form of their own (Go's `MarshalJSON`), from JSON to protobuf.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use super::unknown::{self, Old};
 use super::wire::{put_bytes, put_nested, put_number};
 use super::{duration, time};
 
-/// How many nanoseconds are in a microsecond, the precision of a MicroTime.
+/// The nanoseconds of a microsecond, the precision of a MicroTime.
 const NANOS_PER_MICRO: i32 = 1000;
 
-/// Writes a message that is not of the shape of an object; an absent value is an empty one.
+/// Writes a message of which the JSON has a form of its own; an absent value is an empty one.
 pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>, old: Old<'_>) {
     let value = value.filter(|value| !value.is_null());
     let text = value.and_then(Value::as_str);
@@ -51,7 +51,7 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>,
         Shape::RawExtension | Shape::Json => {
             if let Some(value) = value {
                 put_nested(out, 1, |out| {
-                    // Nothing can fail: a tree has JSON, and memory takes it.
+                    // This cannot fail: a tree is JSON, and memory accepts it.
                     let _ = serde_json::to_writer(out, value);
                 });
             }
@@ -62,7 +62,7 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>,
     }
 }
 
-/// A schema, or what stands in its place.
+/// Writes a schema, or the value that may replace it.
 fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>, mut old: Old<'_>) {
     for field in &parent.fields {
         let old = old.advance(out, field.number);

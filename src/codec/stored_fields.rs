@@ -1,4 +1,4 @@
-//! Single fields of an object that is stored as protobuf, read without the rest of it.
+//! Single fields of an object that is stored as protobuf, read without decoding the rest.
 
 use super::envelope::{self, MAGIC};
 use super::tables::{Arity, Field, Message, Type, kind};
@@ -6,8 +6,8 @@ use super::transcode::entry_of;
 use super::wire::{Content, Fields};
 use crate::meta::{Item, Object};
 
-/// A message within an object, or the object itself. Paths are the names that lead to a field in JSON, joined by
-/// dots; they lead through all items of lists.
+/// A message within an object, or the object itself. Paths are the names that lead to a field in JSON, joined by dots;
+/// they include all items of lists.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredFields<'a> {
     message: &'static Message,
@@ -15,7 +15,7 @@ pub struct StoredFields<'a> {
 }
 
 impl<'a> StoredFields<'a> {
-    /// The fields of an object; `None` if it is stored as JSON.
+    /// Returns the fields of an object; `None` if it is stored as JSON.
     #[must_use]
     pub fn new(object: &'a Object) -> Option<Self> {
         let Item::Protobuf(bytes) = object.item() else {
@@ -27,7 +27,7 @@ impl<'a> StoredFields<'a> {
         Some(Self { message, bytes })
     }
 
-    /// The first text at a path; empty if there is none.
+    /// Returns the first string at a path; empty if there is none.
     #[must_use]
     pub fn text(self, path: &str) -> &'a str {
         let mut first = None;
@@ -39,7 +39,7 @@ impl<'a> StoredFields<'a> {
             .unwrap_or_default()
     }
 
-    /// The messages at a path.
+    /// Returns the messages at a path.
     #[must_use]
     pub fn messages(self, path: &str) -> Vec<Self> {
         let mut found = Vec::new();
@@ -51,7 +51,7 @@ impl<'a> StoredFields<'a> {
         found
     }
 
-    /// The keys of a map.
+    /// Returns the keys of a map.
     #[must_use]
     pub fn keys(self, path: &str) -> Vec<&'a [u8]> {
         let mut found = Vec::new();
@@ -63,7 +63,7 @@ impl<'a> StoredFields<'a> {
         found
     }
 
-    /// Gives the content of every occurrence of a field that is a run of bytes.
+    /// Calls `found` with the content of every occurrence of a field that is bytes.
     fn visit(self, path: &str, found: &mut dyn FnMut(&'static Field, &'a [u8])) {
         let (name, rest) = path
             .split_once('.')
@@ -72,7 +72,7 @@ impl<'a> StoredFields<'a> {
             return;
         };
         let mut fields = Fields::new(self.bytes);
-        // The object has been read as a whole before, so that broken bytes need not be told here.
+        // The object has been decoded as a whole before, so broken bytes are not reported here.
         while let Ok(Some((number, content))) = fields.next_field() {
             let Content::Bytes(bytes) = content else {
                 continue;
@@ -86,7 +86,7 @@ impl<'a> StoredFields<'a> {
     }
 }
 
-/// The message that a field has one or a list of.
+/// Returns the message of a field, or of the items of a list.
 fn message_of(field: &Field) -> Option<&'static Message> {
     match (field.arity, field.kind) {
         (Arity::One | Arity::List, Type::Message(id)) => Some(id.message()),

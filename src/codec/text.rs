@@ -1,28 +1,27 @@
-//! Texts as Go's JSON writes them: what HTML or JavaScript would take for its own is escaped too,
-//! and every byte that is not UTF-8 becomes a replacement character.
+//! JSON strings as Go writes them: characters that are special in HTML or JavaScript are escaped too, and every byte
+//! that is not UTF-8 becomes a replacement character.
 
 use super::output::Output;
 
-/// The bytes that stand for themselves, wherever they are.
+/// The bytes that are never escaped, by value.
 const PLAIN: [bool; 256] = plain();
 
-/// A word of ones, and one with the highest bit of every byte.
+/// A word of which every byte is 1, and one with the highest bit of every byte.
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHEST: u64 = ONES << 7;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// How long the separators of lines and of paragraphs are. Go escapes both, since JavaScript ends a
-/// line there.
+/// The length of the line and the paragraph separator in bytes. Go escapes both, since JavaScript ends a line there.
 pub(super) const SEPARATOR_BYTES: usize = 3;
 
-/// How many quotes a text has around it.
+/// The number of quotes around a string.
 const QUOTES: usize = 2;
 
 /// The replacement of bytes that are not UTF-8.
 pub(super) const REPLACEMENT: &[u8] = b"\\ufffd";
 
-/// Appends a text, with its quotes.
+/// Appends a string, with its quotes.
 #[inline]
 pub(super) fn put(out: &mut Output, text: &[u8]) {
     let start = out.len();
@@ -36,7 +35,7 @@ pub(super) fn put(out: &mut Output, text: &[u8]) {
     escape(out, text);
 }
 
-/// Copies a text into as much room; `false` if it may not stand for itself, and was not copied whole.
+/// Copies a text into a buffer of its length; false if a byte may have to be escaped, and not everything was copied.
 /// Eight bytes are looked at together, some of them twice.
 #[inline]
 fn copy_plain(room: &mut [u8], text: &[u8]) -> bool {
@@ -60,8 +59,8 @@ fn copy_plain(room: &mut [u8], text: &[u8]) -> bool {
     }
 }
 
-/// Has the highest bit of some byte of a word if one does not stand for itself; perhaps for `^`, `|` and
-/// `~` too, which look like `<`, `>` and backslashes then.
+/// Returns a word in which the highest bit of some byte is set if a byte must be escaped; perhaps for `^`, `|` and `~`
+/// too, which look like `<`, `>` and backslashes then.
 #[inline]
 const fn may_be_other(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20);
@@ -70,7 +69,7 @@ const fn may_be_other(word: u64) -> u64 {
     control | word | quote_or_and.wrapping_sub(ONES) | bracket_or_backslash.wrapping_sub(ONES)
 }
 
-/// How many bytes at the beginning stand for themselves. Eight are looked at together.
+/// Returns how many bytes at the beginning need no escape. Eight are looked at together.
 #[inline]
 pub(super) fn plain_bytes(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks::<8>();
@@ -84,7 +83,7 @@ pub(super) fn plain_bytes(text: &[u8]) -> usize {
     words.len() * 8 + other.unwrap_or(rest.len())
 }
 
-/// How many bytes at the beginning are neither quotes nor backslashes. Eight are looked at together.
+/// Returns how many bytes at the beginning are neither quotes nor backslashes. Eight are looked at together.
 #[inline]
 pub(super) fn unquoted_bytes(text: &[u8]) -> usize {
     let mut rest = text;
@@ -100,8 +99,8 @@ pub(super) fn unquoted_bytes(text: &[u8]) -> usize {
     text.len() - rest.len() + other.unwrap_or(rest.len())
 }
 
-/// The highest bit of every byte of a word that does not stand for itself; above the first of them it
-/// may be set for others too.
+/// Returns a word in which the highest bit of every byte that must be escaped is set; above the first of them it may be
+/// set for others too.
 #[inline]
 const fn not_plain(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20) & !word;
@@ -110,7 +109,7 @@ const fn not_plain(word: u64) -> u64 {
     (control | word | quote_or_and | less_or_greater | equal(word, b'\\')) & HIGHEST
 }
 
-/// Returns true if a byte is written as it is, wherever it stands.
+/// Returns true if a byte is never escaped.
 #[inline]
 pub(super) fn is_plain(byte: u8) -> bool {
     PLAIN[usize::from(byte)]
@@ -121,13 +120,13 @@ pub(super) fn is_separator(text: &[u8]) -> bool {
     matches!(text, [0xe2, 0x80, 0xa8 | 0xa9, ..])
 }
 
-/// Appends the separator with which a text begins.
+/// Appends the escape of the separator with which a text begins.
 pub(super) fn put_separator(out: &mut Output, text: &[u8]) {
     let is_line = text.starts_with(&[0xe2, 0x80, 0xa8]);
     out.put(if is_line { b"\\u2028" } else { b"\\u2029" });
 }
 
-/// Appends a byte that may not stand for itself.
+/// Appends the escape of a byte.
 pub(super) fn put_escaped(out: &mut Output, byte: u8) {
     let short = match byte {
         b'"' | b'\\' => byte,
@@ -172,7 +171,7 @@ fn escape(out: &mut Output, text: &[u8]) {
     out.push(b'"');
 }
 
-/// The highest bit of the first byte of a word that is this one.
+/// Returns a word in which the highest bit of the first byte that is equal to `byte` is set.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * byte as u64);

@@ -1,4 +1,4 @@
-//! Times: on the wire seconds and nanoseconds since 1970, in JSON a text in UTC.
+//! Times: on the wire seconds and nanoseconds since 1970, in JSON a string in UTC.
 
 use jiff::Timestamp;
 
@@ -7,19 +7,19 @@ use super::error::WireError;
 /// The years that RFC 3339 can write.
 const YEARS: std::ops::RangeInclusive<i64> = 0..=9999;
 
-/// How many seconds a day has.
+/// The seconds of a day.
 const DAY_SECONDS: i64 = 86_400;
 
-/// How many days are in 400 years, after which the calendar repeats.
+/// The days of 400 years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
 
-/// The day 1970-01-01, counted from the first of March of the year 0.
+/// The number of the day 1970-01-01, counted from the first of March of the year 0.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// The text of a time: digits and what is between them.
+/// The text of a time in whole seconds, such as `2006-01-02T15:04:05Z`.
 pub(super) type Text = [u8; 20];
 
-/// A time of whole seconds.
+/// Formats a time in whole seconds.
 ///
 /// # Errors
 /// [`WireError::TimeOutOfRange`] outside of the years 0 to 9999.
@@ -40,7 +40,7 @@ pub(super) fn seconds(seconds: i64) -> Result<Text, WireError> {
     Ok(text)
 }
 
-/// A time of microseconds.
+/// Formats a time in microseconds.
 ///
 /// # Errors
 /// As [`seconds`].
@@ -58,7 +58,7 @@ fn put(digits: &mut [u8], number: i64) {
     digits.copy_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
 }
 
-/// The year, month and day of a day counted from 1970.
+/// Returns the year, month and day of a day counted from 1970.
 ///
 /// A year is taken to begin in March, so that the day by which some are longer is their last, and
 /// the months follow one rule: their days repeat every five months.
@@ -74,7 +74,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + i64::from(is_next_year), month, day)
 }
 
-/// Seconds and nanoseconds of a text; `None` if it is not a time.
+/// Parses a time into seconds and nanoseconds; `None` if the text is not a time.
 pub(super) fn parse(text: &str) -> Option<(i64, i32)> {
     let time: Timestamp = text.parse().ok()?;
     // Nanoseconds count forwards on the wire, towards 1970 in the library.

@@ -1,9 +1,9 @@
-//! A message to the JSON that Go would write for it, in one pass over its bytes.
+//! Protobuf messages to the JSON that Go would write for them, in one pass over their bytes.
 //!
-//! Go writes fields in the order of their numbers, each field once, the keys of maps in their order.
-//! So JSON can be written while the bytes are read, and what is absent between two fields is known
-//! when the second one comes. The hard part is the bytes that others write, which may have fields in
-//! any order and several times: they are noticed here, put in order once (`order`), and read again.
+//! Go writes fields in the order of their numbers, each field once, and the entries of maps in the order of their keys.
+//! So JSON can be written while the bytes are read, and the fields that are absent between two others are known when
+//! the second one comes. The hard part is the bytes of other writers, which may have fields in any order and several
+//! times: this is detected here, the message is put in order once (`field_order`), and read again.
 //!
 //! ```text
 //! wire   3:namespace        8:creationTimestamp   11:labels 11:labels
@@ -19,16 +19,16 @@ use super::tables::{Arity, Field, KEY_BYTES, Message, Shape, Type};
 use super::text;
 use super::wire::{self, Fields};
 
-/// How deep lists, maps and messages may be nested; JSON that is nested deeper cannot be read back.
+/// The depth to which lists, maps and messages may be nested; JSON that is nested deeper cannot be decoded again.
 pub(super) const NESTING_MAX: usize = 100;
 
-/// A map's entry: its key, and the wire type of its value with what follows it.
+/// A map's entry: its key, and the wire type of its value with the bytes that follow it.
 type Entry<'a> = (&'a [u8], Option<(u8, Fields<'a>)>);
 
 /// Writes an object of a kind as JSON, its kind and version first.
 ///
 /// # Errors
-/// [`WireError`] when the bytes are broken or beyond the bounds.
+/// [`WireError`] when the bytes are broken or exceed the limits.
 pub(super) fn object(
     message: &Message,
     bytes: &[u8],
@@ -48,14 +48,14 @@ pub(super) fn object(
     }
 }
 
-/// Writes one body.
+/// The state of writing one object.
 #[derive(Debug)]
 pub(super) struct Transcoder {
     pub(super) out: Output,
 }
 
 impl Transcoder {
-    /// Writes an object that tells its kind and version.
+    /// Writes an object with its kind and version.
     pub(super) fn typed(
         &mut self,
         message: &Message,
@@ -123,7 +123,7 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Begins a member.
+    /// Begins a member: writes its name and a colon.
     #[inline(always)]
     fn begin(&mut self, field: &Field) {
         let length = usize::from(field.key_length);
@@ -132,7 +132,7 @@ impl Transcoder {
         }
     }
 
-    /// Writes what Go writes of fields that the wire does not have.
+    /// Writes the members of absent fields.
     fn absent(&mut self, fields: &[Field]) {
         for field in fields {
             self.out.put(&field.absent);
@@ -290,10 +290,10 @@ impl Transcoder {
     }
 }
 
-/// The key and the value of a map's entry: the value's wire type and where it is read from.
+/// Returns the key and the value of a map's entry: the value's wire type and the reader at it.
 ///
 /// # Errors
-/// [`WireError`] when it is broken.
+/// [`WireError`] when the entry is broken.
 pub(super) fn entry_of(entry: &[u8]) -> Result<Entry<'_>, WireError> {
     let (mut key, mut value) = (&[][..], None);
     let mut fields = Fields::new(entry);

@@ -1,9 +1,9 @@
-//! The fields of an older message that the tables do not know, so that writing the object anew keeps
-//! them.
+//! Unknown fields: those of an older message that the tables do not have, which are kept when the object is written
+//! again.
 //!
-//! They come from a newer Kubernetes, and JSON has no place for them. So the old message is read
-//! beside the new value: what the tables do not know is copied at its place among the others, and each
-//! part of the value is given the old part that it continues.
+//! They come from a newer Kubernetes, and JSON has no place for them. So the old message is read beside the new value:
+//! its unknown fields are copied to their place among the others, and each part of the value is matched with the old
+//! part that it replaces.
 //!
 //! ```text
 //! value   {"name": "b", "ports": [...]}
@@ -20,7 +20,7 @@ use super::tables::{Arity, Field, Kind, Message, Type};
 use super::transcode::entry_of;
 use super::wire::{Content, Fields};
 
-/// The kind of a part of an item's key, so that different keys have different bytes.
+/// The kind of a part of an item's key, by which parts of different kinds differ.
 #[derive(Clone, Copy)]
 enum KeyPart {
     Absent,
@@ -28,23 +28,23 @@ enum KeyPart {
     Text,
 }
 
-/// An older message with its fields in order, and how far it has been read. Without one it is empty.
+/// The unread rest of an older message with its fields in order. The default is an empty message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Old<'a> {
     /// The bytes that have not been read yet.
     rest: &'a [u8],
 }
 
-/// The old parts that the items of a list or the entries of a map continue.
+/// The old parts that the items of a list or the entries of a map replace.
 #[derive(Debug)]
 pub(super) enum OldItems<'a, 'f> {
     ByPlace(Vec<&'a [u8]>),
     ByKey(HashMap<Vec<u8>, &'a [u8]>, &'f [&'static str]),
 }
 
-/// The message in order if the tables do not know some field of it; `None` if nothing is to be kept.
+/// Returns the message in order if it has an unknown field; `None` if there is nothing to keep.
 pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
-    // What cannot be read has no fields to keep.
+    // Bytes that cannot be read have no fields to keep.
     let ordered = order::ordered(kind.0, raw, 0).ok()?;
     has_unknown(kind.0, &ordered).then_some(ordered)
 }
@@ -72,13 +72,13 @@ fn has_unknown(message: &Message, bytes: &[u8]) -> bool {
 }
 
 impl<'a> Old<'a> {
-    /// An older message, which must be in order.
+    /// Begins to read an older message, which must be in order.
     pub(super) fn new(ordered: &'a [u8]) -> Self {
         Self { rest: ordered }
     }
 
-    /// Copies the fields before the one of this number, none of which the tables know, and gives what
-    /// there is of that one.
+    /// Copies the fields before the one of this number, all of which are unknown, and returns the occurrences of that
+    /// one.
     #[inline]
     pub(super) fn advance(&mut self, out: &mut Vec<u8>, number: u32) -> &'a [u8] {
         if self.rest.is_empty() {
@@ -92,12 +92,12 @@ impl<'a> Old<'a> {
         found
     }
 
-    /// Copies the fields after the last one that the tables know.
+    /// Copies the rest, after the last known field.
     pub(super) fn finish(self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.rest);
     }
 
-    /// The next fields with such numbers, and all others.
+    /// Splits the rest after the next fields for whose numbers `is_taken` returns true.
     fn split(&self, is_taken: impl Fn(u32) -> bool) -> (&'a [u8], &'a [u8]) {
         let mut fields = Fields::new(self.rest);
         let mut taken = 0;
@@ -112,7 +112,7 @@ impl<'a> Old<'a> {
 }
 
 impl<'a, 'f> OldItems<'a, 'f> {
-    /// The items of a list of messages.
+    /// Returns the old items of a list of messages.
     pub(super) fn of_list(field: &'f Field, item: &Message, occurrences: &'a [u8]) -> Self {
         let items = contents(occurrences);
         if field.item_keys.is_empty() {
@@ -128,7 +128,7 @@ impl<'a, 'f> OldItems<'a, 'f> {
         Self::ByKey(keyed, &field.item_keys)
     }
 
-    /// Returns the old item that an item continues; nothing if it is new.
+    /// Returns the old item that an item replaces; an empty message if it is new.
     pub(super) fn find(&self, place: usize, item: &Value) -> Old<'a> {
         let found = match self {
             Self::ByPlace(items) => items.get(place),
@@ -138,7 +138,7 @@ impl<'a, 'f> OldItems<'a, 'f> {
     }
 }
 
-/// The values of a map's old entries.
+/// Returns the values of a map's old entries.
 pub(super) fn entries(occurrences: &[u8]) -> HashMap<&[u8], &[u8]> {
     let entries = contents(occurrences).filter_map(|entry| {
         let (key, _) = entry_of(entry).ok()?;
@@ -147,7 +147,7 @@ pub(super) fn entries(occurrences: &[u8]) -> HashMap<&[u8], &[u8]> {
     entries.collect()
 }
 
-/// The content of a field that comes once.
+/// Returns the content of a field that occurs once: its last occurrence.
 pub(super) fn content(occurrences: &[u8]) -> &[u8] {
     contents(occurrences).last().unwrap_or_default()
 }
@@ -160,7 +160,7 @@ fn contents(occurrences: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The message of a map's entry.
+/// Returns the message of a map's entry.
 fn value_of(entry: &[u8]) -> &[u8] {
     match entry_of(entry) {
         Ok((_, Some((2, mut value)))) => value.run().unwrap_or_default(),
@@ -198,7 +198,7 @@ fn new_key(names: &[&str], item: &Value) -> Vec<u8> {
 }
 
 fn add(key: &mut Vec<u8>, part: KeyPart, bytes: &[u8]) {
-    // What is empty is as good as absent: Go writes it and may leave it out of JSON.
+    // An empty member counts as absent: Go writes it and may omit it in JSON.
     let is_empty = bytes.iter().all(|byte| *byte == 0);
     let part = if is_empty { KeyPart::Absent } else { part };
     let bytes = if is_empty { &[] } else { bytes };
@@ -207,7 +207,7 @@ fn add(key: &mut Vec<u8>, part: KeyPart, bytes: &[u8]) {
     key.extend_from_slice(bytes);
 }
 
-/// The member of a message, or of one whose members JSON merges into it.
+/// Returns the member of a message or of its inlined fields.
 fn member<'a>(message: &Message, name: &str, bytes: &'a [u8]) -> Option<Content<'a>> {
     let mut fields = Fields::new(bytes);
     while let Ok(Some((number, content))) = fields.next_field() {

@@ -1,34 +1,34 @@
-//! Protobuf's wire format: fields with a number, each a varint, a fixed number or a run of bytes.
+//! Protobuf's wire format: fields with a number, each a varint, a fixed-size number or bytes.
 //!
 //! [`Fields`] reads the fields of a message in order and [`put_number`] and [`put_bytes`] append fields, without any
 //! knowledge of the message's type. Nothing is copied; only the nesting of groups is bounded.
 
 use super::error::{Broken, WireError};
 
-/// How deep groups may be nested; nobody sends any.
+/// The depth to which groups may be nested; Kubernetes sends none.
 const GROUP_DEPTH_MAX: usize = 16;
 
 /// A field's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content<'a> {
-    /// Wire type 0.
+    /// A varint: wire type 0.
     Varint(u64),
-    /// Wire type 1.
+    /// A number of 64 bits: wire type 1.
     Fixed64(u64),
-    /// Wire type 2.
+    /// Bytes: wire type 2.
     Bytes(&'a [u8]),
-    /// Wire type 3, which was skipped up to its end.
+    /// A group, which was skipped up to its end: wire type 3.
     Group,
-    /// Wire type 5.
+    /// A number of 32 bits, which was skipped: wire type 5.
     Fixed32,
 }
 
-/// The fields of a message, one after the other.
+/// A reader of the fields of a message, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(&'a [u8]);
 
 impl Content<'_> {
-    /// The number of the wire type.
+    /// Returns the number of the wire type.
     pub(super) fn wire_type(self) -> u8 {
         match self {
             Self::Varint(_) => 0,
@@ -41,21 +41,21 @@ impl Content<'_> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a message.
+    /// Creates a reader of the fields of a message.
     #[must_use]
     pub fn new(message: &'a [u8]) -> Self {
         Self(message)
     }
 
-    /// How many bytes of the message come after the last field that was read.
+    /// Returns how many bytes of the message have not been read.
     pub(super) fn bytes_left(&self) -> usize {
         self.0.len()
     }
 
-    /// The next field's number and content; `None` at the end.
+    /// Returns the next field's number and content; `None` at the end.
     ///
     /// # Errors
-    /// [`WireError`] when the bytes break off or break the rules.
+    /// [`WireError`] when the bytes end within a field or break the rules.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u32, Content<'a>)>, WireError> {
         if self.0.is_empty() {
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
         Ok(Some((number, self.content(wire_type)?)))
     }
 
-    /// The next field's number and wire type, if there is one; its content must be taken next.
+    /// Returns the next field's number and wire type, if there is one; its content must be read next.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
         tag_parts(self.varint()?)
     }
 
-    /// The next field's whole tag if it is of this number; else nothing is taken.
+    /// Returns the next field's whole tag if it has this number; otherwise nothing is read.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         Ok(Some(tag))
     }
 
-    /// Takes the content that follows a whole tag.
+    /// Skips the content that follows a whole tag.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// The content that follows a tag.
+    /// Returns the content that follows a tag.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         self.0.is_empty()
     }
 
-    /// Takes a content that is a single zero: the number, or a run of no bytes.
+    /// Skips a content that is a single zero: the number, or no bytes.
     #[inline(always)]
     pub(super) fn skip_zero(&mut self) -> bool {
         let is_zero = self.0.first() == Some(&0);
@@ -144,7 +144,7 @@ impl<'a> Fields<'a> {
         is_zero
     }
 
-    /// The number that follows a tag of wire type 1.
+    /// Returns the number that follows a tag of wire type 1.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
         Ok(f64::from_le_bytes(bytes))
     }
 
-    /// The number that follows a tag of wire type 0.
+    /// Returns the number that follows a tag of wire type 0.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
         varint(&mut self.0)
     }
 
-    /// The bytes that follow a tag of wire type 2.
+    /// Returns the bytes that follow a tag of wire type 2.
     ///
     /// # Errors
     /// As [`Self::next_field`].
@@ -205,10 +205,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The number and the wire type of a tag.
+/// Splits a tag into the number of the field and the wire type.
 ///
 /// # Errors
-/// [`WireError`] when there is no such number or type.
+/// [`WireError`] when the number or the type does not exist.
 #[inline(always)]
 pub(super) fn tag_parts(tag: u64) -> Result<(u32, u8), WireError> {
     let wire_type = (tag & 7) as u8;
@@ -221,7 +221,7 @@ pub(super) fn tag_parts(tag: u64) -> Result<(u32, u8), WireError> {
     }
 }
 
-/// Takes a varint off the front. Nearly all have one byte or two.
+/// Reads a varint. Nearly all have one byte or two.
 ///
 /// # Errors
 /// [`Broken`] when it breaks off or has more than 64 bits.
@@ -281,14 +281,14 @@ pub fn put_bytes(out: &mut Vec<u8>, field: u32, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// Appends what comes before a field's bytes.
+/// Appends the tag and the length of a field's bytes.
 pub(super) fn put_run(out: &mut Vec<u8>, field: u32, length: usize) {
     put_varint(out, u64::from(field) << 3 | 2);
     put_varint(out, length as u64);
 }
 
-/// Appends a field whose bytes `write` appends. One byte is left for their length, and more are
-/// made room for when it turns out to be longer.
+/// Appends a field whose bytes `write` appends. One byte is reserved for their length, and more are inserted when it
+/// turns out to be longer.
 pub(super) fn put_nested(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
     put_varint(out, u64::from(field) << 3 | 2);
     let start = out.len();

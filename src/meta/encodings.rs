@@ -1,31 +1,31 @@
-//! The encodings of an object, kept with it so that each is made once.
+//! The encodings of an object, cached with it so that each is made once.
 //!
-//! Live watches, replays of history, initial states and lists all hold the same object, so they
-//! find each other's encodings on it. Which there are, and how many may be kept, is decided by who
-//! makes them. An object without any costs two words.
+//! Live watches, replays of history, initial states and lists all hold the same object, so they find each other's
+//! encodings on it. The callers decide which encodings there are and how many are kept. An object without any costs two
+//! words.
 
 use std::sync::{Arc, PoisonError};
 
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use bytes::Bytes;
 
-/// Bytes of an encoding beside its content: the record of it, here and with whoever evicts it.
+/// The bytes of an encoding beside its content: its record here and in the cache that evicts it.
 const ENCODING_OVERHEAD_BYTES: usize = 128;
 
-/// Names an encoding. Only who makes encodings knows what the number means.
+/// The name of an encoding, whose meaning only its callers know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodingKey(pub u32);
 
-/// The bytes of the encodings of many objects. Clones are the same sum.
+/// The total bytes of the encodings of many objects. Clones share the total.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedBytes(Arc<AtomicUsize>);
 
-/// An encoding, and whether it has just been made.
+/// An encoding, with its origin.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     /// The encoded object.
     pub bytes: Bytes,
-    /// True if nobody had made it before, or it had been forgotten.
+    /// True if it was made by this call.
     pub is_new: bool,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Encodings(Mutex<Option<Box<Encoding>>>);
 struct Encoding {
     key: EncodingKey,
     bytes: Bytes,
-    /// Where it is counted until it is dropped.
+    /// The total in which it is counted until it is dropped.
     sum: EncodedBytes,
-    /// The one made before. There are as many as forms that clients ask for, which is few.
+    /// The encoding made before. There are as many as encodings that clients request, which is few.
     older: Option<Box<Self>>,
 }
 
@@ -47,14 +47,14 @@ impl EncodedBytes {
     /// Returns the sum of the bytes of the encodings.
     #[must_use]
     pub fn get(&self) -> usize {
-        // Relaxed: a figure by itself, which orders nothing; as below.
+        // Relaxed: a figure by itself, which orders nothing; so are the others below.
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Encodings {
-    /// The encoding of this key; made if it is not there. Whoever wants an encoding of the object
-    /// meanwhile waits, which takes no longer than making it again.
+    /// Returns the encoding of a key, made by `make` if it is missing. Callers that want an encoding of the same object
+    /// meanwhile wait, which takes no longer than making it again.
     pub(super) fn get_or_make<E>(
         &self,
         key: EncodingKey,
@@ -81,7 +81,7 @@ impl Encodings {
         })
     }
 
-    /// Drops the encoding of this key. Who holds its bytes keeps them.
+    /// Drops the encoding of a key. Callers that hold its bytes keep them.
     pub(super) fn forget(&self, key: EncodingKey) {
         let mut newest = self.lock();
         let mut next = &mut *newest;
@@ -95,12 +95,12 @@ impl Encodings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<Encoding>>> {
-        // Whoever panicked while making an encoding had not begun to change the list.
+        // A caller that panicked in `make` had not begun to change the list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Another object, which nobody has encoded yet.
+/// A clone is another object, which has no encodings yet.
 impl Clone for Encodings {
     fn clone(&self) -> Self {
         Self::default()

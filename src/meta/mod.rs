@@ -1,6 +1,6 @@
-//! Kubernetes' basic words, without I/O: what every other layer speaks.
+//! Kubernetes' basic types, without I/O, which all other layers use.
 //!
-//! Nothing here knows of a store, a request or a connection.
+//! Nothing here depends on a store, a request or a connection.
 
 mod encodings;
 mod object;

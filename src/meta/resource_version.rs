@@ -1,14 +1,14 @@
-//! A position in the history of a store, as clients see it.
+//! The resource version: a position in the history of a store, as clients see it.
 
 use std::fmt;
 
-/// etcd's revision as clients see it: an opaque decimal string that rises with every write.
+/// A revision of etcd as clients see it: an opaque decimal string that rises with every write.
 ///
 /// `0` is what clients send for "any version will do"; no object ever carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(pub u64);
 
-/// How a read's resource version binds it (`resourceVersionMatch`).
+/// The meaning of a read's resource version (`resourceVersionMatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// The state at exactly this version.
@@ -17,8 +17,8 @@ pub enum VersionMatch {
     NotOlderThan,
 }
 
-/// The text is not a decimal number of 64 bits. Its words are those of Go's `strconv`, which
-/// kube-apiserver passes on to clients.
+/// An error about a text that is not a decimal number of 64 bits. The message is that of Go's `strconv`, which
+/// kube-apiserver sends to clients.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")]
 pub struct InvalidResourceVersion {
@@ -27,7 +27,7 @@ pub struct InvalidResourceVersion {
 }
 
 impl ResourceVersion {
-    /// Reads what a client sent; the empty text is `None`, a version that was not given.
+    /// Parses a resource version of a request; an empty text is `None`: no version was given.
     ///
     /// # Errors
     /// [`InvalidResourceVersion`] when the text is not a decimal number of 64 bits.
@@ -49,7 +49,7 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns true if the client asked for any version.
+    /// Returns true if any version will do (`0`).
     #[must_use]
     pub fn is_any(self) -> bool {
         self.0 == 0

@@ -1,4 +1,4 @@
-//! metav1.Status: how the API says that something went well or wrong.
+//! metav1.Status: the result of a request that is not an object.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub struct Status {
     /// A message for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// For programs; empty when kube-apiserver gives none.
+    /// The reason for programs; empty when kube-apiserver gives none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
     /// The object of the request.
@@ -48,24 +48,24 @@ pub struct StatusDetails {
     /// The API group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The plural resource, or the kind where validation failed.
+    /// The plural resource, or the kind if validation failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// The object's uid.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// One entry for each thing that is wrong.
+    /// One entry for each error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// When the client may try again.
+    /// The retry delay in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u32>,
 }
 
-/// One thing that is wrong.
+/// One of several errors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cause {
-    /// For programs, such as `FieldValueInvalid`; empty when kube-apiserver gives none.
+    /// The reason for programs, such as `FieldValueInvalid`; empty when kube-apiserver gives none.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
     /// A message for people.
@@ -76,7 +76,7 @@ pub struct Cause {
 }
 
 impl Status {
-    /// A failure with its HTTP code, reason and message.
+    /// Creates a failure with its HTTP code, reason and message.
     #[must_use]
     pub fn failure(
         code: u16,
@@ -95,7 +95,7 @@ impl Status {
         }
     }
 
-    /// A success about `details`.
+    /// Creates a success about `details`.
     #[must_use]
     pub fn success(details: StatusDetails) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Status {
         }
     }
 
-    /// The same status with details.
+    /// Returns the status with details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Self {
         self.details = Some(details);

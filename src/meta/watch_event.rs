@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::Object;
 
-/// One event of a watch. A watch that fails ends with an error beside these, after which nothing
-/// follows.
+/// One event of a watch. A watch that fails ends with an error beside these, after which nothing follows.
 #[derive(Clone, Debug)]
 pub enum WatchEvent {
     /// The object came into the watch's selection.
@@ -19,13 +18,13 @@ pub enum WatchEvent {
     Bookmark {
         /// The revision that the watch has reached.
         revision: u64,
-        /// True at the end of the initial state that `sendInitialEvents` asked for.
+        /// True at the end of the initial state that `sendInitialEvents` requests.
         initial_events_end: bool,
     },
 }
 
 impl WatchEvent {
-    /// The revision a client resumes from after this event.
+    /// Returns the revision from which a client resumes after this event.
     #[must_use]
     pub fn revision(&self) -> u64 {
         match self {

@@ -12,7 +12,7 @@
 //!   a slot:  | number, 59 bits | BOOKMARK | EVENT | ENDED | PARKED | SLEEPING |
 //! ```
 //!
-//! # Everything that must be agreed on is one word: the slot at the tail
+//! # Both sides synchronise on one word: the slot at the tail
 //!
 //! It is the only slot that both sides may change at one time, and both change it by
 //! read-modify-writes alone, which have one order. So there is no counter to publish, no flag that
@@ -72,9 +72,9 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// The watcher sleeps; whoever puts a signal here wakes it.
+/// The watcher sleeps; a push into this slot wakes it.
 const SLEEPING: u64 = 1;
-/// The number that came next found no room, and nothing is queued any more.
+/// The next number found no room, and nothing more is queued.
 const PARKED: u64 = 1 << 1;
 /// The mark of the end: nothing follows in the channel.
 const ENDED: u64 = 1 << 2;
@@ -86,13 +86,13 @@ const BOOKMARK: u64 = 1 << 4;
 const SIGNAL: u64 = EVENT | BOOKMARK;
 /// How far the number stands above the marks.
 const NUMBER_SHIFT: u32 = 5;
-/// The largest number there is room for. A million a second last 18,000 years.
+/// The largest number that fits. At a million events a second it lasts 18,000 years.
 const NUMBER_MAX: u64 = u64::MAX >> NUMBER_SHIFT;
 /// The value of `last` while no bookmark ends the watch.
 const NO_BOOKMARK: u64 = u64::MAX;
 
-/// Makes the two halves of a channel of `N` slots. It begins parked: the watcher reads the window
-/// first, and then resumes.
+/// Creates the two halves of a channel of `N` slots. It begins parked: the watcher reads the window first, and then
+/// resumes.
 pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
     let shared = Arc::new(Shared {
         slots: std::array::from_fn(|slot| AtomicU64::new(if slot == 0 { PARKED } else { 0 })),
@@ -113,9 +113,9 @@ pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
 #[derive(Debug)]
 pub struct Sender<const N: usize> {
     shared: Arc<Shared<N>>,
-    /// The slot that the next signal goes to.
+    /// The slot of the next signal to push.
     tail: u32,
-    /// True if the watcher slept at the last push: a guess at what the next one finds.
+    /// True if the watcher slept at the last push: a guess of what the next push finds.
     slept: bool,
     /// True if the end has been signalled to the watcher.
     ended: bool,
@@ -125,19 +125,19 @@ pub struct Sender<const N: usize> {
 #[derive(Debug)]
 pub struct Receiver<const N: usize> {
     shared: Arc<Shared<N>>,
-    /// The slot that the next signal comes from.
+    /// The slot of the next signal to take.
     head: u32,
 }
 
 #[derive(Debug)]
 struct Shared<const N: usize> {
-    /// Signals and marks, as the table above has them.
+    /// The signals and marks of the table above.
     slots: [AtomicU64; N],
-    /// The first number that found no room; means something while the slot at the tail is PARKED.
+    /// The first number that found no room; valid while the slot at the tail is PARKED.
     lagged_at: AtomicU64,
-    /// The bookmark that ends the watch; means something once a slot is ENDED.
+    /// The bookmark that ends the watch; valid once a slot is ENDED.
     last: AtomicU64,
-    /// The watcher that sleeps. Touched when it falls asleep and when it is woken.
+    /// The waker of the watcher while it sleeps. Touched when it falls asleep and when it is woken.
     waker: Mutex<Option<Waker>>,
 }
 
@@ -147,17 +147,16 @@ struct Shared<const N: usize> {
 pub enum PushOutcome {
     /// The signal is queued, or the end is marked, and the watcher is awake.
     Queued,
-    /// The signal is queued, or the end is marked. The watcher sleeps: the caller takes its waker and
-    /// calls it.
+    /// The signal is queued, or the end is marked. The watcher sleeps: the caller takes its waker and calls it.
     QueuedNeedsWake,
     /// There was no room. An event will be read from the window, a bookmark is dropped.
     Full,
 }
 
-/// The next thing that the watcher has to do.
+/// An instruction to the watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Deliver the event with this number, unless it has been.
+    /// Deliver the event with this number, unless it has been delivered.
     Event(u64),
     /// Send a bookmark of this revision.
     Bookmark(u64),
@@ -174,7 +173,7 @@ impl<const N: usize> Sender<N> {
         self.offer(EVENT | number << NUMBER_SHIFT, Some(number))
     }
 
-    /// Pushes a bookmark: the revision that all numbers pushed so far lead to.
+    /// Pushes a bookmark: the revision that is reached with all numbers pushed so far.
     pub fn bookmark(&mut self, revision: u64) -> PushOutcome {
         if revision > NUMBER_MAX {
             return PushOutcome::Full;
@@ -182,7 +181,7 @@ impl<const N: usize> Sender<N> {
         self.offer(BOOKMARK | revision << NUMBER_SHIFT, None)
     }
 
-    /// Marks the end: nothing follows, but perhaps a last bookmark.
+    /// Marks the end: nothing follows but the last bookmark, if given.
     pub fn end(&mut self, last: Option<u64>) -> PushOutcome {
         self.ended = true;
         // Relaxed: published by the Release of the mark.
@@ -193,13 +192,14 @@ impl<const N: usize> Sender<N> {
         push_outcome(before)
     }
 
-    /// The waker of a watcher whose push returned [`PushOutcome::QueuedNeedsWake`]. The caller calls it, outside its locks.
-    /// There is none if that was done for a signal before, and the watcher has not looked since.
+    /// Returns the waker of a watcher, after a push returned [`PushOutcome::QueuedNeedsWake`]. The caller calls it
+    /// outside its locks. There is none if it was taken after an earlier push, and the watcher has not polled since.
     pub fn waker(&self) -> Option<Waker> {
         self.shared.lock().take()
     }
 
-    /// Puts a signal into the slot at the tail. If that is taken, an event's channel is parked.
+    /// Writes a signal into the slot at the tail. If that is taken, the channel is parked, unless the signal is a
+    /// bookmark.
     fn offer(&mut self, signal: u64, event: Option<u64>) -> PushOutcome {
         debug_assert!(!self.ended, "nothing follows the end");
         let mut found = if self.slept { SLEEPING } else { 0 };
@@ -249,7 +249,7 @@ impl<const N: usize> Drop for Sender<N> {
 }
 
 impl<const N: usize> Receiver<N> {
-    /// The next signal. [`Signal::Lagged`] and [`Signal::End`] are repeated.
+    /// Returns the next signal. [`Signal::Lagged`] and [`Signal::End`] are repeated.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         loop {
             let marks = SLEEPING | PARKED | ENDED;
@@ -277,15 +277,15 @@ impl<const N: usize> Receiver<N> {
         }
     }
 
-    /// Asks for signals again, after [`Signal::Lagged`] or at the beginning. The watcher then reads
-    /// the window to its end once more.
+    /// Makes the channel accept signals again, after [`Signal::Lagged`] or at the beginning. The watcher then reads the
+    /// window to its end once more.
     pub fn resume(&mut self) {
         // Acquire: pairs with the Release in `Sender::offer`, so that the window holds whatever was
         // not queued. Release: pairs with the Acquire there.
         self.slot().fetch_and(!PARKED, Ordering::AcqRel);
     }
 
-    /// Marks the watcher as sleeping, unless there is something for it.
+    /// Marks the watcher as sleeping. Returns false if there is a signal for it.
     fn sleep(&mut self, context: &Context<'_>) -> bool {
         let mut waker = self.shared.lock();
         let before = waker.replace(context.waker().clone());
@@ -304,7 +304,7 @@ impl<const N: usize> Receiver<N> {
 }
 
 impl<const N: usize> Drop for Receiver<N> {
-    /// The sender may learn of it late, and must not wake anybody then.
+    /// Drops the waker: the sender may notice the end late, and must not wake anybody then.
     fn drop(&mut self) {
         let waker = self.shared.lock().take();
         drop(waker);
@@ -327,7 +327,7 @@ fn push_outcome(before: u64) -> PushOutcome {
     }
 }
 
-/// The signal that a slot holds.
+/// Returns the signal that a slot holds.
 fn signal(word: u64) -> Signal {
     let number = word >> NUMBER_SHIFT;
     if word & EVENT == 0 {
@@ -337,7 +337,7 @@ fn signal(word: u64) -> Signal {
     }
 }
 
-/// The slot behind another.
+/// Returns the slot after another.
 fn after<const N: usize>(slot: u32) -> u32 {
     let next = slot + 1;
     if next as usize == N { 0 } else { next }

@@ -1,5 +1,5 @@
-//! An append-only log of numbered values, of which the newest are kept. One writes, all read,
-//! nobody waits.
+//! An append-only log of numbered values, of which the newest are kept: one writer, many readers, and neither waits for
+//! the other.
 //!
 //! ```text
 //!              Directory: replaced, never changed
@@ -19,10 +19,9 @@
 //!           first and base
 //! ```
 //!
-//! A value is numbered by its place in the order of all values. It is written once, into a slot
-//! that nothing else ever uses, so there is no value to be torn, no lap to be counted and no memory
-//! to be reclaimed by anybody but reference counts. To wait for the next value is to keep a number;
-//! it pins no memory. What went before the first value is told by the `base`.
+//! A value is numbered by its place in the order of all values. It is written once, into a slot that nothing else ever
+//! uses, so no value can be torn, no slot is reused, and only reference counts free memory. To wait for the next value
+//! is to keep a number, which keeps no memory alive. The `base` is the state before the first value.
 //!
 //! # Invariants
 //!
@@ -33,8 +32,8 @@
 //! - The segments of a directory stand without a gap in the order of their numbers. The first begins
 //!   with `first`, each has a value, and only the last takes more of them: a *sealed* segment may
 //!   have slots that stay empty, whose numbers belong to the next one.
-//! - A value is evicted only after it was published, and with its whole segment. `base` and `first`
-//!   change by the same store, so nobody sees one without the other.
+//! A value is evicted only after it was published, and with its whole segment. `base` and `first` change by the same
+//! store, so no reader sees one without the other.
 //! - The writer keeps its own copy of everything: a writer that loads what only it stores hides
 //!   interleavings from loom.
 //!
@@ -52,31 +51,30 @@
 //!   was evicted, and what was evicted lies below `D.first`. The slots below `D.published` were set
 //!   before `D` was stored, and the load of `D` acquired that. `D.first <= D.published = n`.
 //!
-//! Were the end loaded second, it could tell of a segment that the directory does not have. Were
-//! `D.published` not heeded, a reader that slept between its two loads could find a base that is
-//! later than its end.
+//! If the end were loaded second, it could be in a segment that the directory does not have. If `D.published` were
+//! ignored, a reader that slept between its two loads could find a base that is later than its end.
 //!
-//! `n` and `D.first` never fall from one read to the next of the same thread, nor for a thread that
-//! was told of a read: both loads are coherent.
+//! `n` and `D.first` never fall from one read to the next of the same thread, nor for a thread that synchronised with
+//! an earlier read of another: both loads are coherent.
 //!
 //! # Trade-offs
 //!
 //! - A reader that looks at one value only pays for the directory's guard (some 10 ns). Reading on
 //!   with the same [`Reader`] costs two loads a value.
-//! - Whoever holds a `Reader` holds the segments of its directory: take what is needed, and let go.
+//! A `Reader` keeps the segments of its directory alive: take what is needed, and drop it.
 //! - Eviction is as coarse as segments are. The caller seals a segment that would be too coarse.
 //! - A new directory copies the list of segments: some nanoseconds for each of them, once a segment.
 
 use crate::sync::{Arc, ArcSwap, AtomicU64, Guard, OnceLock, Ordering};
 
-/// How many slots a segment has at least.
+/// The least number of slots of a segment.
 const SEGMENT_SLOTS_MIN: usize = 16;
 
-/// How many slots a segment has at most. Each has twice as many as its predecessor used, between
-/// the two, so that a log of few values costs little.
+/// The largest number of slots of a segment. Each has twice as many as its predecessor used, between the two, so that a
+/// log of few values takes little memory.
 const SEGMENT_SLOTS_MAX: usize = 256;
 
-/// Makes the two halves of an empty log.
+/// Creates the two halves of an empty log.
 pub fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
     let directory = Directory {
         segments: Vec::new(),
@@ -101,37 +99,37 @@ pub fn log<T, B: Clone>(base: B) -> (Writer<T, B>, Log<T, B>) {
     (writer, Log { shared })
 }
 
-/// The half that appends and evicts. There is one.
+/// The half that appends and evicts. There is one for each log.
 #[derive(Debug)]
 pub struct Writer<T, B> {
     shared: Arc<Shared<T, B>>,
-    /// Those that the directory lists, and those that are to be listed.
+    /// The segments that the directory lists, then those that it does not list yet.
     segments: Vec<Segment<T>>,
-    /// True if a segment is not yet listed.
+    /// True if a segment is not listed yet.
     unlisted: bool,
     /// True if the next value begins a segment.
     sealed: bool,
     /// The directory's `first`.
     first: u64,
-    /// The value of `shared.end`, or, after a reset, what readers take for it.
+    /// The value of `shared.end`, or, after a reset, the end that readers see instead.
     published: u64,
-    /// The next value's number.
+    /// The number of the next value.
     end: u64,
     /// The directory's `base`.
     base: B,
 }
 
-/// The half that reads.
+/// The half that reads; clones read the same log.
 #[derive(Debug)]
 pub struct Log<T, B> {
     shared: Arc<Shared<T, B>>,
 }
 
-/// The log as of one moment.
+/// A consistent view of the log at one moment.
 #[derive(Debug)]
 pub struct Reader<T, B> {
     directory: Guard<Arc<Directory<T, B>>>,
-    /// Numbers below this are published.
+    /// The end: numbers below it are published.
     end: u64,
 }
 
@@ -140,45 +138,45 @@ pub struct Reader<T, B> {
 pub enum Slot<'a, T> {
     /// The value with this number.
     Value(&'a T),
-    /// No value yet: the number is at or above the end.
+    /// There is no value yet: the number is at or above the end.
     Future,
-    /// No value any more.
+    /// The value has been evicted.
     Gone,
 }
 
-/// The values from a number on.
+/// An iterator over the values from a number on.
 #[derive(Debug)]
 pub struct Values<'a, T> {
-    /// How many values there still are.
+    /// The number of values that remain.
     left: u64,
-    /// The rest of the present segment.
+    /// The rest of the current segment.
     slots: std::slice::Iter<'a, OnceLock<T>>,
     /// The segments after it.
     segments: std::slice::Iter<'a, Segment<T>>,
 }
 
-/// Segments that have left the log. Readers may hold them still; who drops the last reference to a
-/// segment drops its values, so the writer does that where nobody waits for it.
+/// Segments that have been evicted. Readers may still hold them; whoever drops the last reference to a segment drops
+/// its values, so the writer drops this outside of any lock.
 #[derive(Debug)]
 #[must_use = "dropping it may take a while; do it outside locks"]
 pub struct Evicted<T> {
-    /// Kept for the sake of dropping it.
+    /// Held only to be dropped.
     _segments: Vec<Segment<T>>,
 }
 
 #[derive(Debug)]
 struct Shared<T, B> {
-    /// Numbers below this are published. Stored by the writer alone.
+    /// The end: numbers below it are published. Stored by the writer alone.
     end: AtomicU64,
-    /// Where the values are. Stored by the writer alone.
+    /// The list of segments. Stored by the writer alone.
     directory: ArcSwap<Directory<T, B>>,
 }
 
 #[derive(Debug)]
 struct Directory<T, B> {
-    /// In the order of their numbers.
+    /// The segments, in the order of their numbers.
     segments: Vec<Segment<T>>,
-    /// The oldest value's number; the next one's if there is none.
+    /// The number of the oldest value; that of the next one if there is none.
     first: u64,
     /// The end that was published when this was stored.
     published: u64,
@@ -186,17 +184,18 @@ struct Directory<T, B> {
     base: B,
 }
 
-/// A segment. Clones are the same one; what is searched lies beside its neighbours in the list.
+/// A segment of the log. Clones share the slots; the first number, by which segments are searched, lies in the list
+/// itself.
 #[derive(Debug)]
 struct Segment<T> {
-    /// The first slot's number.
+    /// The number of the first slot.
     first: u64,
-    /// Set from the first on. loom's `Arc` holds nothing unsized, so a box does.
+    /// The slots, set from the first on. loom's `Arc` cannot hold unsized values, so they are in a box.
     slots: Arc<Box<[OnceLock<T>]>>,
 }
 
 impl<T, B: Clone> Writer<T, B> {
-    /// Appends a value that nobody sees before [`Writer::publish`]. Says whether it begins a segment.
+    /// Appends a value, which readers see after [`Writer::publish`]. Returns true if it begins a segment.
     pub fn append(&mut self, value: T) -> bool {
         let begins = self.sealed || self.newest().is_none_or(|it| it.is_full(self.end));
         if begins {
@@ -208,7 +207,7 @@ impl<T, B: Clone> Writer<T, B> {
         begins
     }
 
-    /// Shows readers everything that was appended, at once.
+    /// Publishes everything that was appended, at once.
     pub fn publish(&mut self) {
         if self.unlisted {
             self.store_directory();
@@ -219,13 +218,12 @@ impl<T, B: Clone> Writer<T, B> {
         self.shared.end.store(self.end, Ordering::Release);
     }
 
-    /// Lets the next value begin a segment.
+    /// Makes the next value begin a segment.
     pub fn seal(&mut self) {
         self.sealed = true;
     }
 
-    /// Lets go of the oldest segments, all of whose values are published. `base` tells what went
-    /// before those that stay.
+    /// Evicts the oldest segments, all of whose values must be published. `base` is the state before those that stay.
     pub fn evict(&mut self, segments: usize, base: B) -> Evicted<T> {
         debug_assert_eq!(self.published, self.end, "what nobody has seen must stay");
         let evicted = self.segments.drain(..segments).collect();
@@ -235,8 +233,8 @@ impl<T, B: Clone> Writer<T, B> {
         Evicted { _segments: evicted }
     }
 
-    /// Lets go of everything and begins anew after `base`. One number is left out, so that whoever
-    /// waits for the next value finds it gone.
+    /// Evicts everything and begins again after `base`. One number is skipped, so that a reader which waits for the
+    /// next value finds it evicted.
     pub fn reset(&mut self, base: B) -> Evicted<T> {
         let evicted = std::mem::take(&mut self.segments);
         self.end += 1;
@@ -247,14 +245,14 @@ impl<T, B: Clone> Writer<T, B> {
         Evicted { _segments: evicted }
     }
 
-    /// The last value of the oldest `segments` segments; `None` if that is no value.
+    /// Returns the last value of the oldest `segments` segments; `None` if their last slot is empty.
     pub fn last_of(&self, segments: usize) -> Option<&T> {
         let segment = self.segments.get(segments.checked_sub(1)?)?;
         let next = self.segments.get(segments).map_or(self.end, |it| it.first);
         segment.get(next - 1)
     }
 
-    /// The next value's number.
+    /// Returns the number of the next value.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -275,7 +273,7 @@ impl<T, B: Clone> Writer<T, B> {
         self.unlisted = true;
     }
 
-    /// Stores a directory of the present segments. `published` is what it was before.
+    /// Stores a directory of the current segments. `published` is the end before it.
     fn store_directory(&mut self) {
         self.unlisted = false;
         self.shared.directory.store(Arc::new(Directory {
@@ -296,7 +294,7 @@ impl<T, B> Clone for Log<T, B> {
 }
 
 impl<T, B> Log<T, B> {
-    /// The log as it is now.
+    /// Returns a view of the log as it is now.
     pub fn read(&self) -> Reader<T, B> {
         // Acquire: pairs with the Release store in `Writer::publish`. It comes before the load of
         // the directory, which is thereby at least as new.
@@ -315,12 +313,12 @@ impl<T, B> Reader<T, B> {
         &self.directory.base
     }
 
-    /// The oldest value's number; the next one's if there is none.
+    /// Returns the number of the oldest value; that of the next one if there is none.
     pub fn first(&self) -> u64 {
         self.directory.first
     }
 
-    /// The next value's number.
+    /// Returns the number of the next value.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -348,7 +346,7 @@ impl<T, B> Reader<T, B> {
         }
     }
 
-    /// The values from a number on, or from the oldest if that is later.
+    /// Returns the values from a number on, or from the oldest if that is later.
     pub fn values(&self, from: u64) -> Values<'_, T> {
         let from = from.max(self.first());
         let segments = self.directory.segments.get(self.segment_of(from)..);
@@ -363,7 +361,7 @@ impl<T, B> Reader<T, B> {
         }
     }
 
-    /// The number of the first value that a predicate refuses, which refuses all later ones too.
+    /// Returns the number of the first value that does not satisfy a predicate, which must not hold for any later one.
     pub fn partition_point(&self, predicate: impl Fn(&T) -> bool) -> u64 {
         let segments = &self.directory.segments;
         let passes = |segment: &Segment<T>, index: usize| {
@@ -389,14 +387,14 @@ impl<T, B> Reader<T, B> {
         segment.first + low as u64
     }
 
-    /// Which segment has a number that is not before the first one's.
+    /// Returns the index of the segment of a number, which must not be below the first segment's.
     fn segment_of(&self, number: u64) -> usize {
         let segments = &self.directory.segments;
         let Some(newest) = segments.last() else {
             return 0;
         };
-        // No segment has more numbers than the longest, so it is here or further back. Full ones are
-        // as long, and most ask for the newest.
+        // No segment has more numbers than the longest, so it is here or further back. Full ones are as long, and most
+        // calls ask for the newest.
         let back = newest.first.saturating_sub(number);
         let back = back.div_ceil(SEGMENT_SLOTS_MAX as u64);
         let guess =
@@ -419,9 +417,9 @@ impl<T> Clone for Segment<T> {
 }
 
 impl<T> Segment<T> {
-    /// Where a number stands that is not below the first.
+    /// Returns the slot of a number that is not below the segment's first.
     fn index(&self, number: u64) -> usize {
-        // A segment has few slots; what is far behind it is behind it in any case.
+        // A segment has few slots; an index far beyond them is beyond them in any case.
         usize::try_from(number - self.first).unwrap_or(usize::MAX)
     }
 

@@ -22,32 +22,30 @@
 //!
 //! Both may be so, and then the number that is pushed to the watcher lies below its cursor.
 //!
-//! # Nobody hangs on a feed that has stopped
+//! # Nobody waits for a feed that has stopped
 //!
-//! The same holds of whatever else is published before `take`. Who stops a feed says so, then takes
-//! the queue, and ends every member. A watcher registers, then looks whether the feed has stopped.
-//! So it is ended, or it sees that it must not begin. [`Registrations::close`] does both in one: who
-//! comes later is refused.
+//! The same holds of everything else that is published before `take`. A feed stops by publishing that it has stopped,
+//! then taking the queue and ending every member. A watcher registers, then checks whether the feed has stopped. So it
+//! is ended, or it sees that it must not begin. [`Registrations::close`] does both at once: later members are refused.
 //!
 //! # Invariants
 //!
-//! - The queue keeps the order in which things happened, so a number that is free again comes
-//!   behind the removal that freed it.
-//! - Whoever finds the queue longer than [`WAITING_MAX`] gets that back, and applies the queue for
-//!   the dispatcher before it goes on. So the queue is longer than that by one for each thread at
-//!   most.
+//! The queue keeps the order in which things happened, so a number that is reused comes after the removal that freed
+//! it.
+//! A thread that finds the queue longer than [`WAITING_MAX`] is told so by the result, and applies the queue for the
+//! dispatcher before it continues. So the queue exceeds that length by at most one for each thread.
 
 use std::sync::PoisonError;
 
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-/// How many registrations wait before those who add more must help to apply them.
+/// The number of queued registrations above which a thread that adds another must help to apply them.
 pub const WAITING_MAX: usize = 1024;
 
-/// How many threads are about to help at the same time at most: more than a server has.
+/// The most threads that are about to help at the same time: more than a server has.
 const HELPERS_MAX: usize = 256;
 
-/// Makes the two halves of a queue without members.
+/// Creates the two halves of a queue without members.
 pub fn registrations<T>() -> (Registrar<T>, Registrations<T>) {
     let shared = Arc::new(Mutex::new(Shared {
         queue: Vec::new(),
@@ -68,11 +66,11 @@ pub struct Registrar<T> {
     shared: Arc<Mutex<Shared<T>>>,
 }
 
-/// The half of the owner, which applies what was registered. There is one.
+/// The half of the owner, which applies the registrations. There is one for each queue.
 #[derive(Debug)]
 pub struct Registrations<T> {
     shared: Arc<Mutex<Shared<T>>>,
-    /// The buffer of the registrations that were taken last; kept for its allocation.
+    /// The buffer of the registrations that were taken last; kept to reuse its allocation.
     taken: Vec<Registration<T>>,
 }
 
@@ -80,11 +78,11 @@ pub struct Registrations<T> {
 struct Shared<T> {
     /// The registrations since they were last taken, in order.
     queue: Vec<Registration<T>>,
-    /// The smallest number that no member ever had.
+    /// The smallest number that has never been used.
     next: u32,
-    /// Numbers of members that were removed.
+    /// The numbers of removed members, to be reused.
     free: Vec<u32>,
-    /// True if nothing is registered any more.
+    /// True if further registrations are refused.
     closed: bool,
 }
 
@@ -100,9 +98,9 @@ pub enum Registration<T> {
 /// The result of [`Registrar::add`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// The number of the member: members have different numbers, and small ones.
+    /// The number of the member: current members have different numbers, and small ones.
     pub number: u32,
-    /// True if so many registrations wait that the caller must help to apply them.
+    /// True if so many registrations are queued that the caller must help to apply them.
     pub crowded: bool,
 }
 
@@ -121,7 +119,7 @@ impl<T> Registrar<T> {
         Ok(Registered { number, crowded })
     }
 
-    /// Removes a member. Returns true if so many registrations wait that the caller must help to apply them.
+    /// Removes a member. Returns true if so many registrations are queued that the caller must help to apply them.
     pub fn remove(&self, number: u32) -> bool {
         let mut shared = lock(&self.shared);
         if shared.closed {
@@ -133,13 +131,13 @@ impl<T> Registrar<T> {
 }
 
 impl<T> Registrations<T> {
-    /// Takes what was registered since the last call, in order.
+    /// Takes the registrations since the last call, in order.
     pub fn take(&mut self) -> impl Iterator<Item = Registration<T>> {
         std::mem::swap(&mut lock(&self.shared).queue, &mut self.taken);
         self.taken.drain(..)
     }
 
-    /// Takes what was registered since the last call, and refuses whatever comes later.
+    /// Takes the registrations since the last call, and refuses later ones.
     pub fn close(&mut self) -> impl Iterator<Item = Registration<T>> {
         let mut shared = lock(&self.shared);
         shared.closed = true;
@@ -158,7 +156,7 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Queues a registration. Returns true if so many wait that the caller must help.
+    /// Queues a registration. Returns true if so many are queued that the caller must help.
     fn push(&mut self, registration: Registration<T>) -> bool {
         self.queue.push(registration);
         let waiting = self.queue.len();

@@ -1,4 +1,4 @@
-//! A number that only rises, published by one and awaited by many.
+//! A number that only rises, published by one thread and awaited by many.
 //!
 //! ```text
 //!  Publisher (one, &mut)                 Published (many, Clone)
@@ -19,8 +19,8 @@
 //! - the publisher's came first: the waiter's third step follows the publisher's unlock, hence its
 //!   store, and does not sleep.
 //!
-//! The end of the publisher is told in the same way: `closed` is set under the lock, and the third
-//! step looks at it as well. What was reached before the end is still told as reached.
+//! The end of the publisher is seen in the same way: `closed` is set under the lock, and the third step checks it as
+//! well. A value that was reached before the end still completes its waiters.
 //!
 //! # Invariants
 //!
@@ -29,7 +29,7 @@
 //! - Whoever has seen a value sees everything that was written before it was published.
 //! - An entry of `wakers` belongs to a live [`Wait`] that has not been woken. Dropping the `Wait`
 //!   takes it out, so a cancelled waiter leaves nothing behind.
-//! - Wakers run outside the lock. A waiter that is not due costs the publisher nothing.
+//! Wakers are called outside the lock. A waiter whose target is not reached costs the publisher nothing.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -39,7 +39,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// Makes the two halves of a published number.
+/// Creates the two halves of a published number.
 pub fn published(initial: u64) -> (Publisher, Published) {
     let shared = Arc::new(Shared {
         value: AtomicU64::new(initial),
@@ -56,7 +56,7 @@ pub fn published(initial: u64) -> (Publisher, Published) {
     (publisher, Published { shared })
 }
 
-/// The half that raises the number. There is one.
+/// The half that raises the number. There is one for each number.
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Shared>,
@@ -70,19 +70,19 @@ pub struct Published {
     shared: Arc<Shared>,
 }
 
-/// Completes with the number as soon as it has reached the target, or when it never will.
+/// A future that completes with the number once it has reached the target, or with an error when it never will.
 #[derive(Debug)]
 pub struct Wait {
     shared: Arc<Shared>,
-    /// The number waited for.
+    /// The number at which the wait completes.
     target: u64,
-    /// Tells this waiter from others with the same target; `None` until it first sleeps.
+    /// The number that distinguishes this waiter from others with the same target; `None` until it first sleeps.
     ticket: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// Stored by the publisher alone.
+    /// The number, stored by the publisher alone.
     value: AtomicU64,
     /// The tasks that sleep until the number has reached their targets.
     waiting: Mutex<Waiting>,
@@ -90,20 +90,20 @@ struct Shared {
 
 #[derive(Debug)]
 struct Waiting {
-    /// The next waiter's ticket; never reused.
+    /// The ticket of the next waiter; never reused.
     next_ticket: u64,
-    /// By target and ticket, so that those who are due come first.
+    /// The wakers by target and ticket, so that those to wake come first.
     wakers: BTreeMap<(u64, u64), Waker>,
-    /// True if the publisher is gone.
+    /// True if the publisher has been dropped.
     closed: bool,
 }
 
-/// There is no publisher any more, and the number stays below the target.
+/// The error of a wait that can never complete: the publisher has been dropped, and the number stays below the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
 impl Publisher {
-    /// Raises the number and wakes those who waited for it. A number that is not higher is ignored.
+    /// Raises the number and wakes the waiters whose target it has reached. A number that is not higher is ignored.
     pub fn publish(&mut self, value: u64) {
         if value <= self.value {
             return;
@@ -117,7 +117,7 @@ impl Publisher {
         }
     }
 
-    /// The number as last published.
+    /// Returns the number as last published.
     pub fn current(&self) -> u64 {
         self.value
     }
@@ -207,7 +207,7 @@ impl Waiting {
         ticket
     }
 
-    /// Takes out the wakers of everyone whose target is at most `value`.
+    /// Removes and returns the wakers of all waiters whose target is at most `value`.
     fn take_due(&mut self, value: u64) -> BTreeMap<(u64, u64), Waker> {
         let later = self.wakers.split_off(&(value.saturating_add(1), 0));
         std::mem::replace(&mut self.wakers, later)

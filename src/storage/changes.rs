@@ -1,4 +1,4 @@
-//! The interface of a cache to the store underneath: its raw content and all its changes, over all types in one order.
+//! The interface between a cache and the store underneath: raw objects, and the changes of all types in one order.
 
 use std::fmt::Debug;
 
@@ -8,17 +8,17 @@ use futures::stream::BoxStream;
 
 use super::StorageError;
 
-/// All changes after a revision, in batches that never split one. An error is the last item:
-/// [`StorageError::WatchExpired`] when the history is compacted, anything else when the stream may
-/// be resumed after the last batch.
+/// All changes after a revision, in batches that never split a revision. An error is the last item:
+/// [`StorageError::WatchExpired`] when the history is compacted; after any other error the stream may be opened again
+/// after the last batch.
 pub type ChangeStream = BoxStream<'static, Result<ChangeBatch, StorageError>>;
 
 /// A source of raw objects and changes. Keys are the [`super::Interface`]'s, without the store's
 /// own prefix.
 #[async_trait]
 pub trait ChangeSource: Send + Sync + Debug {
-    /// Reads a page of what lies under `prefix`, after the key `after` if given, at `revision`
-    /// (0: the newest, which the page then names).
+    /// Reads at most `limit` objects whose keys begin with `prefix`, after the key `after` if given, at `revision` (0:
+    /// the newest, which the page then names).
     ///
     /// # Errors
     /// [`StorageError::Expired`] when the revision is compacted; transport errors.
@@ -33,35 +33,35 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// Follows all changes after `revision`, with progress notices.
     ///
     /// # Errors
-    /// Transport errors; expiry is the stream's.
+    /// Transport errors. Compaction is an error of the stream.
     async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError>;
 
-    /// Asks for a progress notice on the followed stream.
+    /// Requests a progress notice on the followed stream.
     ///
     /// # Errors
     /// Transport errors.
     async fn request_progress(&self) -> Result<(), StorageError>;
 
-    /// The newest revision, as of now.
+    /// Returns the newest revision as of some moment after the call.
     ///
     /// # Errors
     /// Transport errors.
     async fn current_revision(&self) -> Result<u64, StorageError>;
 
-    /// The oldest revision that can be read and followed. Compaction may raise it at any time.
+    /// Returns the oldest revision that can be read and followed. Compaction may raise it at any time.
     ///
     /// # Errors
     /// Transport errors.
     async fn oldest_revision(&self) -> Result<u64, StorageError>;
 
-    /// Returns true if a revision wrote a key. True as well if that cannot be known any more, because the revision is
-    /// compacted.
+    /// Returns true if a key was written at a revision. Returns true as well if that is not known any more, because the
+    /// revision is compacted.
     ///
     /// # Errors
     /// Transport errors.
     async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError>;
 
-    /// Returns true if a progress notice never overtakes an event: false on etcd before 3.4.31 and 3.5.13.
+    /// Returns true if a progress notice never overtakes an event: false for etcd before 3.4.31 and 3.5.13.
     fn progress_is_trusted(&self) -> bool;
 }
 
@@ -72,7 +72,7 @@ pub struct ChangePage {
     pub revision: u64,
     /// The objects in key order.
     pub items: Vec<RawObject>,
-    /// True if there are more.
+    /// True if more objects follow.
     pub more: bool,
 }
 
@@ -87,12 +87,12 @@ pub struct RawObject {
     pub revision: u64,
 }
 
-/// Changes that happened up to a revision.
+/// The changes up to a revision, after those of the previous batch.
 #[derive(Clone, Debug)]
 pub struct ChangeBatch {
-    /// In order; empty for a progress notice.
+    /// The changes in order; empty for a progress notice.
     pub changes: Vec<Change>,
-    /// Everything up to this revision has been handed over with this batch.
+    /// The revision up to which every change has been delivered with this batch.
     pub revision: u64,
 }
 

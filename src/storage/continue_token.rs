@@ -1,8 +1,8 @@
 //! Continue tokens in Kubernetes' format, so that a list may go on at another server.
 //!
-//! A token is base64 (URL alphabet, no padding) of `{"v":"meta.k8s.io/v1","rv":N,"start":"KEY"}`.
-//! The hard part is trust: tokens come from clients, so the start must not lead out of the list,
-//! and the words of refusals are those of Go's base64 and JSON readers.
+//! A token is base64 (URL alphabet, no padding) of `{"v":"meta.k8s.io/v1","rv":N,"start":"KEY"}`. The hard part is
+//! trust: tokens come from clients, so the start key must stay within the list, and the texts of errors are those of
+//! Go's base64 and JSON decoders.
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -10,16 +10,16 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Where a list goes on.
+/// The position at which a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
     /// The full key at which the next page starts.
     pub start: String,
-    /// The revision of the list; `None` goes on with the newest state.
+    /// The revision of the list; `None` continues with the newest state.
     pub revision: Option<u64>,
 }
 
-/// The token cannot be used. Begin the list anew.
+/// An error about a continue token that cannot be used. Begin the list again without one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ContinueTokenError(pub String);
@@ -32,10 +32,10 @@ struct Wire<'a> {
 }
 
 impl ContinueToken {
-    /// Reads a token of a list under the full key `prefix`.
+    /// Decodes a token of a list under the full key `prefix`.
     ///
     /// # Errors
-    /// [`ContinueTokenError`] when it is not a token or leads out of the list.
+    /// [`ContinueTokenError`] when it is not a token or its start key lies outside of the list.
     pub fn decode(token: &str, prefix: &str) -> Result<Self, ContinueTokenError> {
         let value =
             parse(token).map_err(|error| invalid(format!("continue key is not valid: {error}")))?;
@@ -69,10 +69,10 @@ impl ContinueToken {
         })
     }
 
-    /// Writes the token for a list under the full key `prefix`.
+    /// Encodes the token for a list under the full key `prefix`.
     ///
     /// # Errors
-    /// [`ContinueTokenError`] when the start does not lie under the prefix.
+    /// [`ContinueTokenError`] when the start key does not lie under the prefix.
     pub fn encode(&self, prefix: &str) -> Result<String, ContinueTokenError> {
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
         let start = self
@@ -95,7 +95,7 @@ impl ContinueToken {
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Go's raw decoder does not look at the bits that the last character has too many.
+/// Go's raw decoder ignores the excess bits of the last character.
 const DECODER: GeneralPurpose =
     GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
@@ -111,7 +111,7 @@ fn is_clean(path: &str) -> bool {
             .all(|segment| !matches!(segment, "" | "." | ".."))
 }
 
-/// The value in a token, its members of the right types; otherwise Go's complaint.
+/// Returns the JSON of a token if its members have the right types; otherwise the error of Go's decoders.
 fn parse(token: &str) -> Result<Value, String> {
     let json = DECODER.decode(token).map_err(|_| {
         let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -184,7 +184,7 @@ fn syntax_error(json: &[u8], error: &serde_json::Error) -> String {
     format!("invalid character '{shown}' {place}")
 }
 
-/// How the two readers say where they are.
+/// The texts of positions in serde_json's errors.
 const PLACES: &[(&str, &str)] = &[
     ("expected `:`", "after object key"),
     ("expected `,` or `}`", "after object key:value pair"),

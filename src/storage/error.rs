@@ -6,21 +6,21 @@ use super::{ContinueTokenError, InvalidKey};
 use crate::budget::Exceeded;
 use crate::meta::InvalidResourceVersion;
 
-/// How many corrupt keys an answer names. An error has one more if there are more.
+/// The most corrupt keys that an error names; if there are more, it has one more entry that says so.
 pub const CORRUPT_KEYS_MAX: usize = 100;
 
-/// An error of an updating function or a deletion check: an error of a higher layer, which storage hands through untouched.
+/// An error of an update function or a deletion check, which belongs to a higher layer and is passed on unchanged.
 pub type Rejection = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of a store. The texts are kube-apiserver's where clients see them.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// There is no such object. Nothing to retry.
+    /// There is no such object. Retrying does not help.
     #[error(
         "StorageError: key not found, Code: 1, Key: {key}, ResourceVersion: {revision}, AdditionalErrorMsg: "
     )]
     KeyNotFound {
-        /// The key that was asked for.
+        /// The requested key.
         key: String,
         /// The revision at which it was looked up; 0 if unknown.
         revision: u64,
@@ -33,7 +33,7 @@ pub enum StorageError {
         /// The key that was to be created.
         key: String,
     },
-    /// Somebody else wrote in between. Read again and retry.
+    /// Another writer changed the object meanwhile. Read it again and retry.
     #[error(
         "StorageError: resource version conflicts, Code: 3, Key: {key}, ResourceVersion: {revision}, AdditionalErrorMsg: "
     )]
@@ -50,28 +50,28 @@ pub enum StorageError {
     InvalidObject {
         /// The full key of the object.
         key: String,
-        /// Which precondition, and what was found.
+        /// The precondition that failed, and the value that was found.
         message: String,
     },
-    /// The object to create carries a version. Take it away.
+    /// The object to create has a resource version. Remove it.
     #[error("resourceVersion should not be set on objects to be created")]
     VersionOnCreate,
-    /// The store has not reached the version, and did not in the time allowed. Retry later.
+    /// The store has not reached the version, not even within the time allowed. Retry later.
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLargeResourceVersion {
-        /// The version that was asked for.
+        /// The requested version.
         requested: u64,
         /// The newest revision.
         current: u64,
-        /// When to retry; 0 leaves it to the client.
+        /// The retry delay in seconds; 0 leaves it to the client.
         retry_after_seconds: u32,
     },
     /// The watch's version has left the window of the cache. List again.
     #[error("too old resource version: {requested} ({oldest})")]
     TooOld {
-        /// The version that was asked for.
+        /// The requested version.
         requested: u64,
-        /// The oldest that would do.
+        /// The oldest version that a watch can begin after.
         oldest: u64,
     },
     /// The version has been compacted away. List again.
@@ -80,18 +80,18 @@ pub enum StorageError {
     /// The version of an exact list has been compacted away. List again.
     #[error("The resourceVersion for the provided list is too old.")]
     Expired,
-    /// The version of a continued list has been compacted away. Begin anew, or go on with `token`.
+    /// The version of a continued list has been compacted away. List again, or continue with `token`.
     #[error(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
     )]
     ContinueExpired {
-        /// A token that goes on with the newest state.
+        /// A token that continues with the newest state.
         token: String,
     },
     /// The continue token cannot be used.
     #[error("invalid continue token: {0}")]
     InvalidContinue(#[from] ContinueTokenError),
-    /// A continue token together with a resource version.
+    /// The request has both a continue token and a resource version.
     #[error("specifying resource version is not allowed when using continue")]
     ContinueWithVersion,
     /// A resource version of the request that is not valid.
@@ -100,10 +100,11 @@ pub enum StorageError {
     /// A key of the request that is not valid.
     #[error("{0}")]
     InvalidKey(#[from] InvalidKey),
-    /// A stored value is not an object. It stays until it is deleted as such.
+    /// A stored value is not an object. It stays until it is deleted with
+    /// `ignoreStoreReadErrorWithClusterBreakingPotential`.
     #[error("{}", corrupt_message(.keys))]
     Corrupt {
-        /// The full keys and what is wrong with each.
+        /// The full keys, and the error of each.
         keys: Vec<(String, String)>,
     },
     /// The cache or the store is not ready. Retry after a while.
@@ -111,7 +112,7 @@ pub enum StorageError {
     NotReady {
         /// The reason for people, if known.
         reason: Option<String>,
-        /// The seconds after which the client should retry.
+        /// The retry delay in seconds.
         retry_after_seconds: u32,
     },
     /// The store cannot be reached. Retry.
@@ -144,7 +145,7 @@ pub enum StorageError {
     /// A function of a higher layer refused; the error is that layer's own.
     #[error("{0}")]
     Rejected(Rejection),
-    /// Anything else that the store said.
+    /// Any other error of the store.
     #[error("{message}")]
     Internal {
         /// The text of the error.
@@ -156,7 +157,7 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Returns true if the error is that there is no such object.
+    /// Returns true if there is no such object.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::KeyNotFound { .. })

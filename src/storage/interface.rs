@@ -23,7 +23,7 @@ pub type WatchStream = BoxStream<'static, Result<WatchEvent, StorageError>>;
 /// list ends with `/` unless the list is of a single key.
 #[async_trait]
 pub trait Interface: Send + Sync + Debug {
-    /// How this store writes revisions into objects.
+    /// Returns how this store writes revisions into objects.
     fn versioner(&self) -> &Versioner;
 
     /// Stores a new object, for `ttl` seconds if given, and returns it as stored.
@@ -37,13 +37,13 @@ pub trait Interface: Send + Sync + Debug {
         ttl: Option<u64>,
     ) -> Result<Arc<Object>, StorageError>;
 
-    /// Deletes the object if the preconditions hold and `check` agrees, and returns its last
-    /// content at the revision of the deletion. `check` sees the content that is deleted; it may
-    /// be called again when the object changes meanwhile.
+    /// Deletes the object if the preconditions hold and `check` agrees, and returns its last content at the revision of
+    /// the deletion. `check` is called with the content to be deleted, and called again if the object changes
+    /// meanwhile.
     ///
     /// # Errors
     /// [`StorageError::KeyNotFound`], [`StorageError::InvalidObject`] when a precondition fails,
-    /// [`StorageError::Rejected`] with what `check` said.
+    /// [`StorageError::Rejected`] with the error of `check`.
     async fn delete(
         &self,
         key: &str,
@@ -72,13 +72,12 @@ pub trait Interface: Send + Sync + Debug {
     /// [`StorageError::Corrupt`] when an object cannot be read, [`StorageError::OutOfMemory`].
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError>;
 
-    /// Updates an object by a function of its current content, again and again until nobody else
-    /// wrote in between. With `ignore_not_found` the function may also create it. An update that
-    /// changes nothing writes nothing.
+    /// Updates an object by a function of its current content, which is called again whenever another writer was
+    /// faster. With `ignore_not_found` the function may also create it. An update that changes nothing writes nothing.
     ///
     /// # Errors
     /// [`StorageError::KeyNotFound`], [`StorageError::InvalidObject`] when a precondition fails,
-    /// [`StorageError::Rejected`] with what the function said about current content.
+    /// [`StorageError::Rejected`] with the function's error about current content.
     async fn guaranteed_update(
         &self,
         key: &str,
@@ -86,7 +85,7 @@ pub trait Interface: Send + Sync + Debug {
         update: &mut dyn TryUpdate,
     ) -> Result<Arc<Object>, StorageError>;
 
-    /// How many objects there are and how large they are.
+    /// Returns how many objects there are and how large they are on average.
     ///
     /// # Errors
     /// When the store cannot be reached.
@@ -98,68 +97,70 @@ pub trait Interface: Send + Sync + Debug {
     /// [`StorageError::NotReady`] with the reason.
     fn readiness_check(&self) -> Result<(), StorageError>;
 
-    /// Asks for a progress notice on the store's watches.
+    /// Requests a progress notice on the store's watches.
     ///
     /// # Errors
     /// When the store cannot be reached.
     async fn request_watch_progress(&self) -> Result<(), StorageError>;
 
-    /// The store's newest revision, as of now.
+    /// Returns the store's newest revision as of some moment after the call.
     ///
     /// # Errors
     /// When the store cannot be reached.
     async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError>;
 
-    /// The revision up to which history is known to be compacted; 0 if none is.
+    /// Returns the revision up to which history is known to be compacted; 0 if none is.
     fn compact_revision(&self) -> u64;
 }
 
 /// A list of objects, all as of one revision.
 #[derive(Clone, Debug, Default)]
 pub struct List {
-    /// The revision of the list; also that of its continuation.
+    /// The revision of the list and of its continuation.
     pub revision: u64,
     /// The objects in key order.
     pub items: Vec<Arc<Object>>,
-    /// With what to ask for the next page; `None` on the last one.
+    /// The token with which to request the next page; `None` on the last one.
     pub continue_token: Option<String>,
-    /// How many more there are; known only without selectors.
+    /// The number of objects after this page; known only without selectors.
     pub remaining_item_count: Option<u64>,
-    /// The keys of what was skipped since it cannot be read, and why; see [`ListOptions::skip_corrupt`].
+    /// The keys that were skipped because their objects cannot be read, and the errors; see
+    /// [`ListOptions::skip_corrupt`].
     pub corrupt: Vec<(String, String)>,
-    /// The objects' share of the memory budget, if they are the list's own and it was asked.
+    /// The share of the memory budget for the objects, if the list alone holds them and [`ListOptions::memory`] was
+    /// set.
     pub memory: Option<Arc<Share>>,
 }
 
 /// The size of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many objects of the type there are.
+    /// The number of objects of the type.
     pub object_count: u64,
     /// The mean size of their stored form in bytes; 0 when unknown.
     pub estimated_average_object_size_bytes: u64,
 }
 
-/// A function from an object's content to its next content.
+/// A function from an object's current content to its next content.
 #[async_trait]
 pub trait TryUpdate: Send {
-    /// Gives the next content for the current one; `None` if there is no object.
+    /// Returns the next content for the current one, which is `None` if there is no object.
     ///
     /// # Errors
     /// A [`Rejection`] ends the update, unless the content turns out to be outdated.
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection>;
 }
 
-/// The update that [`TryUpdate`] asks for.
+/// The next content of an object, returned by [`TryUpdate`].
 #[derive(Clone, Debug)]
 pub struct Updated {
     /// The next content. A resource version in it is ignored.
     pub object: Value,
-    /// For how many seconds; `None` for ever.
+    /// The time to live in seconds; `None` for ever.
     pub ttl: Option<u64>,
 }
 
-/// A last look at what is to be deleted.
+/// A check of an object right before it is deleted.
 #[async_trait]
 pub trait DeletionCheck: Send {
     /// Checks that this content may be deleted.

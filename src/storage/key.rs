@@ -1,11 +1,11 @@
 //! Keys of objects and lists.
 //!
-//! A key never leads out of the place where its type is stored, and a list ends at a boundary of
-//! segments, so that `pods` does not read `podsx`.
+//! A key never leads out of the prefix of its type, and the prefix of a list ends with a slash, so that `pods` does not
+//! include `podsx`.
 
 use std::fmt;
 
-/// A key that could lead out of its type, or to nothing.
+/// An error about a key that is empty or could lead out of the prefix of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidKey(pub String);
 
@@ -24,8 +24,7 @@ impl fmt::Display for InvalidKey {
     }
 }
 
-/// Joins the store's prefix and a key after checking it. The key of a recursive list gets a `/` at
-/// its end.
+/// Joins the store's prefix and a key after checking it. The key of a recursive list is made to end with a `/`.
 ///
 /// # Errors
 /// [`InvalidKey`] when the key is empty or has a segment that is empty, `.` or `..`.

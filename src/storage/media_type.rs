@@ -1,17 +1,18 @@
-//! The form in which objects are written. They are read in either.
+//! The encoding in which objects are written. Both encodings are read.
 
-/// How objects are encoded in the store.
+/// The encoding of objects in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageMediaType {
     /// `application/json`.
     #[default]
     Json,
-    /// `application/vnd.kubernetes.protobuf`. Kinds that have no message are written as JSON.
+    /// `application/vnd.kubernetes.protobuf`. Kinds without a protobuf message, such as custom resources, are written
+    /// as JSON.
     Protobuf,
 }
 
 impl StorageMediaType {
-    /// The media type of this name, if objects can be stored so.
+    /// Returns the media type of this name; `None` if objects cannot be stored in it.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {

@@ -1,7 +1,7 @@
 //! Stores of objects: the [`Interface`], its options, its errors.
 //!
-//! [`etcd3::Store`] implements it over a key-value [`backend`], [`cacher`] in memory in front of
-//! another implementation. The two do not know each other.
+//! [`etcd3::Store`] implements it over a key-value [`backend`], [`cacher`] in memory in front of another
+//! implementation. The two modules do not import each other.
 
 pub mod backend;
 pub mod cacher;

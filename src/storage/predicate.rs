@@ -1,4 +1,4 @@
-//! The selection of a list or watch: by labels, by fields, and by pages.
+//! The selection of a list or watch by labels and fields, and the page of a list.
 
 use crate::meta::{Attributes, FieldSelector, LabelSelector};
 
@@ -9,9 +9,9 @@ pub struct SelectionPredicate {
     pub label: LabelSelector,
     /// The field selector.
     pub field: FieldSelector,
-    /// At most how many; 0 for all.
+    /// The most objects of a page; 0 for all.
     pub limit: u64,
-    /// Where to go on; empty to begin.
+    /// The continue token of the previous page; empty for the first page.
     pub continue_token: String,
     /// True if the watch wants bookmarks.
     pub allow_watch_bookmarks: bool,
@@ -30,13 +30,13 @@ impl SelectionPredicate {
         self.label.matches(&attributes.labels) && self.field.matches(attributes)
     }
 
-    /// The one name that can be selected, if the field selector says so.
+    /// Returns the only name that the field selector can match, if there is one.
     #[must_use]
     pub fn single_name(&self) -> Option<&str> {
         self.field.requires_exact("metadata.name")
     }
 
-    /// The one namespace that can be selected, if the field selector says so.
+    /// Returns the only namespace that the field selector can match, if there is one.
     #[must_use]
     pub fn single_namespace(&self) -> Option<&str> {
         self.field.requires_exact("metadata.namespace")

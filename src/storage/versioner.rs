@@ -1,7 +1,7 @@
-//! The only translator between revisions and the resource versions in objects.
+//! The only place that converts between revisions and the resource versions in objects.
 //!
-//! A stored object has no version: that is the revision which wrote it. So versions are removed on the way into the store
-//! and set on the way out, in whichever form the object is stored.
+//! A stored object has no resource version: that is the revision which wrote it. So versions are removed before an
+//! object is stored and set when it is read, in whichever encoding it is stored.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -13,30 +13,31 @@ use super::StorageMediaType;
 use crate::codec::{self, ObjectError};
 use crate::meta::{FieldSchema, InvalidResourceVersion, Item, Object, ResourceVersion, encode};
 
-/// Makes of objects that were written while their type was another what they would be now.
+/// Completes objects that were written under an earlier definition of their type, such as a custom resource with new
+/// defaults.
 pub trait Completion: Debug + Send + Sync {
-    /// Returns true if the bytes of an object show that it is complete. Only others are decoded into a tree.
+    /// Returns true if the bytes of an object show that it is complete. Only other objects are decoded into a tree.
     fn is_complete(&self, object: &Object) -> bool {
         let _ = object;
         false
     }
 
-    /// Completes one. One that is complete stays as it is.
+    /// Completes an object. One that is complete stays as it is.
     fn complete(&self, object: &mut Value);
 }
 
-/// Writes revisions into objects on their way out and takes them away on their way in.
+/// Sets resource versions in objects that are read, and removes them from objects that are stored.
 #[derive(Clone, Debug, Default)]
 pub struct Versioner {
     schema: FieldSchema,
-    /// The form in which objects are written.
+    /// The encoding in which objects are written.
     media_type: StorageMediaType,
-    /// The completion of objects that are read, for types that change.
+    /// The completion of objects that are read, for types whose definition may change.
     completion: Option<Arc<dyn Completion>>,
 }
 
 impl Versioner {
-    /// A versioner for objects with these selectable fields, which are written as JSON.
+    /// Creates a versioner for objects with these selectable fields, which are written as JSON.
     #[must_use]
     pub fn new(schema: FieldSchema) -> Self {
         Self {
@@ -46,7 +47,7 @@ impl Versioner {
         }
     }
 
-    /// The same for objects that are completed when they are read. What is stored stays as it is.
+    /// Returns this versioner with a completion of the objects that are read. Stored objects are not changed.
     #[must_use]
     pub fn completing(self, completion: Arc<dyn Completion>) -> Self {
         Self {
@@ -55,18 +56,18 @@ impl Versioner {
         }
     }
 
-    /// The same for objects that are written in another form.
+    /// Returns this versioner with another encoding of the objects that are written.
     #[must_use]
     pub fn writing(self, media_type: StorageMediaType) -> Self {
         Self { media_type, ..self }
     }
 
-    /// An object as it will be stored, without a version: its bytes are those to write. What it
-    /// replaces, as that is stored (empty: nothing), may have fields that only newer servers know, which
-    /// are kept.
+    /// Returns an object as it will be stored, without a resource version: its bytes are those to write. `replaced` is
+    /// the stored form of the object that it replaces (empty if none), whose fields that only newer servers know are
+    /// kept.
     ///
     /// # Errors
-    /// [`ObjectError`] when the value is not an object, so that it could not be read again.
+    /// [`ObjectError`] when the value is not an object and could not be read again.
     pub fn prepare_for_storage(
         &self,
         object: &Value,
@@ -77,7 +78,7 @@ impl Versioner {
         codec::object(&bytes, 0, &self.schema)
     }
 
-    /// The object in its stored form, at the revision that wrote it.
+    /// Reads the stored form of an object, with the revision that wrote it.
     ///
     /// # Errors
     /// [`ObjectError`] when the bytes are not an object.
@@ -111,10 +112,10 @@ impl Versioner {
         codec::object(&bytes, object.revision(), &self.schema)
     }
 
-    /// The version that a value carries; `None` if it carries none.
+    /// Returns the resource version of an object; `None` if it has none.
     ///
     /// # Errors
-    /// [`InvalidResourceVersion`] when it carries something else.
+    /// [`InvalidResourceVersion`] when it is not a number.
     pub fn object_resource_version(
         &self,
         object: &Value,
@@ -126,14 +127,14 @@ impl Versioner {
         Ok(version.filter(|version| !version.is_any()))
     }
 
-    /// The selectable fields of the type.
+    /// Returns the selectable fields of the type.
     #[must_use]
     pub fn schema(&self) -> &FieldSchema {
         &self.schema
     }
 }
 
-/// An object in a form; what it replaces is in the form in which that is stored.
+/// Returns the encoding of an object. `replaced` is the stored form of the object that it replaces, in either encoding.
 fn bytes_of(object: &Value, media_type: StorageMediaType, replaced: &[u8]) -> Vec<u8> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = match media_type {
@@ -146,7 +147,7 @@ fn bytes_of(object: &Value, media_type: StorageMediaType, replaced: &[u8]) -> Ve
     }
 }
 
-/// Nobody sends a self link any more, so that hardly any object is copied for want of it.
+/// Hardly any object has a self link any more, so hardly any is copied.
 fn without_self_link(object: &Value) -> Cow<'_, Value> {
     let link = |metadata: &Value| metadata.get("selfLink").is_some();
     if !object.get("metadata").is_some_and(link) {

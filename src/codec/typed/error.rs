@@ -1,6 +1,6 @@
-//! Errors in values, in Go's words, which reach clients.
+//! The errors of values of a wrong type, with Go's texts, which reach clients.
 
-/// A value that its field cannot have.
+/// An error about a value that its field cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// JSON of another type, or a number out of range.
@@ -13,7 +13,7 @@ pub enum TypeError {
         /// Go's name of the field's type.
         expected: String,
     },
-    /// Text that should be bytes in base64.
+    /// Text that should be base64; the offset of the wrong byte.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
     /// Text that should be a quantity.
@@ -21,22 +21,22 @@ pub enum TypeError {
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Quantity,
-    /// A quantity with a unit that there is not.
+    /// A quantity with a suffix that does not exist.
     #[error("unable to parse quantity's suffix")]
     QuantitySuffix,
-    /// Text of which a part is no part of a time.
+    /// Text that is not a time.
     #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}")]
     Time {
         /// The text.
         text: String,
-        /// How it should look.
+        /// The expected layout, as Go writes it.
         layout: &'static str,
         /// The part that could not be parsed.
         rest: String,
         /// The expected element of the layout.
         element: &'static str,
     },
-    /// A time that there is not.
+    /// A time that does not exist.
     #[error("parsing time {text:?}: {problem}")]
     NoSuchTime {
         /// The text.
@@ -47,7 +47,7 @@ pub enum TypeError {
     /// Text that should be a duration.
     #[error("time: invalid duration {0:?}")]
     Duration(String),
-    /// Something else in the place of a schema.
+    /// A value that should be a schema or its replacement.
     #[error("boolean or JSON schema expected")]
     Schema,
 }

@@ -1,4 +1,4 @@
-//! Texts with a form of their own: bytes, quantities, times.
+//! Strings with a format of their own: bytes, quantities, times.
 
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::TypeError;
 use crate::codec::time as times;
 
-/// Base64 as Go reads it: the last letter may have bits to spare.
+/// Base64 as Go decodes it: the last letter may have excess bits.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -16,24 +16,24 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
 );
 
-/// How many letters of base64 stand for whole bytes.
+/// The letters of base64 that stand for whole bytes.
 const BASE64_LETTERS: usize = 4;
 
-/// The suffixes of quantities that are no exponent.
+/// The suffixes of quantities, without exponents.
 const SUFFIXES: &[&str] = &[
     "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
 ];
 
-/// The letters that suffixes of quantities are made of.
+/// The letters of the suffixes of quantities.
 const SUFFIX_LETTERS: &str = "eEinumkKMGTP";
 
-/// How times look in Go.
+/// The layout of times in Go.
 const TIME_LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 
-/// How times of microseconds look in Go.
+/// The layout of times with microseconds in Go.
 const MICRO_TIME_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// The parts of a time up to its seconds, with the first value that each cannot have, and its name.
+/// The parts of a time up to its seconds: its separator or layout, the first value that is too large, and its name.
 const TIME_PARTS: &[(&str, u32, &str)] = &[
     ("2006", u32::MAX, ""),
     ("-", 0, ""),
@@ -48,7 +48,7 @@ const TIME_PARTS: &[(&str, u32, &str)] = &[
     ("05", 60, "second"),
 ];
 
-/// The bytes of a text in base64, whose lines may be broken.
+/// Decodes base64, which may contain line breaks.
 pub(crate) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
     let decoded = if text.contains(['\r', '\n']) {
         BASE64.decode(text.replace(['\r', '\n'], ""))
@@ -64,7 +64,7 @@ pub(crate) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
     })
 }
 
-/// Checks a quantity, which may be a number. White space around it is dropped.
+/// Checks a quantity, which may be a number. White space around it is removed.
 pub(super) fn quantity(value: &mut Value) -> Result<(), TypeError> {
     match value {
         Value::Number(number) => quantity_text(&number.to_string()),
@@ -107,7 +107,7 @@ fn quantity_text(text: &str) -> Result<(), TypeError> {
     }
 }
 
-/// Checks a time, as Go's `time.Parse` does; one of microseconds must tell all six digits of them.
+/// Checks a time, as Go's `time.Parse` does; with `micros` it must have all six digits of the microseconds.
 pub(super) fn time(text: &str, micros: bool) -> Result<(), TypeError> {
     let layout = if micros {
         MICRO_TIME_LAYOUT
@@ -156,7 +156,7 @@ pub(super) fn time(text: &str, micros: bool) -> Result<(), TypeError> {
     if rest.len() > zone {
         return Err(no_such(format!("extra text: {:?}", &rest[zone..])));
     }
-    // All that is left to be wrong is a day that its month does not have.
+    // The only remaining error is a day that its month does not have.
     match times::parse(text) {
         Some(_) => Ok(()),
         None => Err(no_such("day out of range".to_owned())),

@@ -1,8 +1,8 @@
 //! Checks that a JSON object has the types of its kind's fields.
 //!
-//! One walk over the object, beside the tables: the first value of a wrong type is an error in Go's
-//! words, and members that are no fields are dropped and told. `null` may stand for any value. What is
-//! free of a type (extensions, the fields of managers, defaults in schemas) is not looked into.
+//! One walk over the object, beside the tables: the first value of a wrong type is an error with Go's text, and members
+//! that are no fields are removed and reported. `null` may stand for any value. Values of any type (extensions, managed
+//! fields, defaults in schemas) are not checked.
 
 mod error;
 mod formats;
@@ -17,20 +17,19 @@ use path::Path;
 pub use error::TypeError;
 pub(super) use formats::base64;
 
-/// How many unknown fields are told; all of them are dropped.
+/// The most unknown fields that are reported; all of them are removed.
 const UNKNOWN_TOLD_MAX: usize = 100;
 
-/// How many bytes of paths of unknown fields are told at most: one key of a megabyte may stand above all of them.
+/// The most bytes of the paths of unknown fields that are reported: one key of a megabyte may contain all of them.
 const UNKNOWN_BYTES_MAX: usize = 256 << 10;
 
 /// The members that every kind has beside its fields.
 const TYPE_META: &[&str] = &["kind", "apiVersion"];
 
-/// Below which size every whole number is exact in a double.
+/// The size below which every whole number is exact in a double.
 const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
 
-/// Checks the types of an object's members. Those that its kind does not have are dropped; the paths of
-/// these are returned.
+/// Checks the types of an object's members. Members that its kind does not have are removed, and their paths returned.
 ///
 /// # Errors
 /// [`TypeError`] for the first value that its field cannot have.
@@ -40,14 +39,14 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
     Ok(walk.unknown)
 }
 
-/// The unknown fields that the walk has met.
+/// The unknown fields found by the walk.
 #[derive(Default)]
 struct Walk {
     /// The paths of unknown fields.
     unknown: Vec<String>,
     /// The bytes of these paths.
     unknown_bytes: usize,
-    /// True where Go does not report unknown fields: in values that types decode themselves.
+    /// True where Go does not report unknown fields: in values of types that decode themselves.
     is_silent: bool,
 }
 
@@ -59,7 +58,7 @@ impl Walk {
         object: &mut Map<String, Value>,
     ) -> Result<(), TypeError> {
         let mut unknown = Vec::new();
-        // Names and members are in the same order: each is found soon after the last one.
+        // Names and members are sorted alike: each is found soon after the last one.
         let mut next = 0;
         for (name, value) in object.iter_mut() {
             let path = Path::Field(path, message.name, name);
@@ -172,7 +171,7 @@ impl Walk {
         }
     }
 
-    /// Checks a schema or a list of them, which a type of its own reads in Go.
+    /// Checks a schema or a list of them, which Go decodes by a type of its own.
     fn schema(
         &mut self,
         path: &Path<'_>,
@@ -196,7 +195,7 @@ impl Walk {
     }
 }
 
-/// Returns true if a value is a whole number within bounds. One that is written with a point becomes one without it.
+/// Returns true if a value is a whole number within bounds. A decimal point is removed from one.
 fn is_whole(value: &mut Value, min: i64, max: i64) -> bool {
     let double = value.as_f64().filter(|_| value.is_f64());
     if let Some(double) = double.filter(|it| it.fract() == 0.0 && it.abs() < EXACT_DOUBLE) {

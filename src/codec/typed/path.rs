@@ -1,5 +1,4 @@
-//! Where a value is, as Go tells it: errors name the fields on the way, unknown fields keys and
-//! indexes too.
+//! The path of a value, as Go reports it: errors have the names of fields, unknown fields keys and indexes too.
 
 use std::fmt;
 
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use super::TypeError;
 
-/// Where a value is.
+/// The path of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Root,
@@ -19,12 +18,12 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// The error for a value of the wrong type.
+    /// Returns the error about a value of the wrong type.
     pub(super) fn wrong(&self, value: &Value, expected: String) -> TypeError {
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            // Only for numbers Go tells which one it cannot take.
+            // Only for integers Go reports the number that does not fit.
             Value::Number(number) if matches!(&*expected, "int32" | "int64") => {
                 format!("number {number}")
             }
@@ -42,7 +41,7 @@ impl Path<'_> {
         }
     }
 
-    /// Adds the names of the fields on the way, and gives the name of the last one's struct.
+    /// Adds the names of the fields of the path, and returns the name of the last one's struct.
     fn fields<'a>(&'a self, names: &mut Vec<&'a str>) -> &'static str {
         match self {
             Self::Root => "",

@@ -1,12 +1,12 @@
 //! The attributes by which an object is selected: its names, its labels, and the fields that its type declares.
 //!
-//! They are read out of the object once, when it comes in, from whichever form it is stored in.
+//! They are read out of an object once, when it is decoded, from whichever encoding it is stored in.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The fields by which objects are selected.
+/// The values by which an object is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// Empty for cluster-scoped objects.
@@ -25,8 +25,8 @@ pub struct Attributes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(Box<[(Box<str>, Box<str>)]>);
 
-/// The fields that a type's field selectors may name, `metadata.name` and `metadata.namespace`
-/// aside, which all types have.
+/// The fields that a type's field selectors may name, without `metadata.name` and `metadata.namespace`, which all types
+/// have.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSchema {
     paths: Arc<[FieldPath]>,
@@ -35,24 +35,24 @@ pub struct FieldSchema {
 /// A selectable field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
-    /// Its name in selectors; mostly the names of the members that lead to it, joined by dots.
+    /// The name in selectors; mostly the path of the field in JSON, joined by dots.
     pub name: Cow<'static, str>,
-    /// Its value where the object does not have it.
+    /// The value for objects that do not have the field.
     pub default: &'static str,
-    /// Where its value is, if not under its name: the first of these paths that has one.
+    /// The paths of the value, if not its name: the first that has a value counts.
     pub from: &'static [&'static str],
 }
 
-/// The values of a [`FieldSchema`], in its order.
+/// The values of the fields of a [`FieldSchema`], in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldValues {
-    /// The schema's own: all objects of a type share it.
+    /// The schema, which all objects of a type share.
     paths: Arc<[FieldPath]>,
     values: Box<[Box<str>]>,
 }
 
 impl Attributes {
-    /// The value of a selectable field; `None` if the type does not have it.
+    /// Returns the value of a selectable field; `None` if the type does not have it.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         match name {
@@ -67,7 +67,7 @@ impl Attributes {
 }
 
 impl Labels {
-    /// The value of a label.
+    /// Returns the value of a label, by a linear search.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         // Most keys differ in length already, so looking at each costs less than searching.
@@ -75,26 +75,26 @@ impl Labels {
         found.map(|(_, value)| &**value)
     }
 
-    /// The same for whoever looks for many labels.
+    /// Returns the value of a label, by a binary search: faster when many are looked up.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<&str> {
         let found = self.0.binary_search_by(|(known, _)| (**known).cmp(key));
         found.ok().map(|at| &*self.0[at].1)
     }
 
-    /// How many there are.
+    /// Returns how many labels there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Says whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All labels, by key.
+    /// Returns all labels, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
@@ -115,7 +115,7 @@ impl<K: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(K, V)> for Labels {
 }
 
 impl FieldSchema {
-    /// A schema of these fields.
+    /// Creates a schema of these fields.
     #[must_use]
     pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
         Self {
@@ -123,12 +123,12 @@ impl FieldSchema {
         }
     }
 
-    /// The names that selectors may use, `metadata.name` and `metadata.namespace` aside.
+    /// Returns the names that selectors may use, without `metadata.name` and `metadata.namespace`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(|path| &*path.name)
     }
 
-    /// The values of an object whose scalar at a dotted path `member` finds.
+    /// Returns the values of an object; `member` returns the scalar at a dotted path of it.
     pub fn values(&self, member: impl Fn(&str) -> Option<Box<str>>) -> FieldValues {
         let value = |path: &FieldPath| {
             let found = if path.from.is_empty() {

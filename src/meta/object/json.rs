@@ -1,8 +1,8 @@
 //! Objects as canonical JSON.
 //!
-//! The bytes are canonical: `kind`, `apiVersion` and `metadata` come first, the rest in the order of
-//! its names, without white space. So the form in which an object stands in a list is a tail of
-//! its bytes, its version stands at a known place, and equal objects have equal bytes.
+//! The bytes are canonical: `kind`, `apiVersion` and `metadata` come first, the other members in the order of their
+//! names, without white space. So an item of a list is a suffix of the bytes, the resource version is at a known place,
+//! and equal objects have equal bytes.
 //!
 //! ```text
 //! {"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",...},"spec":...}
@@ -19,12 +19,12 @@ use serde_json::{Map, Value};
 use super::attributes::{Attributes, FieldSchema};
 use super::{DecodeError, offset};
 
-/// Where in the bytes what is.
+/// The offsets in the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Where `"metadata":` begins: everything from here on, after a `{`, is the list item.
+    /// The offset of `"metadata":`; everything from here on, after a `{`, is the list item.
     pub(super) item_at: u32,
-    /// How much was spliced into the stored form to carry the revision; nothing for revision 0.
+    /// The number of bytes that were spliced into the stored form for the resource version; 0 for revision 0.
     version_bytes: u32,
 }
 
@@ -40,7 +40,7 @@ struct Head<'a> {
     metadata: &'a RawValue,
 }
 
-/// The metadata that selection needs.
+/// The metadata that selectors need.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HeadMeta<'a> {
@@ -56,7 +56,7 @@ struct HeadMeta<'a> {
     labels: Option<BTreeMap<Box<str>, Box<str>>>,
 }
 
-/// Reads the stored form: its canonical bytes, where their item begins, and what is selected by.
+/// Reads the stored form: returns its canonical bytes, the offset of the list item, and the attributes.
 ///
 /// # Errors
 /// [`DecodeError`] when the bytes are not a JSON object with kind, apiVersion and metadata.
@@ -90,7 +90,7 @@ pub(super) fn read<'a>(
     Ok((Cow::Borrowed(stored), start.len(), attributes))
 }
 
-/// Writes the revision into the stored form, as the first member of its metadata.
+/// Splices the revision into the stored form, as the first member of its metadata.
 pub(super) fn splice(stored: &[u8], item_at: usize, revision: u64) -> (Vec<u8>, Layout) {
     let at = version_at(item_at);
     let version = if revision == 0 {
@@ -106,14 +106,14 @@ pub(super) fn splice(stored: &[u8], item_at: usize, revision: u64) -> (Vec<u8>, 
     (json, layout)
 }
 
-/// The stored form: without a resource version.
+/// Returns the stored form: without a resource version.
 pub(super) fn stored(json: &[u8], layout: Layout) -> Vec<u8> {
     let from = version_at(layout.item_at as usize);
     let to = from + layout.version_bytes as usize;
     [&json[..from], &json[to..]].concat()
 }
 
-/// The stored form of a value: canonical JSON without `resourceVersion`.
+/// Returns the stored form of a value: canonical JSON without `resourceVersion`.
 #[must_use]
 pub fn encode(value: &Value) -> Vec<u8> {
     let Some(members) = value.as_object() else {
@@ -147,7 +147,7 @@ pub fn encode(value: &Value) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// The scalar at a dotted path of a JSON object, as selectors compare it.
+/// Returns the scalar at a dotted path of a JSON object, as selectors compare it.
 fn member(json: &str, path: &str) -> Option<Box<str>> {
     let (name, rest) = path
         .split_once('.')
@@ -165,12 +165,12 @@ fn member(json: &str, path: &str) -> Option<Box<str>> {
     }
 }
 
-/// Where the version of canonical bytes is, whose metadata begin at `item_at`.
+/// Returns the offset of the resource version in canonical bytes whose metadata begin at `item_at`.
 fn version_at(item_at: usize) -> usize {
     item_at + "\"metadata\":{".len()
 }
 
-/// How canonical bytes begin.
+/// Returns the beginning of canonical bytes, up to the metadata.
 fn prefix(kind: &str, api_version: &str) -> String {
     let quoted = |text: &str| Value::String(text.to_owned()).to_string();
     format!(

@@ -1,8 +1,8 @@
-//! An object is its bytes and the few fields by which it is selected.
+//! An object: its bytes, and the few attributes by which it is selected.
 //!
-//! The bytes are in the form in which the object is stored, [`json`] or [`protobuf`], with the
-//! version spliced in. That form is the only one that is always there: others are made for clients
-//! that ask for them, and may be forgotten again.
+//! The bytes are in the encoding in which the object is stored, [`json`] or [`protobuf`], with the resource version
+//! spliced in. That encoding is the only one that is always there: others are made for clients that request them, and
+//! may be dropped again.
 
 mod attributes;
 mod json;
@@ -24,7 +24,7 @@ use super::encodings::{Encoded, EncodedBytes, EncodingKey, Encodings};
 pub struct Object {
     /// The stored form, with a resource version unless the revision is 0.
     bytes: Bytes,
-    /// Which form that is, and where in it what is.
+    /// The encoding, and the offsets in it.
     form: Form,
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
@@ -34,14 +34,14 @@ pub struct Object {
     encodings: Encodings,
 }
 
-/// A form in which objects are stored.
+/// An encoding in which objects are stored.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Json(json::Layout),
     Protobuf(protobuf::Layout),
 }
 
-/// How an object stands in a list of others in the form in which it is stored.
+/// An item of a list, in the encoding in which the object is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// JSON without kind and apiVersion. The opening brace is not part of it: write `{` first.
@@ -50,15 +50,15 @@ pub enum Item<'a> {
     Protobuf(&'a [u8]),
 }
 
-/// The bytes are not an object.
+/// An error about bytes that are not an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(String);
 
 impl Object {
-    /// Reads the stored form of an object that was written at `revision`.
+    /// Decodes the stored form of an object that was written at `revision`.
     ///
-    /// Any JSON will do; what is not canonical is made so.
+    /// Any JSON object is accepted; one that is not canonical is made so.
     ///
     /// # Errors
     /// [`DecodeError`] when the bytes are not a JSON object with kind, apiVersion and metadata.
@@ -72,8 +72,8 @@ impl Object {
         Ok(Self::new(json, Form::Json(layout), revision, attributes))
     }
 
-    /// Makes an object of a value, as JSON. A resource version in the value is replaced by
-    /// `revision`; revision 0, of what is not stored, leaves none.
+    /// Creates an object from a value, as JSON. A resource version in the value is replaced by `revision`; revision 0,
+    /// that of an object which is not stored, leaves none.
     ///
     /// # Errors
     /// [`DecodeError`] as [`Object::from_json`].
@@ -85,7 +85,7 @@ impl Object {
         Self::from_json(&encode(value), revision, schema)
     }
 
-    /// Puts an object together that was written at `revision`.
+    /// Assembles an object that was written at `revision`.
     #[must_use]
     pub fn from_protobuf(parts: &ProtobufParts<'_>, revision: u64, attributes: Attributes) -> Self {
         let (bytes, layout) = protobuf::compose(parts, revision);
@@ -107,7 +107,7 @@ impl Object {
         }
     }
 
-    /// The same content as of another revision: what a DELETED event carries.
+    /// Returns the same content at another revision: the object of a DELETED event.
     #[must_use]
     pub fn at_revision(&self, revision: u64) -> Self {
         let (bytes, form) = match self.form {
@@ -124,13 +124,13 @@ impl Object {
         Self::new(bytes, form, revision, Arc::clone(&self.attributes))
     }
 
-    /// The object in the form in which it is stored, with its resource version.
+    /// Returns the object in the encoding in which it is stored, with its resource version.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The part of [`Object::bytes`] that is the object in a list.
+    /// Returns the part of [`Object::bytes`] that is the object in a list.
     #[must_use]
     pub fn item(&self) -> Item<'_> {
         match self.form {
@@ -139,7 +139,7 @@ impl Object {
         }
     }
 
-    /// The object as it is stored: without a resource version.
+    /// Returns the stored form of the object: without a resource version.
     #[must_use]
     pub fn stored(&self) -> Vec<u8> {
         match self.form {
@@ -148,11 +148,11 @@ impl Object {
         }
     }
 
-    /// An encoding of the object; made if nobody has made it yet. While it is kept, its cost is in
-    /// the sum.
+    /// Returns an encoding of the object, made by `make` if it is not cached. Its bytes are counted in `sum` while it
+    /// is.
     ///
     /// # Errors
-    /// That of `make`.
+    /// The error of `make`.
     pub fn encoding<E>(
         &self,
         key: EncodingKey,
@@ -162,12 +162,12 @@ impl Object {
         self.encodings.get_or_make(key, sum, make)
     }
 
-    /// Keeps an encoding no longer.
+    /// Removes an encoding from the cache.
     pub fn forget_encoding(&self, key: EncodingKey) {
         self.encodings.forget(key);
     }
 
-    /// The revision that wrote this version; 0 if it is not stored.
+    /// Returns the revision that wrote this version; 0 if it is not stored.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -179,26 +179,26 @@ impl Object {
         &self.attributes
     }
 
-    /// `metadata.namespace`; empty for cluster-scoped objects.
+    /// Returns `metadata.namespace`; empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.attributes.namespace
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.attributes.name
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.attributes.uid
     }
 }
 
-/// A place in an object's bytes. An object of 4 GiB is taken by no store.
+/// Converts an offset in an object's bytes. No store accepts an object of 4 GiB.
 fn offset(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,8 @@
 //! Objects as protobuf in Kubernetes' envelope.
 //!
-//! The version is a field of the metadata, which are a field of the message, which is a field of the
-//! envelope. So a version of another length changes two lengths around it, and these may take
-//! another number of bytes: everything is put together again from the five parts in between.
+//! The resource version is a field of the metadata, which are a field of the message, which is a field of the envelope.
+//! So a version of another length changes two lengths around it, and these may take another number of bytes: the object
+//! is assembled again from the five parts in between.
 //!
 //! ```text
 //! k8s\0 type | 12 length | 0a length | name uid ... | 32 length "7" | labels ... | spec status | rest of
@@ -21,14 +21,14 @@ const METADATA_TAG: u8 = 0x0a;
 /// Field 6 of the metadata: the resource version.
 const VERSION_TAG: u8 = 0x32;
 
-/// An object without its version and the lengths of what holds that.
+/// The parts of an object around its resource version and the lengths that include it.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtobufParts<'a> {
     /// The magic bytes, and the envelope's fields before the message.
     pub head: &'a [u8],
     /// The metadata's fields before the version.
     pub before_version: &'a [u8],
-    /// The metadata's fields after it.
+    /// The metadata's fields after the version.
     pub after_version: &'a [u8],
     /// The message's fields after its metadata.
     pub rest: &'a [u8],
@@ -36,27 +36,27 @@ pub struct ProtobufParts<'a> {
     pub tail: &'a [u8],
 }
 
-/// Where in the bytes the parts are.
+/// The offsets of the parts in the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Where the head ends and the message's tag and length begin.
+    /// The offset at which the head ends and the message's tag and length begin.
     head_end: u32,
-    /// Where the message begins.
+    /// The offset of the message.
     message_at: u32,
-    /// Where the metadata's fields begin.
+    /// The offset of the metadata's fields.
     metadata_at: u32,
-    /// Where the version's field begins.
+    /// The offset of the version's field.
     version_at: u32,
-    /// The offset behind the field.
+    /// The offset after the version's field.
     after_at: u32,
-    /// Where the metadata end.
+    /// The offset at which the metadata end.
     rest_at: u32,
-    /// Where the message ends.
+    /// The offset at which the message ends.
     tail_at: u32,
 }
 
 impl Layout {
-    /// The message, which is how an object stands in a list.
+    /// Returns the message, which is the item of a list.
     pub(super) fn message(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.message_at as usize..self.tail_at as usize]
     }
@@ -74,7 +74,7 @@ impl Layout {
     }
 }
 
-/// Puts an object together with the revision for its version; with an empty one for revision 0.
+/// Assembles an object with the revision as its resource version, which is empty for revision 0.
 pub(super) fn compose(parts: &ProtobufParts<'_>, revision: u64) -> (Vec<u8>, Layout) {
     let version = if revision == 0 {
         String::new()
@@ -114,13 +114,13 @@ pub(super) fn compose(parts: &ProtobufParts<'_>, revision: u64) -> (Vec<u8>, Lay
     (out, layout)
 }
 
-/// How many bytes a field takes whose content has this length. Its number is below 16.
+/// Returns the bytes of a field with a content of this length. Its number must be below 16.
 fn field_bytes(length: usize) -> usize {
     let length_bits = usize::BITS - (length | 1).leading_zeros();
     1 + length_bits.div_ceil(7) as usize + length
 }
 
-/// Writes what comes before a field's content.
+/// Writes the tag and the length of a field.
 fn begin_field(out: &mut Vec<u8>, tag: u8, mut length: usize) {
     out.push(tag);
     while length >= 0x80 {

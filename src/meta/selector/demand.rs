@@ -1,28 +1,29 @@
-//! The demands that a selector makes of one label or field, joined, so that an object is looked at once however long the
+//! The combined requirements of a selector on one label or field, so that an object is checked once however long the
 //! selector is.
 
-/// A selector of so few terms, of so few values each, is gone through term by term: that costs less than joined demands.
+/// The most terms of a selector, and values of a term, that are checked one by one: up to here that costs less than
+/// combined demands.
 pub(super) const FEW: usize = 8;
 
-/// All that is demanded of one value. The default demands nothing.
+/// The combined requirements on one value. The default requires nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// True if there has to be a value.
+    /// True if there must be a value.
     pub(super) present: bool,
-    /// True if there may be none.
+    /// True if there must be no value.
     pub(super) absent: bool,
-    /// The only values that it may have, in order; any if `None`.
+    /// The only values that are allowed, sorted; any if `None`.
     among: Option<Vec<String>>,
-    /// The values that it may not have; in order once [`Demand::sort`] has been called.
+    /// The values that are not allowed; sorted once [`Demand::sort`] has been called.
     excluded: Vec<String>,
-    /// The number that it has to be above.
+    /// A lower bound, exclusive.
     above: Option<i64>,
-    /// The number that it has to be below.
+    /// An upper bound, exclusive.
     below: Option<i64>,
 }
 
 impl Demand {
-    /// It is one of these values, which are in order.
+    /// Requires one of these values, which are sorted.
     pub(super) fn be_among(&mut self, values: &[String]) {
         match &mut self.among {
             Some(among) => among.retain(|value| values.binary_search(value).is_ok()),
@@ -30,28 +31,28 @@ impl Demand {
         }
     }
 
-    /// It is none of these values.
+    /// Requires none of these values.
     pub(super) fn be_none_of(&mut self, values: &[String]) {
         self.excluded.extend_from_slice(values);
     }
 
-    /// It is a number above this one.
+    /// Requires a number above this one.
     pub(super) fn be_above(&mut self, number: i64) {
         self.above = self.above.max(Some(number));
     }
 
-    /// It is a number below this one.
+    /// Requires a number below this one.
     pub(super) fn be_below(&mut self, number: i64) {
         self.below = Some(self.below.map_or(number, |below| below.min(number)));
     }
 
-    /// Brings what was gathered into order, before the first value is looked at.
+    /// Sorts the values that are not allowed, before the first check.
     pub(super) fn sort(&mut self) {
         self.excluded.sort_unstable();
         self.excluded.dedup();
     }
 
-    /// Says whether a value, or its absence, is as demanded.
+    /// Returns true if a value, or its absence, meets the requirements.
     pub(super) fn is_met(&self, value: Option<&str>) -> bool {
         let Some(value) = value else {
             return !self.present;
@@ -74,7 +75,7 @@ impl Demand {
     }
 }
 
-/// Looks a value up among values in order.
+/// Returns true if a value is among sorted ones.
 fn has(values: &[String], value: &str) -> bool {
     match values {
         [one] => one == value,

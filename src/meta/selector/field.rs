@@ -1,7 +1,7 @@
 //! Field selectors: a conjunction of equalities and inequalities of fields.
 //!
-//! The hard part is the escapes: in values `\`, `,` and `=` stand after a `\`. Which fields a type
-//! has is not known here; a field that an object lacks counts as empty.
+//! The hard part is the escapes: in values `\`, `,` and `=` stand after a `\`. The fields of a type are not known here;
+//! a field that an object lacks counts as empty.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::meta::Attributes;
 /// A field selector: all its terms must hold. The default selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
-    /// In the order of their canonical texts.
+    /// The terms, in the order of their canonical texts.
     terms: Vec<Term>,
-    /// The joined demands on each field.
+    /// The combined requirements on each field.
     demands: Vec<(String, Demand)>,
 }
 
@@ -31,10 +31,10 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Reads a selector. The empty text selects everything.
+    /// Parses a selector. The empty text selects everything.
     ///
     /// # Errors
-    /// [`ParseError`] in kube-apiserver's words.
+    /// [`ParseError`] with kube-apiserver's text.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -57,7 +57,7 @@ impl FieldSelector {
         Ok(Self::from_terms(terms))
     }
 
-    /// This selector with the further demand that a field have a value.
+    /// Returns this selector with the further requirement that a field have a value.
     #[must_use]
     pub fn and_exact(self, name: &str, value: &str) -> Self {
         let mut terms = self.terms;
@@ -69,11 +69,10 @@ impl FieldSelector {
         Self::from_terms(terms)
     }
 
-    /// This selector with every field's name translated; the first name that has no translation is
-    /// the error.
+    /// Returns this selector with every field's name translated.
     ///
     /// # Errors
-    /// The name that has no translation.
+    /// The first name that has no translation.
     pub fn renamed<'a>(
         mut self,
         translate: impl Fn(&str) -> Option<&'a str>,
@@ -129,7 +128,7 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// The one value that it demands of a field, if it does.
+    /// Returns the value that it requires of a field; `None` if there is not exactly one.
     #[must_use]
     pub fn requires_exact(&self, name: &str) -> Option<&str> {
         self.terms
@@ -138,20 +137,20 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
-    /// Returns its requirements: field, whether it shall be equal, and value.
+    /// Returns its requirements: the field, true if the value must be equal, and the value.
     pub fn terms(&self) -> impl Iterator<Item = (&str, bool, &str)> {
         let terms = self.terms.iter();
         terms.map(|term| (term.name.as_str(), term.equal, term.value.as_str()))
     }
 
-    /// The names of all fields it looks at.
+    /// Returns the names of all fields that it compares.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.terms.iter().map(|term| term.name.as_str()).collect()
     }
 }
 
-/// The terms between commas that are not escaped.
+/// Splits a selector at the commas that are not escaped.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -169,7 +168,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// The field, whether it shall be equal, and the escaped value of a term.
+/// Splits a term into the field, true if the value must be equal, and the escaped value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let operators = [("!=", false), ("==", true), ("=", true)];
     term.char_indices().find_map(|(index, _)| {
@@ -208,7 +207,7 @@ fn unescape(text: &str) -> Result<String, ParseError> {
     Ok(value)
 }
 
-/// The text from which the same selector is read.
+/// Writes a text from which the same selector is parsed.
 impl fmt::Display for FieldSelector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, term) in self.terms.iter().enumerate() {

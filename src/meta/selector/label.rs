@@ -13,13 +13,13 @@ use crate::meta::Labels;
 /// A label selector: all its requirements must hold. The default selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
-    /// In the order of their keys; those of one key in the order of the text.
+    /// The requirements, in the order of their keys; those of one key in the order of the text.
     requirements: Vec<Requirement>,
-    /// True if they and their values are few.
+    /// True if there are so few that they are checked one by one.
     is_short: bool,
-    /// The joined demands on labels that an object must have, by key.
+    /// The combined requirements on labels that an object must have, by key.
     needed: Vec<(String, Demand)>,
-    /// The same for labels that an object need not have.
+    /// The combined requirements on labels that an object need not have, by key.
     others: Vec<(String, Demand)>,
 }
 
@@ -28,13 +28,13 @@ pub struct LabelSelector {
 pub struct Requirement {
     /// The label's key.
     pub(super) key: String,
-    /// How its value is compared.
+    /// The operator by which its value is compared.
     pub(super) operator: Operator,
-    /// With what, in order and without repetition; empty for the operators of existence.
+    /// The values, sorted and without repetition; empty for the operators of existence.
     pub(super) values: Vec<String>,
 }
 
-/// How a label is compared.
+/// An operator of a label selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are Kubernetes'")]
 pub enum Operator {
@@ -50,10 +50,10 @@ pub enum Operator {
 }
 
 impl LabelSelector {
-    /// Reads a selector. The empty text selects everything.
+    /// Parses a selector. The empty text selects everything.
     ///
     /// # Errors
-    /// [`ParseError`] in kube-apiserver's words.
+    /// [`ParseError`] with kube-apiserver's text.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         Ok(Self::from_requirements(label_parser::parse(text)?))
     }
@@ -103,7 +103,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// The one value that it demands of a label, if it does.
+    /// Returns the value that it requires of a label; `None` if there is not exactly one.
     #[must_use]
     pub fn requires_exact(&self, key: &str) -> Option<&str> {
         self.requirements
@@ -126,13 +126,13 @@ impl Requirement {
         &self.key
     }
 
-    /// How its value is compared.
+    /// Returns the operator by which its value is compared.
     #[must_use]
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// With what it is compared, in order.
+    /// Returns the values of the requirement, sorted.
     #[must_use]
     pub fn values(&self) -> &[String] {
         &self.values
@@ -151,13 +151,13 @@ impl Requirement {
         }
     }
 
-    /// The label's value and the bound as numbers; `None` if there is no value or it is no number.
+    /// Returns the label's value and the bound as numbers; `None` if there is no value or it is no number.
     fn compared(&self, value: Option<&str>) -> Option<(i64, i64)> {
         let bound = self.values.first()?;
         Some((value?.parse().ok()?, bound.parse().ok()?))
     }
 
-    /// Adds the requirement to what is demanded of its label.
+    /// Adds the requirement to the combined ones of its label.
     fn join(&self, demand: &mut Demand) {
         let bound = || self.values.first().and_then(|bound| bound.parse().ok());
         match self.operator {
@@ -176,7 +176,7 @@ impl Requirement {
         );
     }
 
-    /// The only value that meets the requirement, if there is only one.
+    /// Returns the only value that meets the requirement, if there is only one.
     pub fn exact(&self) -> Option<&str> {
         match (self.operator, self.values.as_slice()) {
             (Operator::In | Operator::Equals | Operator::DoubleEquals, [value]) => Some(value),
@@ -185,7 +185,7 @@ impl Requirement {
     }
 }
 
-/// The text from which the same selector is read.
+/// Writes a text from which the same selector is parsed.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, requirement) in self.requirements.iter().enumerate() {
@@ -247,7 +247,7 @@ mod tests {
         assert!(!select("a>9", &[("a", "x10")]));
     }
 
-    /// The selector, which goes by joined demands however short it is.
+    /// Returns the selector, made to use combined requirements however short it is.
     fn joined(selector: LabelSelector) -> LabelSelector {
         LabelSelector {
             is_short: false,
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// A requirement, and what a plain reader of Kubernetes' documentation says of a value.
+    /// Returns random requirements.
     fn requirements() -> impl Strategy<Value = Requirement> {
         let key = prop_oneof![
             "[abc]",

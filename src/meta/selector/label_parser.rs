@@ -1,18 +1,17 @@
-//! The grammar of label selectors, read by one token of look-ahead.
+//! The parser of label selectors, with one token of look-ahead.
 //!
-//! The hard part is that `in` and `notin` are words of the language in one place only, between a
-//! key and its values; elsewhere they are names like others. What is accepted beyond the
-//! documented grammar (`a in (,)`, `!a` with white space) is what kube-apiserver accepts.
+//! The hard part is that `in` and `notin` are keywords only between a key and its values; elsewhere they are names.
+//! What is accepted beyond the documented grammar (`a in (,)`, `!a` with white space) is what kube-apiserver accepts.
 
 use std::collections::BTreeSet;
 
 use super::label::{Operator, Requirement};
 use super::{ParseError, label_key_errors, label_value_errors};
 
-/// The operators between a key and values, as messages list them.
+/// The operators between a key and values, as error messages list them.
 const BINARY_OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
-/// Reads the requirements of a selector in the order of the text.
+/// Parses the requirements of a selector in the order of the text.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseError> {
     let mut parser = Parser {
         tokens: tokens(text),
@@ -38,7 +37,7 @@ enum Token {
     Open,
 }
 
-/// All tokens of a text with their words; the last is [`Token::End`].
+/// Returns all tokens of a text with their words; the last is [`Token::End`].
 fn tokens(text: &str) -> Vec<(Token, &str)> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start_matches(WHITE_SPACE);
@@ -87,7 +86,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// The next token where operators are not expected: `in` and `notin` are names.
+    /// Returns the next token where no operator is expected: `in` and `notin` are names.
     fn peek(&self) -> (Token, &'a str) {
         match self.tokens.get(self.at) {
             Some((Token::In | Token::NotIn, word)) => (Token::Identifier, word),
@@ -149,7 +148,7 @@ impl<'a> Parser<'a> {
         checked(key, operator, values)
     }
 
-    /// A key, and the operator if it is one of existence.
+    /// Parses a key, and the operator if it is one of existence.
     fn key(&mut self) -> Result<(&'a str, Option<Operator>), String> {
         let (mut token, mut word) = self.take();
         let mut existence = None;
@@ -162,7 +161,7 @@ impl<'a> Parser<'a> {
         }
         let errors = label_key_errors(word);
         if !errors.is_empty() {
-            // There is no path to a key of a query: kube-apiserver writes it so.
+            // A key of a query has no path: kube-apiserver writes it so.
             let errors = errors.join("; ");
             return Err(format!("<nil>: Invalid value: {word:?}: {errors}"));
         }
@@ -187,7 +186,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Values in parentheses. Nothing between two of commas and parentheses is the empty value.
+    /// Parses values in parentheses. Nothing between two commas or parentheses is the empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         let (token, word) = self.take();
         if token != Token::Open {
@@ -235,7 +234,7 @@ impl<'a> Parser<'a> {
         Ok(values)
     }
 
-    /// One value, which may be empty.
+    /// Parses one value, which may be empty.
     fn exact_value(&mut self) -> Result<BTreeSet<String>, String> {
         if matches!(self.peek().0, Token::End | Token::Comma) {
             return Ok([String::new()].into());
@@ -247,7 +246,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A requirement whose values are checked.
+/// Returns a requirement whose key and values have been checked.
 fn checked(key: &str, operator: Operator, values: BTreeSet<String>) -> Result<Requirement, String> {
     let mut errors: Vec<String> = Vec::new();
     if matches!(operator, Operator::GreaterThan | Operator::LessThan) {

@@ -1,8 +1,8 @@
 //! The syntax of label keys and values, with Kubernetes' error messages.
 
-/// Bytes in a label's value, and in a key without its prefix.
+/// The most bytes of a label's value, and of a key without its prefix.
 const NAME_BYTES_MAX: usize = 63;
-/// Bytes in a key's prefix.
+/// The most bytes of a key's prefix.
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
 const KEY_SYNTAX: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \

@@ -1,7 +1,7 @@
 //! Label and field selectors with Kubernetes' grammars.
 //!
-//! The two share no more than their purpose: labels have set operators and strict names, fields
-//! have equality alone and escapes. The words of errors reach clients and are kube-apiserver's.
+//! The two share no more than their purpose: labels have set operators and restricted names, fields have only equality,
+//! and escapes. The texts of errors reach clients and are kube-apiserver's.
 
 mod demand;
 mod field;
@@ -13,7 +13,7 @@ pub use field::FieldSelector;
 pub use label::{LabelSelector, Operator, Requirement};
 pub use label_syntax::{label_key_errors, label_value_errors};
 
-/// Not a selector; the text says what was found and what was expected.
+/// An error about a text that is not a selector: it names what was found and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(pub String);

@@ -24,18 +24,18 @@ pub enum BackendError {
     /// The store cannot be reached. Retry; a write did not happen or may have.
     #[error("{0}")]
     Unavailable(String),
-    /// The store did not answer in time. A write may have happened.
+    /// The store did not respond in time. A write may have happened.
     #[error("{0}")]
     Timeout(String),
-    /// The store takes no writes: its disk is full or broken. Retry when that is mended; a write
-    /// did not happen or may have.
+    /// The store accepts no writes: its disk is full or broken. Retry when that is repaired; a write may or may not
+    /// have happened.
     #[error("{0}")]
     ReadOnly(String),
-    /// The store's quota is reached: it takes deletions alone. Delete something, or raise the
-    /// quota. The text is etcd's.
+    /// The store's quota is reached: it accepts only deletions. Delete something, or raise the quota. The text is
+    /// etcd's.
     #[error("etcdserver: mvcc: database space exceeded")]
     NoSpace,
-    /// The data is not what this program wrote. Restore from a backup.
+    /// The data is not what this program wrote. Restore it from a backup.
     #[error("{0}")]
     Corrupt(String),
     /// Any other failure of the backend.

@@ -1,8 +1,8 @@
-//! The key-value stores underneath, in etcd's own terms.
+//! The key-value stores under the objects, in etcd's terms.
 //!
-//! A [`Backend`] keeps every version of every key under one revision counter, compares and writes
-//! in transactions, and tells what changed since a revision. All of Kubernetes' semantics lie above
-//! it, in [`super::etcd3`]; so both backends pass the same tests.
+//! A [`Backend`] keeps every version of every key under one revision counter, compares and writes in transactions, and
+//! sends the changes after a revision to watches. All of Kubernetes' semantics are in [`super::etcd3`] above it; so
+//! both backends pass the same tests.
 
 use std::fmt::Debug;
 
@@ -28,8 +28,7 @@ pub trait Backend: Send + Sync + Debug {
     /// [`BackendError::Compacted`], [`BackendError::FutureRevision`], transport errors.
     async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError>;
 
-    /// Compares, then does either the one or the other, at one revision. Returns only when the
-    /// outcome is durable.
+    /// Compares, then does one operation or the other, at one revision. Returns only when the outcome is durable.
     ///
     /// # Errors
     /// Transport errors, [`BackendError::TooLarge`], [`BackendError::LeaseNotFound`].
@@ -41,8 +40,8 @@ pub trait Backend: Send + Sync + Debug {
     /// Transport errors. [`BackendError::Compacted`] is the stream's first item.
     async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError>;
 
-    /// Asks for a progress response on all watches of this backend that report progress. Each
-    /// follows every event up to its revision, if [`Backend::progress_is_trusted`].
+    /// Requests a progress response on all watches of this backend that want them. Each follows every event up to its
+    /// revision, if [`Backend::progress_is_trusted`].
     ///
     /// # Errors
     /// Transport errors.
@@ -51,26 +50,26 @@ pub trait Backend: Send + Sync + Debug {
     /// Returns true if progress responses never overtake events.
     fn progress_is_trusted(&self) -> bool;
 
-    /// Grants a lease for `ttl_seconds`; keys put with it vanish when it expires.
+    /// Grants a lease for `ttl_seconds`; keys put with it are deleted when it expires.
     ///
     /// # Errors
     /// Transport errors.
     async fn grant_lease(&self, ttl_seconds: i64) -> Result<LeaseId, BackendError>;
 
-    /// Forgets what was overwritten or deleted before `revision`. Reading at `revision` itself
-    /// stays possible.
+    /// Drops the versions that were overwritten or deleted before `revision`. Reading at `revision` itself stays
+    /// possible.
     ///
     /// # Errors
     /// [`BackendError::Compacted`] if already compacted, [`BackendError::FutureRevision`].
     async fn compact(&self, revision: u64) -> Result<(), BackendError>;
 
-    /// The oldest revision that can be read and watched from. Compaction may raise it at any time.
+    /// Returns the oldest revision that can be read and watched from. Compaction may raise it at any time.
     ///
     /// # Errors
     /// Transport errors.
     async fn oldest_revision(&self) -> Result<u64, BackendError>;
 
-    /// The size of the database in bytes.
+    /// Returns the size of the database in bytes.
     ///
     /// # Errors
     /// Transport errors.
@@ -86,15 +85,15 @@ pub struct LeaseId(pub i64);
 pub struct KeyValue {
     /// The key.
     pub key: String,
-    /// The value; empty if only keys were asked for.
+    /// The value; empty if only keys were requested.
     pub value: Bytes,
-    /// The revision at which the key came to be.
+    /// The revision at which the key was created.
     pub create_revision: u64,
     /// The revision that wrote this version.
     pub mod_revision: u64,
-    /// How many writes since it came to be, this one included.
+    /// The number of writes since it was created, this one included.
     pub version: u64,
-    /// The lease it goes with.
+    /// The lease that the key is attached to.
     pub lease: Option<LeaseId>,
 }
 
@@ -108,15 +107,15 @@ pub enum KeyRange {
 }
 
 impl KeyRange {
-    /// All keys that begin with a prefix that is not empty.
+    /// Returns the range of all keys that begin with a prefix, which must not be empty.
     #[must_use]
     pub fn prefix(prefix: &str) -> Self {
         Self::Span(prefix.to_owned(), prefix_end(prefix))
     }
 }
 
-/// The first key after all that begin with `prefix`. Keys are text without NUL and without the
-/// last code points, so that raising the last character is enough.
+/// Returns the first key after all that begin with `prefix`. Keys are text without NUL and without the last code
+/// points, so that incrementing the last character is enough.
 #[must_use]
 pub fn prefix_end(prefix: &str) -> String {
     let mut end: Vec<char> = prefix.chars().collect();
@@ -131,9 +130,9 @@ pub fn prefix_end(prefix: &str) -> String {
 pub struct RangeRequest {
     /// The keys to read.
     pub range: KeyRange,
-    /// At which revision; 0 for the newest.
+    /// The revision to read at; 0 for the newest.
     pub revision: u64,
-    /// At most how many; 0 for all.
+    /// The most keys; 0 for all.
     pub limit: u64,
     /// The parts of the keys and values that are returned.
     pub content: RangeContent,
@@ -151,7 +150,7 @@ pub enum RangeContent {
 }
 
 impl RangeRequest {
-    /// Reads everything in a range now.
+    /// Creates a request for everything in a range, at the newest revision.
     #[must_use]
     pub fn all(range: KeyRange) -> Self {
         Self {
@@ -162,7 +161,7 @@ impl RangeRequest {
         }
     }
 
-    /// Reads one key now.
+    /// Creates a request for one key, at the newest revision.
     #[must_use]
     pub fn key(key: impl Into<String>) -> Self {
         Self {
@@ -175,17 +174,17 @@ impl RangeRequest {
 /// The response to a read.
 #[derive(Clone, Debug)]
 pub struct RangeResponse {
-    /// The newest revision when it was read.
+    /// The newest revision at the time of the read.
     pub revision: u64,
     /// The keys that were read, in key order.
     pub kvs: Vec<KeyValue>,
-    /// True if the limit cut something off.
+    /// True if there are more keys than the limit.
     pub more: bool,
-    /// How many keys the range holds, the limit aside.
+    /// The number of keys in the range, regardless of the limit.
     pub count: u64,
 }
 
-/// A transaction: one comparison and what to do either way.
+/// A transaction: one comparison, and an operation for either outcome.
 #[derive(Clone, Debug)]
 pub struct Txn {
     /// The condition of the transaction.
@@ -201,7 +200,7 @@ pub struct Txn {
 pub enum Compare {
     /// The key was last written at this revision.
     ModRevision(String, u64),
-    /// The key has been written this often.
+    /// The key has been written so many times.
     Version(String, u64),
 }
 
@@ -214,7 +213,7 @@ pub enum Op {
         key: String,
         /// Its value.
         value: Bytes,
-        /// The lease it goes with.
+        /// The lease to attach the key to.
         lease: Option<LeaseId>,
     },
     /// Deletes a key.
@@ -245,9 +244,9 @@ pub struct TxnResponse {
 pub struct WatchRequest {
     /// The keys to follow.
     pub range: KeyRange,
-    /// From which revision on, inclusive; 0 for from now on.
+    /// The first revision, inclusive; 0 for the next one.
     pub start_revision: u64,
-    /// True if each event brings the previous version.
+    /// True if each event has the previous version.
     pub previous: bool,
     /// True if progress responses are sent.
     pub progress: bool,
@@ -256,8 +255,8 @@ pub struct WatchRequest {
 /// A response of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchResponse {
-    /// For a progress response, everything up to here has been sent; otherwise the newest revision
-    /// when it was sent.
+    /// For a progress response, the revision up to which everything has been sent; otherwise the newest revision when
+    /// it was sent.
     pub revision: u64,
     /// All events of one or more revisions, complete; empty for a progress response.
     pub events: Vec<Event>,
@@ -268,9 +267,9 @@ pub struct WatchResponse {
 pub struct Event {
     /// The kind of change.
     pub kind: EventKind,
-    /// The new version; for a deletion the key and its revision alone.
+    /// The new version; for a deletion only the key and the revision.
     pub kv: KeyValue,
-    /// The version before, if asked for, there was one, and it is not compacted.
+    /// The previous version, if it was requested, exists and is not compacted.
     pub previous: Option<KeyValue>,
 }
 

@@ -1,4 +1,4 @@
-//! A watcher's hold on its type: it is told of events from its making to its drop.
+//! The registration of a watcher with the dispatcher of its type: events are sent to it from its creation to its drop.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::watch_cache::WatchCache;
 use super::watchers::{NewWatcher, Receiver};
 use crate::ring::channel::channel;
 
-/// A watcher's part of what the dispatcher knows of it.
+/// The watcher's side of a registration: its selection and the channel that the dispatcher pushes to.
 #[derive(Debug)]
 pub(super) struct Attachment {
     /// The cache of the watched type.
@@ -19,16 +19,18 @@ pub(super) struct Attachment {
     pub(super) whole_scope: bool,
     /// The channel of its events. Parked at first: the watcher begins with the window.
     pub(super) receiver: Receiver,
-    /// Its number among those present.
+    /// The watcher's number in the registration queue; reused after the watcher is dropped.
     number: u32,
 }
 
 impl Attachment {
-    /// Attaches a watcher; `None` if all watches have been ended for good. Neither this nor the drop
-    /// waits for a dispatch, unless very many come and go at once.
+    /// Attaches a watcher; `None` if all watches of the type have been ended for good. Neither this nor the drop waits
+    /// for a dispatch, unless more than [`WAITING_MAX`](crate::ring::registrations::WAITING_MAX) registrations are
+    /// queued.
     ///
-    /// The caller then looks whether the type can be served, and only then reads the window: what
-    /// has stopped by then, or was published by then, the watcher need not be told of.
+    /// The caller then checks that the type is ready, and only after that reads the window. The order matters: an event
+    /// that was published before the attachment is found in the window, a later one is sent through the channel, and a
+    /// feed that stopped before it is seen by the check.
     pub(super) fn new(
         cache: &Arc<WatchCache>,
         filter: Filter,

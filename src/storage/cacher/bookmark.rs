@@ -1,43 +1,43 @@
-//! When watchers get their bookmarks: buckets of one second, one ticker for all.
+//! The schedule of bookmarks: buckets of one second, and one ticker for all watchers.
 //!
-//! A bookmark comes every minute and once shortly before the watch's deadline, so that a client
-//! comes back with a fresh version. The second matters to nobody, so watchers that are due in the
-//! same second share a bucket and cost nothing until it is due.
+//! A bookmark is sent every minute, and once shortly before the watch's deadline, so that a client resumes from a
+//! recent version. No client needs it on the exact second, so watchers that are due in the same second share a bucket
+//! and cost nothing until it is due.
 //!
-//! A bucket holds numbers of watchers, and a number may have passed on to another watcher when the
-//! bucket is due. So each watcher knows its second, and a bucket that names another one is not meant.
+//! A bucket holds numbers of watchers, and a number may belong to another watcher by the time the bucket is due. So the
+//! second in which each watcher is due is kept as well, and an entry in any other bucket is ignored.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// How long a watch is without a bookmark at most.
+/// How long a watch goes without a bookmark at most.
 pub(super) const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// How long before the deadline the last bookmark comes.
+/// How long before the deadline of a watch its last bookmark is sent.
 pub(super) const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How fine the schedule is.
+/// The granularity of the schedule.
 pub(super) const BOOKMARK_TICK: Duration = Duration::from_secs(1);
 
-/// Which watchers are due when.
+/// The times at which watchers are due for a bookmark.
 #[derive(Debug)]
 pub(super) struct BookmarkSchedule {
     /// The clock's reading that seconds are counted from.
     origin: Instant,
-    /// Numbers of watchers, by second since the origin. One that is gone leaves its bucket when that
-    /// is due.
+    /// Numbers of watchers, by the second (counted from the origin) in which they are due. The entry of a watcher that
+    /// was dropped stays until its bucket is due.
     buckets: BTreeMap<u64, Vec<u32>>,
-    /// By number, those who want bookmarks.
+    /// The watchers that want bookmarks, by number; `None` for the others.
     wanted: Vec<Option<Wanted>>,
 }
 
-/// The bookmarks of one watcher.
+/// The next bookmark of one watcher.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     bookmarks: Bookmarks,
-    /// The second of its next one; `None` after the last.
+    /// The second in which the next one is due; `None` after the last.
     due: Option<u64>,
 }
 
@@ -82,14 +82,14 @@ impl BookmarkSchedule {
         matches!(self.wanted.get(number as usize), Some(Some(_)))
     }
 
-    /// Names everyone who is due, and schedules their next. Those who were due together mostly are so
-    /// again, and are moved together.
+    /// Calls `send` for every watcher that is due, and schedules its next bookmark. Watchers that were due together
+    /// mostly are so again, and are moved together.
     pub(super) fn take_due(&mut self, now: Instant, mut send: impl FnMut(u32)) {
         let later = self.buckets.split_off(&(self.second(now) + 1));
         let due = std::mem::replace(&mut self.buckets, later);
         for (second, mut numbers) in due {
-            // A number that was given anew within a second is in its bucket twice; only the first
-            // entry is still due by the time it is looked at.
+            // A number that was reassigned within a second is in its bucket twice; only the first entry is still due by
+            // the time it is looked at.
             numbers.retain(|&number| {
                 let due = self.reschedule(number, second, now);
                 if due {
@@ -106,8 +106,8 @@ impl BookmarkSchedule {
         }
     }
 
-    /// Notes when a watcher's next bookmark is due, if the entry in a second's bucket is meant for the
-    /// watcher that has the number now.
+    /// Schedules a watcher's next bookmark. Returns false if the entry in a second's bucket is outdated: it belonged to
+    /// an earlier watcher of the same number.
     fn reschedule(&mut self, number: u32, second: u64, now: Instant) -> bool {
         let origin = self.origin;
         match self.wanted.get_mut(number as usize) {
@@ -120,7 +120,7 @@ impl BookmarkSchedule {
         }
     }
 
-    /// How many entries there are, those of watchers that are gone included.
+    /// Returns how many entries the buckets have, those of dropped watchers included.
     #[cfg(test)]
     pub(super) fn entries(&self) -> usize {
         self.buckets.values().map(Vec::len).sum()
@@ -131,7 +131,7 @@ impl BookmarkSchedule {
     }
 }
 
-/// The seconds from an origin, whole.
+/// Returns the whole seconds from an origin to an instant.
 fn second(origin: Instant, at: Instant) -> u64 {
     at.saturating_duration_since(origin).as_secs()
 }
@@ -144,15 +144,15 @@ pub(super) struct Bookmarks {
 }
 
 impl Bookmarks {
-    /// When the next one is due: in a minute, or shortly before the deadline. `None` once the last
-    /// one has been.
+    /// Returns when the next bookmark is due: in a minute, or shortly before the deadline. `None` once the last one has
+    /// been sent.
     fn next(self, now: Instant) -> Option<Instant> {
         let periodic = now + BOOKMARK_PERIOD;
         let Some(deadline) = self.deadline else {
             return Some(periodic);
         };
         let last = deadline.checked_sub(BOOKMARK_BEFORE_DEADLINE)?;
-        // A second's bucket may be due a little early: what is nearer than that has been.
+        // A bucket is taken up to a second early: a deadline nearer than that has had its bookmark.
         (last >= now + BOOKMARK_TICK).then(|| last.min(periodic))
     }
 }

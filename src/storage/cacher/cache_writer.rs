@@ -27,23 +27,23 @@ pub(super) struct CacheWriter {
     window: WindowWriter,
     /// The objects after the last event.
     state: SnapshotMap,
-    /// Every change of the type up to here has been applied.
+    /// The revision up to which every change of the type has been applied.
     revision: u64,
     /// The state's share of the memory budget.
     objects: Share,
     /// The window's share of the memory budget.
     history: Share,
-    /// How often the cache has been filled.
+    /// How many times the cache has been filled from a list.
     generation: u64,
 }
 
-/// A type's content while it is listed, page by page.
+/// The content of a type while it is listed page by page, before it replaces the served state.
 #[derive(Debug, Default)]
 pub(super) struct Filling {
     state: SnapshotMap,
-    /// How many objects there are.
+    /// The number of objects listed so far.
     objects: u64,
-    /// Their share of the memory budget, beside the state that is served meanwhile.
+    /// Their share of the memory budget, which is counted beside that of the state still being served.
     share: Option<Share>,
 }
 
@@ -66,7 +66,7 @@ impl CacheWriter {
         &self.cache.config.prefix
     }
 
-    /// Begins to fill the cache from a list of the type, with no objects yet.
+    /// Returns an empty filling, for a list of the type.
     pub(super) fn begin_filling(&self) -> Filling {
         Filling {
             share: Some(self.objects.another()),
@@ -79,7 +79,7 @@ impl CacheWriter {
         &self.cache
     }
 
-    /// Takes what was listed at `revision` for the state. Watches of what was there before end.
+    /// Replaces the state by what was listed at `revision`. Watches of the earlier state end.
     pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
         self.cache.note(Event::Listed { revision });
         let mut wake = Vec::new();
@@ -90,10 +90,10 @@ impl CacheWriter {
         self.objects.set(self.state.bytes());
         let mut watchers = self.cache.watchers();
         let before = self.window.reset(revision, self.state.clone());
-        // Who comes after this begins with the new state.
+        // A watcher that registers after this begins with the new state.
         watchers.end_all(&mut wake);
         drop(watchers);
-        // The old events go outside the lock.
+        // The old events are dropped outside the lock.
         drop(before);
         wake.into_iter().for_each(Waker::wake);
         self.show_window(self.cache.clock.now());
@@ -107,14 +107,14 @@ impl CacheWriter {
         self.cache.note(Event::Current { generation });
     }
 
-    /// Stops serving, because history has a gap from here on: all watches end.
+    /// Stops serving because the history has a gap from here on: all watches end.
     pub(super) fn invalidate(&self, reason: &StorageError) {
         let reason = reason.to_string();
         self.cache.note(Event::HistoryLost { reason });
         self.end_watches();
     }
 
-    /// Notes why the type could not be listed.
+    /// Records in the readiness why the type could not be listed.
     pub(super) fn note_failure(&self, reason: &StorageError) {
         self.cache.metrics.initialization_errors.inc();
         let reason = reason.to_string();
@@ -133,10 +133,9 @@ impl CacheWriter {
         wake.into_iter().for_each(Waker::wake);
     }
 
-    /// Applies the type's changes of a batch, of which `revision` is the last. What the cache has
-    /// seen already is passed over. False if one cannot have happened to what is known here: then
-    /// an earlier one was lost, nothing of the batch is shown to anybody, and the type must be
-    /// listed again.
+    /// Applies the type's changes of a batch, the last of which has `revision`. Changes that the cache has already
+    /// applied are skipped. Returns false if a change contradicts the known state: then an earlier one was lost,
+    /// nothing of the batch is published, and the type must be listed again.
     #[must_use]
     pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> bool {
         let reached = self.revision;
@@ -167,14 +166,15 @@ impl CacheWriter {
         }
     }
 
-    /// Lets go of events that have become too old. Quiet types get no events to push them out.
+    /// Drops events that have become too old. A quiet type has no new events that would push them out.
     pub(super) fn expire_events(&mut self) {
         let now = self.cache.clock.now();
         self.window.evict(now);
         self.show_window(now);
     }
 
-    /// Publishes the events, tells the watchers, and only then wakes them and lets go of old events.
+    /// Publishes the events and pushes them to the watchers, then outside the lock wakes the watchers and drops old
+    /// events.
     fn publish(&mut self, events: Vec<Arc<CacheEvent>>, now: Instant) {
         let first = self.window.end();
         for event in &events {
@@ -200,7 +200,7 @@ impl CacheWriter {
         self.show_window(now);
     }
 
-    /// How large the window is, if it has anything to spare for want of memory; otherwise 0.
+    /// Returns how many bytes the window has if some can be freed for the memory budget; otherwise 0.
     pub(super) fn spare_bytes(&self, now: Instant) -> usize {
         if self.window.can_shrink(now) {
             self.window.bytes()
@@ -209,13 +209,13 @@ impl CacheWriter {
         }
     }
 
-    /// Lets go of the oldest part of the window, though the limits cover it.
+    /// Drops the oldest segment of the window, although the limits would keep it.
     pub(super) fn shrink_window(&mut self, now: Instant) {
         self.window.shrink(now);
         self.show_window(now);
     }
 
-    /// Notes what the window holds by now.
+    /// Updates the metrics and the budget share of the window.
     fn show_window(&mut self, now: Instant) {
         self.history.set(self.window.bytes() as u64);
         let oldest = self.window.oldest();
@@ -228,7 +228,7 @@ impl CacheWriter {
         });
     }
 
-    /// Applies a change to the writer's own state. `None` if it changes nothing.
+    /// Applies a change to the writer's own state and returns its event; `None` if it changes nothing.
     fn event(&mut self, change: Change, now: Instant) -> Option<Arc<CacheEvent>> {
         let state = &self.state;
         let previous = state.get(&change.key).and_then(Entry::object).cloned();
@@ -266,19 +266,19 @@ impl CacheWriter {
 }
 
 impl Filling {
-    /// Puts what is stored under a key.
+    /// Stores what was listed under a key.
     pub(super) fn put(&mut self, key: Arc<str>, entry: Entry) {
         let before = self.state.insert(key, entry);
         self.objects += u64::from(before.is_none());
     }
 
-    /// Begins again with nothing.
+    /// Removes all objects, before the list begins again.
     pub(super) fn clear(&mut self) {
         self.state = SnapshotMap::default();
         self.objects = 0;
     }
 
-    /// Tells how far it is.
+    /// Reports in the readiness of the type how many objects have been listed.
     pub(super) fn note(&mut self, cache: &WatchCache) {
         if let Some(share) = &mut self.share {
             share.set(self.state.bytes());
@@ -287,13 +287,13 @@ impl Filling {
         cache.note(Event::Page { objects });
     }
 
-    /// Takes a key away, if it is there.
+    /// Removes a key, if it is there.
     pub(super) fn remove(&mut self, key: &str) {
         let before = self.state.remove(key);
         self.objects -= u64::from(before.is_some());
     }
 
-    /// The revision of the object under a key, if there is one that could be read.
+    /// Returns the revision of the object under a key; `None` if there is none or it could not be decoded.
     pub(super) fn revision_of(&self, key: &str) -> Option<u64> {
         match self.state.get(key) {
             Some(Entry::Readable(object)) => Some(object.revision()),
@@ -302,7 +302,7 @@ impl Filling {
     }
 }
 
-/// Reads a listed value.
+/// Decodes a listed value into an entry.
 pub(super) fn read_entry(cache: &WatchCache, key: &str, value: &[u8], revision: u64) -> Entry {
     match decode(cache, key, value, revision) {
         Some(object) => Entry::Readable(object),
@@ -310,7 +310,7 @@ pub(super) fn read_entry(cache: &WatchCache, key: &str, value: &[u8], revision: 
     }
 }
 
-/// Reads a stored value. One that cannot be read is reported and must not stop its type.
+/// Decodes a stored value; `None` if it is not an object, which is logged and counted and does not stop its type.
 fn decode(cache: &WatchCache, key: &str, value: &[u8], revision: u64) -> Option<Arc<Object>> {
     match cache.config.versioner.update_object(value, revision) {
         Ok(object) => Some(Arc::new(object)),

@@ -10,10 +10,10 @@ pub struct TypeConfig {
     pub group: String,
     /// The plural resource.
     pub resource: String,
-    /// Where the type's keys lie, without the store's own prefix: `/pods/`.
+    /// The prefix of the type's keys, without the store's own prefix: `/pods/`.
     pub prefix: String,
-    /// The versioner that reads stored objects.
+    /// The versioner that decodes stored objects.
     pub versioner: Versioner,
-    /// How much history is kept.
+    /// The limits of the window of events.
     pub window: WindowLimits,
 }

@@ -1,4 +1,4 @@
-//! Which reads the cache answers, and how: one table for each verb.
+//! The routing of reads: which the cache answers and how, in one table for each verb.
 //!
 //! | GET | |
 //! |---|---|
@@ -26,21 +26,21 @@
 //! | neither | none, `0` | with the state, as it is |
 //! | | n | after n |
 //!
-//! Requests that the cache turns out not to be able to answer go to the store, except watches: a value that cannot be read,
-//! history that has gone, a cache that did not become fresh for a read without a version. So do lists of revisions that the
-//! store has compacted, though the cache may still have them.
+//! Requests that the cache then finds it cannot answer go to the store, except watches: a value that cannot be decoded,
+//! a revision that has left the window, a cache that did not become fresh in time for a read without a version. Lists
+//! of revisions that the store has compacted also go there, even if the cache still has them.
 
 use crate::meta::VersionMatch;
 use crate::storage::{ContinueToken, GetOptions, ListOptions, StorageError};
 
-/// How new the cache must be.
+/// The freshness that a read demands of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fresh {
     /// The cache as it is, however old.
     Any,
-    /// At or after this revision.
+    /// At least this revision.
     NotOlderThan(u64),
-    /// As new as the store when the read began.
+    /// The revision that the store has when the read begins.
     MostRecent,
 }
 
@@ -51,26 +51,26 @@ pub(super) struct ListPlan {
     pub(super) fresh: Fresh,
     /// The revision of the list, rather than the newest.
     pub(super) exact: Option<u64>,
-    /// The key to go on at.
+    /// The key at which to continue; `None` from the beginning.
     pub(super) start: Option<String>,
-    /// How many objects at most; 0 for all.
+    /// The most objects to return; 0 for all.
     pub(super) limit: u64,
 }
 
-/// Where a watch begins.
+/// The revision or state with which a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchPlan {
     /// The watch begins with the state of a cache that is so fresh.
     State(Fresh),
     /// The watch begins after this revision.
     After(u64),
-    /// After the revision that the store has now.
+    /// The watch begins after the revision that the store has now.
     AfterNewest,
-    /// After what the cache has.
+    /// The watch begins after the newest revision of the cache.
     Now,
 }
 
-/// How the cache answers a GET; `None` if the store does.
+/// Returns the freshness that a GET demands of the cache; `None` if the store answers it.
 pub(super) fn get(options: GetOptions) -> Option<Fresh> {
     match options.resource_version?.0 {
         0 => Some(Fresh::Any),
@@ -78,10 +78,10 @@ pub(super) fn get(options: GetOptions) -> Option<Fresh> {
     }
 }
 
-/// How the cache answers a LIST; `None` if the store does.
+/// Returns the plan by which the cache answers a LIST; `None` if the store answers it.
 ///
 /// # Errors
-/// A continue token that cannot be read, or that comes with a version.
+/// [`StorageError`] for a continue token that cannot be decoded, or that comes with a version.
 pub(super) fn list(key: &str, options: &ListOptions) -> Result<Option<ListPlan>, StorageError> {
     let version = options.resource_version.map(|version| version.0);
     let limit = options.predicate.limit;
@@ -138,7 +138,7 @@ fn continued(
     }))
 }
 
-/// Where a WATCH begins.
+/// Returns the plan of a WATCH.
 pub(super) fn watch(options: &ListOptions) -> WatchPlan {
     let version = options.resource_version.map(|version| version.0);
     match (options.send_initial_events, version) {
@@ -151,7 +151,7 @@ pub(super) fn watch(options: &ListOptions) -> WatchPlan {
     }
 }
 
-/// The key of a list of everything under it.
+/// Returns the key of a recursive list with a slash at its end.
 pub(super) fn folder(key: &str) -> String {
     if key.ends_with('/') {
         key.to_owned()

@@ -1,7 +1,7 @@
-//! The store and its cache as one store.
+//! A store with its watch cache in front of it, as one [`Interface`].
 //!
-//! Reads go where [`super::decide`] says, writes go to the store, with the cache's copy as a first
-//! guess at what is there.
+//! Reads are routed as [`super::decide`] says. Writes go to the store; the cached object is passed along as the content
+//! to try first.
 
 use std::sync::Arc;
 
@@ -83,15 +83,14 @@ impl Interface for CacheDelegator {
         let Some(plan) = decide::list(key, &options)? else {
             return self.store.get_list(key, options).await;
         };
-        // What the cache still has of history that is compacted would keep lists from ever expiring.
+        // The window may still hold revisions that are compacted; serving them would keep lists from ever expiring.
         let compacted = self.store.compact_revision();
         if plan.exact.is_some_and(|exact| exact < compacted) {
             return self.store.get_list(key, options).await;
         }
         let predicate = &options.predicate;
         if let Err(not_ready) = self.cacher.check_ready() {
-            // A page of everything costs the store little; anything else would fall on it from all
-            // clients at once.
+            // A page without selectors costs the store little; anything else would hit it from all clients at once.
             if predicate.limit > 0 && predicate.is_everything() {
                 return self.store.get_list(key, options).await;
             }

@@ -1,4 +1,4 @@
-//! How long events take on their way through the cache, under kube-apiserver's name.
+//! The time that events take from the store through the cache to the watchers, under kube-apiserver's name.
 //!
 //! ```text
 //!   a batch comes      it is in the window      all whom it concerns are told and woken
@@ -6,9 +6,8 @@
 //!        |------------------------- total -------------------------|
 //! ```
 //!
-//! kube-apiserver measures every delivery to every watcher. Here a delivery is a number in a channel,
-//! and a clock would cost more than that. So a batch is measured, once for all whom it concerns;
-//! mostly it is one event.
+//! kube-apiserver measures every delivery to every watcher. Here a delivery is a number in a channel, and reading a
+//! clock would cost more than that. So a batch, which mostly has one event, is measured once for all its watchers.
 
 use std::sync::Arc;
 
@@ -21,12 +20,12 @@ use super::metrics::TypeLabels;
 use crate::clock::Instant;
 use crate::sync::OnceLock;
 
-/// kube-apiserver's buckets, in seconds.
+/// The upper bounds of kube-apiserver's buckets, in seconds.
 const BUCKETS_SECONDS: [f64; 13] = [
     0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 ];
 
-/// The stages of a dispatch: both together, and each.
+/// The names of the stages: the total, then its two parts.
 const STAGES: [&str; 3] = ["total", "storage_to_cache", "cache_to_watcher"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -46,7 +45,7 @@ impl StageLabels {
     }
 }
 
-/// The family of all types.
+/// The metric family of all types.
 #[derive(Clone, Debug)]
 pub(super) struct DispatchMetrics(Family<StageLabels, Histogram, fn() -> Histogram>);
 
@@ -55,7 +54,7 @@ pub(super) struct DispatchMetrics(Family<StageLabels, Histogram, fn() -> Histogr
 pub(super) struct TypeDispatchMetrics {
     all: DispatchMetrics,
     labels: TypeLabels,
-    /// By stage. Made for the first event, since most types never have one.
+    /// The histograms by stage, created for the first event because most types never have one.
     stages: Arc<OnceLock<[Histogram; STAGES.len()]>>,
 }
 
@@ -68,7 +67,7 @@ impl Default for DispatchMetrics {
 }
 
 impl DispatchMetrics {
-    /// Makes the family part of what `/metrics` shows.
+    /// Registers the family for `/metrics`.
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "apiserver_watch_events_dispatch_duration_seconds",
@@ -78,7 +77,7 @@ impl DispatchMetrics {
         );
     }
 
-    /// The metrics of a type.
+    /// Returns the metrics of a type.
     pub(super) fn of_type(&self, labels: &TypeLabels) -> TypeDispatchMetrics {
         TypeDispatchMetrics {
             all: self.clone(),
@@ -87,7 +86,7 @@ impl DispatchMetrics {
         }
     }
 
-    /// Shows a type's metrics no more.
+    /// Removes a type's metrics from `/metrics`.
     pub(super) fn forget_type(&self, labels: &TypeLabels) {
         for stage in STAGES {
             self.0.remove(&StageLabels::new(labels, stage));
@@ -96,7 +95,7 @@ impl DispatchMetrics {
 }
 
 impl TypeDispatchMetrics {
-    /// Counts a batch of events: when it came, when it was published, when everyone had been told.
+    /// Observes a batch of events: when it came, when it was in the window, and when all its watchers were notified.
     pub(super) fn observe(&self, came: Instant, published: Instant, told: Instant) {
         let family = &self.all.0;
         let make = |stage| family.get_or_create_owned(&StageLabels::new(&self.labels, stage));

@@ -1,8 +1,8 @@
 //! The metrics of the engine: its watchers, its channels and its windows.
 //!
-//! These have no counterpart in kube-apiserver and so names of their own, except for the capacity of
-//! the window: there is no ring here whose slots could be doubled and halved, so what is shown is
-//! the ring that kube-apiserver would need for the events that are kept, and how often that changes.
+//! kube-apiserver has no counterpart of these, so they have names of their own, except for the capacity of the window:
+//! there is no ring here whose slots could be doubled and halved, so that metric shows the ring that kube-apiserver
+//! would need for the events that are kept, and how often its size changes.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -77,12 +77,12 @@ pub(super) struct TypeEngineMetrics {
     window_age: Gauge,
 }
 
-/// A watcher that reads the window because its channel has overflowed; no longer when dropped.
+/// Counts a watcher whose channel has overflowed and that reads the window, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Parked(Gauge);
 
 impl Parked {
-    /// Counts a watcher that has found its channel overflowed.
+    /// Counts a watcher whose channel has overflowed.
     pub(super) fn count(metrics: &TypeEngineMetrics) -> Self {
         metrics.parks.inc();
         metrics.parked.inc();
@@ -101,16 +101,16 @@ impl Drop for Parked {
 pub(super) struct WindowFigures {
     /// The number of events in the window.
     pub(super) events: usize,
-    /// The bytes that they keep beside the newest state.
+    /// The bytes that they keep alive beside the newest state.
     pub(super) bytes: usize,
-    /// How old the oldest is.
+    /// The age of the oldest event, in seconds.
     pub(super) age_seconds: u64,
-    /// How many events are kept in any case: the least capacity.
+    /// The number of events that are kept however old they are: the least capacity of the ring.
     pub(super) events_min: usize,
 }
 
 impl EngineMetrics {
-    /// Makes the families part of what `/metrics` shows.
+    /// Registers the families for `/metrics`.
     pub(super) fn register(&self, registry: &mut Registry) {
         for (family, (name, help)) in self.counters.iter().zip(COUNTERS) {
             registry.register(name, help, family.clone());
@@ -120,7 +120,7 @@ impl EngineMetrics {
         }
     }
 
-    /// The metrics of a type.
+    /// Returns the metrics of a type.
     pub(super) fn of_type(&self, labels: &TypeLabels) -> TypeEngineMetrics {
         let [capacity_increases, capacity_decreases, parks, overflows] = self
             .counters
@@ -151,7 +151,7 @@ impl EngineMetrics {
         }
     }
 
-    /// Shows a type's metrics no more.
+    /// Removes a type's metrics from `/metrics`.
     pub(super) fn forget_type(&self, labels: &TypeLabels) {
         for family in &self.counters {
             family.remove(labels);
@@ -163,7 +163,7 @@ impl EngineMetrics {
 }
 
 impl TypeEngineMetrics {
-    /// Notes what the window holds.
+    /// Sets the gauges of the window.
     pub(super) fn set_window(&self, window: WindowFigures) {
         let shown = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
         self.window_events.set(shown(window.events));
@@ -172,7 +172,7 @@ impl TypeEngineMetrics {
         self.window_age.set(age);
         let capacity = ring_slots(window.events, window.events_min);
         let before = self.capacity.set(shown(capacity));
-        // The first one is none of either.
+        // The first capacity is neither an increase nor a decrease.
         if before > 0 && shown(capacity) > before {
             self.capacity_increases.inc();
         } else if shown(capacity) < before {
@@ -181,7 +181,7 @@ impl TypeEngineMetrics {
     }
 }
 
-/// The least doubling of `least` that holds so many events.
+/// Returns the least power-of-two multiple of `least` that holds so many events.
 fn ring_slots(events: usize, least: usize) -> usize {
     let least = least.max(1);
     least.saturating_mul(events.div_ceil(least).next_power_of_two())

@@ -1,4 +1,4 @@
-//! An event as the window keeps it.
+//! An event of a type, as the window keeps it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::clock::Instant;
 use crate::meta::{Object, WatchEvent};
 use crate::sync::OnceLock;
 
-/// Bytes of an event beside its object: the record, and the nodes of its state that no other has. Measured as resident
-/// memory, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.
+/// Estimate of the bytes of an event beside its object: the record, and the map nodes of its state that no other state
+/// shares. Measured as resident memory, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.
 const EVENT_OVERHEAD_BYTES: usize = 2_500;
 
 /// A change of one key.
@@ -20,13 +20,13 @@ pub(super) struct CacheEvent {
     pub(super) revision: u64,
     /// The content of the key after the event.
     pub(super) current: Current,
-    /// The last readable content before.
+    /// The content of the key before the event; `None` if there was none that could be decoded.
     pub(super) previous: Option<Arc<Object>>,
     /// The objects of the type after this event.
     pub(super) state: SnapshotMap,
     /// When the event reached the cache.
     pub(super) received: Instant,
-    /// The previous content at this event's revision, made when first wanted and then shared.
+    /// The previous content at this event's revision, for DELETED events; created on first use and then shared.
     pub(super) removed: OnceLock<Arc<Object>>,
 }
 
@@ -37,18 +37,18 @@ pub(super) enum Current {
     Object(Arc<Object>),
     /// The object was deleted.
     Deleted,
-    /// Bytes that are not an object. Watchers are told nothing until it is one again, or gone.
+    /// Bytes that are not an object. Watchers are sent nothing until the key holds an object again or is deleted.
     Unreadable,
 }
 
 impl CacheEvent {
-    /// Returns the object for watchers whose selection it leaves: the content that they knew, at the revision of the change.
+    /// Returns the object of a DELETED event: the previous content, at the revision of the change.
     fn removed(&self, previous: &Object) -> Arc<Object> {
         let make = || Arc::new(previous.at_revision(self.revision));
         Arc::clone(self.removed.get_or_init(make))
     }
 
-    /// Returns the event for a watch whose selection has these contents: the current one, and the previous one.
+    /// Returns the event for a watch, given which of the current and the previous content it selects.
     pub(super) fn seen(
         &self,
         current: Option<&Arc<Object>>,

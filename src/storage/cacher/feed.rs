@@ -1,16 +1,15 @@
-//! One stream of changes for all types.
+//! The one stream of changes of all types, and the types that follow it.
 //!
-//! A [`Feed`] is where types are added and removed; the [`Reflector`] that comes with it does the
-//! work. The two share what readers need of the feed: its revision, and a way to ask the store for
-//! its own.
+//! Types are added to a [`Feed`] and removed from it; the [`Reflector`] that comes with it fills their caches. The two
+//! share the feed's revision and a probe that asks the store for its newest one.
 //!
-//! # When the store falls back
+//! # When the store was rolled back
 //!
-//! The feed's revision never falls, and everything that is cached is labelled with it. A store that
-//! was restored from a backup falls behind what it has told of, so nothing of what is cached can be
-//! kept, nor be compared with what comes. So each type gets a new, empty cache that belongs to a new
-//! [`Freshness`], and the handles are turned to it. Readers take the cache once and with it the
-//! clock that its revisions are of: the two histories never meet.
+//! The feed's revision never falls, and everything that is cached is labelled with it. A store that was restored from a
+//! backup has a newest revision below the one that it last reported, so nothing that is cached may be kept, or compared
+//! with what follows. So each type gets a new, empty cache with a new [`Freshness`], and the handles are switched to
+//! it. A reader takes the cache once, and with it the [`Freshness`] that its revisions belong to: the two histories are
+//! never mixed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -33,47 +32,48 @@ use crate::ring::waiters::{Published, published};
 use crate::storage::{ChangeSource, StorageError};
 use crate::sync::{ArcSwap, Mutex, MutexGuard};
 
-/// How long after one request for progress the next one goes out, while somebody waits.
+/// The interval between two requests for progress, while a reader waits for a revision.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
 
-/// How soon one request for progress may follow another.
+/// The shortest time between two requests for progress.
 const PROGRESS_REQUEST_SPACING: Duration = Duration::from_millis(5);
 
-/// How many lists may be at the store because the cache is behind. All clients notice that at the same
-/// time, and a list costs the store far more than it costs the cache: the others are told to retry.
+/// The most lists that are sent to the store at a time because the cache lags. All clients notice that at the same
+/// time, and a list costs the store far more than it costs the cache: the others receive an error that asks them to
+/// retry.
 const LAGGING_LISTS_MAX: usize = 8;
 
-/// When those are to come back.
+/// The retry delay of the others, in seconds.
 const LAGGING_RETRY_AFTER_SECONDS: u32 = 2;
 
-/// Where types are added to the stream of changes.
+/// The entry point of the watch cache: types are added to the stream of changes here.
 #[derive(Clone, Debug)]
 pub struct Feed {
     /// The part that is shared with the reflector.
     shared: Arc<FeedShared>,
 }
 
-/// A type's number in a feed. It is not used again when the type is removed.
+/// A type's number in a feed. It is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TypeId(u64);
 
 /// The part that the reflector, the feed and the types' caches share.
 #[derive(Debug)]
 pub(super) struct FeedShared {
-    /// Where the changes come from.
+    /// The store whose changes are followed.
     pub(super) source: Arc<dyn ChangeSource>,
     /// The source of time.
     pub(super) clock: Clock,
-    /// The revision that all listed types have reached, in the present history of the store; stored
-    /// under the lock of `caches`.
+    /// The revision that all listed types have reached in the current history of the store; replaced under the lock of
+    /// `caches`.
     fresh: ArcSwap<Freshness>,
-    /// The probe that asks the store for its newest revision.
+    /// The probe of the store's newest revision.
     probe: RevisionProbe,
-    /// The turns of those who ask the store because the cache is behind.
+    /// The permits to read from the store because the cache lags.
     turns: Arc<Semaphore>,
-    /// The families that every type's metrics are of.
+    /// The metric families of all types.
     pub(super) metrics: CacheMetrics,
-    /// Where the types' memory is written.
+    /// The ledger of the memory budget.
     pub(super) ledger: Ledger,
     /// The commands for the reflector.
     commands: Mutex<Commands>,
@@ -83,7 +83,7 @@ pub(super) struct FeedShared {
     caches: Mutex<Caches>,
 }
 
-/// The commands for the reflector. Bounded by the number of types.
+/// The commands for the reflector, at most one of each kind for each type.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
     /// Types to list and follow.
@@ -92,23 +92,24 @@ pub(super) struct Commands {
     pub(super) relisted: BTreeSet<TypeId>,
     /// Types to forget.
     pub(super) removed: BTreeSet<TypeId>,
-    /// The epoch of the history in which the store was found behind what it has told of.
+    /// The epoch of the history in which the store was found behind a revision that it had reported.
     pub(super) store_rolled_back: Option<u64>,
 }
 
-/// All types of a feed.
+/// The caches of all types of a feed.
 #[derive(Debug, Default)]
 struct Caches {
-    /// Each type's cache, exchanged when the store begins a new history.
+    /// The cache of each type; replaced when the store begins a new history.
     by_id: BTreeMap<TypeId, Arc<ArcSwap<WatchCache>>>,
     /// The next type's number.
     next_id: u64,
-    /// True if no watch may begin any more.
+    /// True once all watches have been ended for good; no new watch may begin.
     draining: bool,
 }
 
 impl Feed {
-    /// A feed of a store's changes, whose caches spend memory from `ledger`. Nothing happens until [`Reflector::run`] is polled.
+    /// Creates a feed of a store's changes, whose caches count their memory in `ledger`, and its reflector. Nothing
+    /// happens until [`Reflector::run`] is polled.
     #[must_use]
     pub fn new(
         source: Arc<dyn ChangeSource>,
@@ -134,13 +135,13 @@ impl Feed {
         (Self { shared }, reflector)
     }
 
-    /// Adds a type. It may be added while the feed runs; it is then listed while the others go on.
+    /// Adds a type. It may be added while the feed runs; it is then listed while the others are followed.
     #[must_use]
     pub fn add_type(&self, config: TypeConfig) -> Arc<Cacher> {
         let shared = &self.shared;
         let metrics = shared.metrics.of_type(&config.group, &config.resource);
         let clock = shared.clock.clone();
-        // The lock is taken first, so that the cache is of the history that the lock guards.
+        // The lock is taken first, so that the cache belongs to the history that the lock guards.
         let mut caches = shared.caches();
         let (cache, window) = WatchCache::new(config, metrics, clock, shared.fresh());
         let cache = Arc::new(cache);
@@ -160,8 +161,8 @@ impl Feed {
         Arc::new(Cacher::new(id, present, Arc::clone(shared)))
     }
 
-    /// Removes a type: its watches end, what it keeps in memory goes, and its metrics are not shown
-    /// any more. Its handle refuses everything from then on.
+    /// Removes a type: its watches end, its objects and events are dropped, and its metrics are no longer shown. Its
+    /// handle returns errors from then on.
     pub fn remove_type(&self, cacher: &Cacher) {
         let shared = &self.shared;
         let id = cacher.id();
@@ -177,14 +178,14 @@ impl Feed {
         });
     }
 
-    /// Lists a type again while the others go on. Its watches end.
+    /// Lists a type again while the others are followed. Its watches end.
     pub fn relist(&self, cacher: &Cacher) {
         self.shared.command(|commands| {
             commands.relisted.insert(cacher.id());
         });
     }
 
-    /// Has windows give back memory if they owe any. Who notices that memory is short calls it.
+    /// Shrinks windows at once if the memory budget demands it; [`Ledger::pressed`] completes when that may be so.
     pub fn shrink_windows(&self) {
         self.shared.command(|_| {});
     }
@@ -200,12 +201,12 @@ impl Feed {
 }
 
 impl FeedShared {
-    /// Takes the commands that wait.
+    /// Takes the commands that are pending.
     pub(super) fn take_commands(&self) -> Commands {
         std::mem::take(&mut *self.lock_commands())
     }
 
-    /// Completes when a command waits.
+    /// Completes when a command is pending.
     pub(super) async fn commands_pending(&self) {
         self.commands_pending.notified().await;
     }
@@ -215,13 +216,13 @@ impl FeedShared {
         self.commands_pending.notify_one();
     }
 
-    /// The feed's revision, in the present history of the store.
+    /// Returns the feed's revision in the current history of the store.
     pub(super) fn fresh(&self) -> Arc<Freshness> {
         self.fresh.load_full()
     }
 
-    /// Begins a new history: every type that is still there gets a new cache. For the reflector,
-    /// who then ends the old ones.
+    /// Begins a new history: every type that has not been removed gets a new cache. Returns their writers for the
+    /// reflector, which then ends the watches of the old caches.
     pub(super) fn begin_anew(&self, published: Published) -> Vec<(TypeId, CacheWriter)> {
         let caches = self.caches();
         let fresh = Arc::new(self.fresh().successor(published));
@@ -239,13 +240,13 @@ impl FeedShared {
         writers
     }
 
-    /// The store's newest revision, as of some moment after the call, for a reader of a cache that
-    /// belongs to `fresh`.
+    /// Returns the store's newest revision as of some moment after the call, for a reader of a cache that belongs to
+    /// `fresh`.
     ///
     /// # Errors
-    /// The store's error; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`] when the store is behind a
-    /// revision that it has told. Then it was put back to an older state, the cached state would be taken for newer than it
-    /// is, and everything is listed anew.
+    /// The store's error; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`] when the newest
+    /// revision is below one that the store reported before. Then the store was restored from a backup, the cached
+    /// state would be taken for newer than it is, and everything is listed again.
     pub(super) async fn newest_revision(
         &self,
         fresh: &Freshness,
@@ -263,10 +264,10 @@ impl FeedShared {
         Ok(newest)
     }
 
-    /// The right to ask the store because the cache is behind.
+    /// Returns a permit to read from the store because the cache lags.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`] when enough others do so.
+    /// [`StorageError::NotReady`] when [`LAGGING_LISTS_MAX`] readers hold one.
     pub(super) fn turn_at_store(&self) -> Result<OwnedSemaphorePermit, StorageError> {
         let turn = Arc::clone(&self.turns).try_acquire_owned();
         turn.map_err(|_| StorageError::NotReady {
@@ -275,18 +276,18 @@ impl FeedShared {
         })
     }
 
-    /// Returns true if every event up to the feed's revision has come.
+    /// Returns true if progress notices never overtake events, so that every event up to the feed's revision has come.
     pub(super) fn progress_is_trusted(&self) -> bool {
         self.source.progress_is_trusted()
     }
 
-    /// Answers those who ask for the store's revision. Never completes.
+    /// Runs the probe of the store's newest revision. Never completes.
     pub(super) async fn serve_probes(&self) {
         self.probe.serve(&*self.source, &self.clock).await;
     }
 
-    /// Asks for progress at once when somebody begins to wait for a revision, and again for as long
-    /// as somebody waits. Never completes.
+    /// Requests progress at once when a reader begins to wait for a revision, and again for as long as one waits. Never
+    /// completes.
     pub(super) async fn ask_for_progress(&self) {
         loop {
             let fresh = self.fresh();

@@ -1,25 +1,25 @@
-//! The selection of a watch, and the events that it makes of changes.
+//! The selection of a watch, and the conversion of changes into the events that it sees.
 
 use super::event::{CacheEvent, Current};
 use crate::meta::{Object, WatchEvent};
 use crate::storage::SelectionPredicate;
 
-/// The field that says the least where the scope says it already.
+/// The field that is never used as the exact term: the scope mostly implies it.
 const NAMESPACE_FIELD: &str = "metadata.namespace";
 
 /// The selection of a watch.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
-    /// A folder, ending with `/`, or a single key.
+    /// The key that is watched; ends with `/` if everything under it is.
     scope: Box<str>,
-    /// By labels and fields; `None` selects everything.
+    /// The selectors; `None` selects everything in the scope.
     predicate: Option<SelectionPredicate>,
 }
 
-/// A demand that a field or label have one value.
+/// A requirement that a field or label have exactly one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExactTerm {
-    /// The part of an object that the term looks at.
+    /// The part of an object that the term compares.
     pub(super) kind: TermKind,
     /// The name of the label or field.
     pub(super) name: Box<str>,
@@ -29,7 +29,7 @@ pub(super) struct ExactTerm {
     pub(super) is_all: bool,
 }
 
-/// The subject of a term.
+/// The part of an object that a term compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TermKind {
     Field,
@@ -37,7 +37,7 @@ pub(super) enum TermKind {
 }
 
 impl Filter {
-    /// Everything under `key`, or `key` alone if not recursive, as the predicate selects.
+    /// Creates a filter of everything under `key`, or of `key` alone if not recursive, as the predicate selects.
     pub(super) fn new(key: &str, recursive: bool, predicate: SelectionPredicate) -> Self {
         let folder = recursive && !key.ends_with('/');
         let scope = if folder {
@@ -51,7 +51,7 @@ impl Filter {
         }
     }
 
-    /// The folder or key that is watched.
+    /// Returns the watched key, with `/` at its end if everything under it is watched.
     pub(super) fn scope(&self) -> &str {
         &self.scope
     }
@@ -61,7 +61,7 @@ impl Filter {
         self.predicate.is_none()
     }
 
-    /// A term that whatever it selects must meet, if it has one: of a field, else of a label.
+    /// Returns a requirement that every selected object meets, if there is one: of a field, otherwise of a label.
     pub(super) fn exact_term(&self) -> Option<ExactTerm> {
         let predicate = self.predicate.as_ref()?;
         let (fields, labels) = (&predicate.field, predicate.label.requirements());
@@ -101,7 +101,7 @@ impl Filter {
             .is_none_or(|predicate| predicate.matches(object.attributes()))
     }
 
-    /// Returns true if the watch sees anything of an event in its scope.
+    /// Returns true if an event in the watch's scope is visible to it.
     pub(super) fn concerns(&self, event: &CacheEvent) -> bool {
         let current = match &event.current {
             Current::Unreadable => return false,
@@ -127,7 +127,7 @@ impl Filter {
     }
 }
 
-/// The folders that a key lies in, each ending with `/`, outermost first.
+/// Returns the prefixes of a key that end with `/`, the shortest first.
 pub(super) fn folders(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.match_indices('/').map(|(at, _)| &key[..=at])
 }

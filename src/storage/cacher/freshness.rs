@@ -1,14 +1,13 @@
 //! Waiting until the feed has reached a revision.
 //!
-//! All types share one feed, hence one revision: a change of any type, or a progress notice, takes
-//! all of them further. While somebody waits, the feed asks for progress notices, so that a quiet
-//! store does not let readers wait for the next write.
+//! All types share one feed, hence one revision: a change of any type, or a progress notice, raises the revision of all
+//! of them. While a reader waits, the feed requests progress notices, so that readers of a quiet store do not wait for
+//! the next write.
 //!
 //! # One history
 //!
-//! The revision never falls. A [`Freshness`] belongs to one history of the store: when the store was
-//! restored from an older state, it is over for good, whoever waits is told so, and its
-//! [`Freshness::successor`] begins at 0.
+//! The revision never falls. A [`Freshness`] belongs to one history of the store: when the store was restored from a
+//! backup, that history is over for good, its waiters receive an error, and its [`Freshness::successor`] begins at 0.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,26 +20,26 @@ use crate::ring::waiters::Published;
 use crate::storage::StorageError;
 use crate::sync::OnceLock;
 
-/// How long a read waits for its revision.
+/// The longest time that a read waits for its revision.
 pub(super) const FRESHNESS_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// The retry delay that clients are told after a wait in vain.
+/// The retry delay in the error of a wait that timed out, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The feed's revision and those who wait for it.
+/// The feed's revision in one history of the store, and the readers that wait for it.
 #[derive(Debug)]
 pub(super) struct Freshness {
     /// The revision, as the reflector publishes it.
     published: Published,
-    /// Notified by each wait that begins, in whichever history.
+    /// Notified when a wait begins, in any history.
     wanted: Arc<Notify>,
     /// The source of time.
     clock: Clock,
-    /// How often the store has been put back.
+    /// The number of times that the store has been rolled back.
     epoch: u64,
-    /// The highest revision that was told in a former history; 0 if there was none.
+    /// The highest revision that the store reported in an earlier history; 0 if there was none.
     former: u64,
-    /// Set when this history is over, because the store was put back.
+    /// Set when this history is over because the store was rolled back.
     over: OnceLock<()>,
 }
 
@@ -57,7 +56,7 @@ impl Freshness {
         }
     }
 
-    /// Ends this history. The next one begins with what is published from now on.
+    /// Ends this history and returns the next one, which reads `published`.
     pub(super) fn successor(&self, published: Published) -> Self {
         // Only the first end counts; there is one reflector, so there is no second.
         let _ = self.over.set(());
@@ -71,23 +70,23 @@ impl Freshness {
         }
     }
 
-    /// Which history this is.
+    /// Returns the number of this history.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Returns true if the store has been put back since.
+    /// Returns true if the store has been rolled back since.
     pub(super) fn is_over(&self) -> bool {
         self.over.get().is_some()
     }
 
-    /// Returns true if a revision may be of a former history: the store told of it before it was put back, and has not come
-    /// so far again.
+    /// Returns true if a revision may be of an earlier history: the store reported it before it was rolled back, and
+    /// has not reached it again.
     pub(super) fn is_former(&self, revision: u64) -> bool {
         revision <= self.former && revision > self.revision()
     }
 
-    /// Returns the error for readers whose history is over.
+    /// Returns the error for readers of a history that is over.
     pub(super) fn store_rolled_back() -> StorageError {
         StorageError::NotReady {
             reason: Some("the store was restored from an older state".to_owned()),
@@ -95,12 +94,12 @@ impl Freshness {
         }
     }
 
-    /// The revision that all listed types have reached.
+    /// Returns the revision that all listed types have reached.
     pub(super) fn revision(&self) -> u64 {
         self.published.current()
     }
 
-    /// When a read that begins now gives up.
+    /// Returns when a read that begins now times out.
     pub(super) fn deadline(&self) -> Instant {
         self.clock.now() + FRESHNESS_WAIT_MAX
     }
@@ -108,11 +107,11 @@ impl Freshness {
     /// Waits until the feed has reached `revision`.
     ///
     /// # Errors
-    /// [`StorageError::TooLargeResourceVersion`] at the deadline; [`StorageError::NotReady`] when
-    /// the feed will not come so far: it has ended, or the store was put back.
+    /// [`StorageError::TooLargeResourceVersion`] at the deadline; [`StorageError::NotReady`] when the feed will not
+    /// reach the revision: it has ended, or the store was rolled back.
     pub(super) async fn wait(&self, revision: u64, deadline: Instant) -> Result<(), StorageError> {
         let mut wait = self.published.wait(revision);
-        // The first look registers the wait, so that whoever is told finds it.
+        // The first poll registers the wait, so that the notified task finds it.
         let reached = match (&mut wait).now_or_never() {
             Some(reached) => reached,
             None => {
@@ -140,12 +139,12 @@ impl Freshness {
         }
     }
 
-    /// Completes when somebody begins to wait.
+    /// Completes when a reader begins to wait.
     pub(super) async fn wanted(&self) {
         self.wanted.notified().await;
     }
 
-    /// Returns true if somebody waits.
+    /// Returns true if a reader waits.
     pub(super) fn is_awaited(&self) -> bool {
         self.published.waiting() > 0
     }

@@ -27,10 +27,10 @@ use crate::sync::ArcSwap;
 pub struct Cacher {
     /// The type's number in the feed.
     id: TypeId,
-    /// The cache in the present history of the store. A request takes it once, and with it the
-    /// clock that its revisions are of.
+    /// The cache in the current history of the store. A request takes it once, and with it the
+    /// [`super::freshness::Freshness`] that its revisions belong to.
     present: Arc<ArcSwap<WatchCache>>,
-    /// The stream of changes.
+    /// The feed that fills the cache.
     feed: Arc<FeedShared>,
 }
 
@@ -38,9 +38,9 @@ pub struct Cacher {
 pub(super) enum Listed {
     /// The list, answered from memory.
     Here(List),
-    /// Only the store can tell.
+    /// Only the store can answer.
     AskStore,
-    /// The cache is behind. The store may be asked as long as the turn is held.
+    /// The cache lags. The reader may list from the store as long as it holds the permit.
     Lagging(OwnedSemaphorePermit),
 }
 
@@ -70,7 +70,7 @@ impl Cacher {
         self.present.load().readiness()
     }
 
-    /// Waits until the type can be served, or never will be again.
+    /// Waits until the type is ready.
     ///
     /// # Errors
     /// [`StorageError::NotReady`] when the feed has ended.
@@ -78,28 +78,28 @@ impl Cacher {
         loop {
             let cache = self.cache();
             let mut readiness = cache.follow_readiness();
-            // The sender lives as long as the cache, so waiting cannot fail. What was waited for counts: the type may be listed
-            // again by the time it is looked at once more.
+            // The sender lives as long as the cache, so waiting cannot fail. The state that was waited for counts: the
+            // type may be listed again by the time it is checked once more.
             let reached = readiness
                 .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
                 .await
                 .map_or_else(|_| cache.check_ready(), |it| it.check(cache.clock.now()));
-            // A history ends only when the next one has begun.
+            // A history ends only after the next one has begun.
             if !cache.fresh.is_over() {
                 return reached;
             }
         }
     }
 
-    /// Checks that the type can be served now.
+    /// Checks that the type is ready now.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`].
+    /// [`StorageError::NotReady`] with the reason and a retry delay.
     pub fn check_ready(&self) -> Result<(), StorageError> {
         self.present.load().check_ready()
     }
 
-    /// Returns a message for operators: the type that cannot be served, and its state; `None` if all is well.
+    /// Returns a message for operators: the type that is not ready, and its state; `None` if it is ready.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         let cache = self.present.load();
@@ -112,13 +112,13 @@ impl Cacher {
         ))
     }
 
-    /// Ends all watches for good: each gets what it was told, then a last bookmark if it wants
-    /// bookmarks, then its end. New watches are refused.
+    /// Ends all watches for good: each delivers the events that were sent to it, then a last bookmark if it wants
+    /// bookmarks, then ends. New watches are refused.
     pub fn drain(&self) {
         self.present.load().drain();
     }
 
-    /// The newest content under a key that is known here; what is written may be newer.
+    /// Returns the newest cached object under a key; the store may have a newer one.
     #[must_use]
     pub fn cached(&self, key: &str) -> Option<Arc<Object>> {
         let cache = self.present.load();
@@ -131,7 +131,7 @@ impl Cacher {
         }
     }
 
-    /// Reads one object; `None` if only the store can tell.
+    /// Reads one object; `None` if only the store can answer.
     ///
     /// # Errors
     /// [`StorageError::KeyNotFound`]; [`StorageError::TooLargeResourceVersion`].
@@ -155,11 +155,11 @@ impl Cacher {
         }
     }
 
-    /// Lists, or sends the reader to the store.
+    /// Answers a list, or says that the store has to.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`], also when the cache lags and enough readers are at the store
-    /// already; [`StorageError::TooLargeResourceVersion`], except for a list of the newest state.
+    /// [`StorageError::NotReady`], also when the cache lags and as many readers as may already read from the store;
+    /// [`StorageError::TooLargeResourceVersion`], except for a list of the newest state.
     pub(super) async fn list(
         &self,
         key: &str,
@@ -205,8 +205,7 @@ impl Cacher {
         Ok(Listed::Here(listed.list))
     }
 
-    /// Starts a watch. Except for a cache that is not ready, what is wrong with it is the stream's
-    /// only item.
+    /// Starts a watch. Any error but that the cache is not ready is the only item of the stream.
     ///
     /// # Errors
     /// [`StorageError::NotReady`].
@@ -235,10 +234,11 @@ impl Cacher {
                 retry_after_seconds: 1,
             });
         };
-        // What was published before the watcher was attached is found here, the rest is told.
+        // An event that was published before the attachment is found in the window, a later one is sent through the
+        // channel.
         let Ok((view, revision)) = cache.served() else {
-            // The cache began to be filled anew before the watcher was attached, so nobody will end
-            // it, or has just been. The client comes back at once and is told so.
+            // The cache began to be filled again before the watcher was attached, so nobody will end it, or this has
+            // just been done. The client retries at once and receives the error then.
             if cache.fresh.is_over() {
                 return Ok(only(StorageError::WatchExpired));
             }
@@ -257,14 +257,14 @@ impl Cacher {
         }
     }
 
-    /// Waits for what a watch needs before it begins, and returns the store's revision if the
-    /// watch begins there.
+    /// Waits for the freshness that a watch demands before it begins, and returns the store's revision if the watch
+    /// begins there.
     async fn await_watch(&self, cache: &WatchCache, plan: WatchPlan) -> Result<u64, StorageError> {
         let fresh = &cache.fresh;
         match plan {
             WatchPlan::State(fresh) => self.wait(cache, fresh).await.map(|()| 0),
             WatchPlan::AfterNewest => self.feed.newest_revision(fresh, fresh.deadline()).await,
-            // It would wait for the store to come so far again, and miss what happens until then.
+            // It would wait until the store reached that revision again, and miss what happens until then.
             WatchPlan::After(revision) if fresh.is_former(revision) => {
                 Err(StorageError::WatchExpired)
             }
@@ -291,7 +291,7 @@ impl Cacher {
         waited
     }
 
-    /// How many objects and events are kept.
+    /// Returns the numbers of objects and of events.
     #[cfg(test)]
     pub(super) fn kept(&self) -> (usize, usize) {
         let cache = self.cache();
@@ -299,21 +299,21 @@ impl Cacher {
         (view.state().under("/", "").count(), view.events(0).count())
     }
 
-    /// How many entries the schedule of bookmarks has.
+    /// Returns how many entries the schedule of bookmarks has.
     #[cfg(test)]
     pub(super) fn scheduled(&self) -> usize {
         self.present.load().watchers().scheduled()
     }
 
-    /// How many watches there are.
+    /// Returns how many watches there are.
     #[cfg(test)]
     pub(super) fn watch_count(&self) -> usize {
         self.present.load().watchers().len()
     }
 }
 
-/// A watch that begins with a state tells all of it. Without what cannot be read its client would take
-/// that for deleted.
+/// Checks that every object of the initial state of a watch can be decoded: the client would take a missing one for
+/// deleted.
 ///
 /// # Errors
 /// [`StorageError::Corrupt`].
@@ -333,7 +333,7 @@ fn check_readable(state: &SnapshotMap, scope: &str) -> Result<(), StorageError> 
     Err(StorageError::Corrupt { keys })
 }
 
-/// Where a watch begins in a view of `revision`. `newest` is the store's revision, if asked for.
+/// Returns the start of a watch in a view of `revision`. `newest` is the store's revision, for a plan that needs it.
 fn start(
     view: &CacheView,
     revision: u64,
@@ -361,7 +361,7 @@ fn start(
     })
 }
 
-/// A watch that fails at once.
+/// Returns a watch whose only item is an error.
 fn only(error: StorageError) -> WatchStream {
     futures::stream::once(std::future::ready(Err(error))).boxed()
 }

@@ -1,4 +1,4 @@
-//! Watchers by what they select, so that an event finds those it may concern.
+//! An index of watchers by what they select, so that an event finds those that it may concern.
 //!
 //! ```text
 //!  scope: a folder or a key
@@ -7,20 +7,19 @@
 //!    +-- label name -->  exact value        --> group
 //! ```
 //!
-//! Each watcher is filed once: under its scope, and there under one exact term of its selector if it
-//! has one. An event asks at its key and at each folder above that, under the values that its object
-//! has and had. So it comes by each watcher once at most, and by none whose term names another
-//! value: what an event costs grows with those it concerns, not with those who watch.
+//! Each watcher is filed once: under its scope, and there under one exact term of its selector if it has one. An event
+//! is looked up under its key and each folder above that, and there under the values that its object has and had. So it
+//! finds each watcher at most once, and none whose term names another value: the cost of an event grows with the
+//! watchers that it concerns, not with all.
 //!
-//! The rest of a selector is looked at for each watcher that was found. One that has no rest is told
-//! without a look at its filter, and so at nothing but its entry and its channel.
+//! The rest of a selector is evaluated for each watcher that was found. An event is sent to a watcher without a further
+//! requirement without evaluating its filter, so that only its entry and its channel are touched.
 //!
 //! # Invariants
 //!
-//! - A watcher's place says in which group it is and where in there. Whoever takes the place of an
-//!   entry that was removed has its own place corrected, so coming and going cost the same however
-//!   many there are.
-//! - A group in the table has an entry. The last to leave takes its group away.
+//! A watcher's place names its group and its index there. When an entry is removed, the last one of the group moves to
+//! its index and its place is updated, so adding and removing take constant time.
+//! Every group in the table has an entry: the group is removed with the last one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,25 +31,26 @@ use super::watchers::Sender;
 use crate::meta::Attributes;
 use crate::ring::channel::PushOutcome;
 
-/// Of so many label names an event looks at each. If watchers use more, it goes by its object's own.
+/// The most label names that are looked up for each event. If watchers use more, the labels of the object are looked up
+/// instead.
 const LABEL_NAMES_LOOKED_AT_MAX: usize = 16;
 
 /// The watchers of a type.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     scopes: HashMap<Box<str>, Scope>,
-    /// The groups that scopes name by their number here; those in `vacant` are empty.
+    /// The groups, by the number that scopes refer to; those in `vacant` are empty.
     groups: Vec<Group>,
-    /// Numbers of groups that are used again.
+    /// Numbers of groups to reuse.
     vacant: Vec<u32>,
-    /// Where each watcher is, by its number.
+    /// The place of each watcher, by its number.
     places: Vec<Option<Place>>,
 }
 
 /// The groups of one folder or key.
 #[derive(Debug, Default)]
 struct Scope {
-    /// Those without an exact term.
+    /// The group of the watchers without an exact term.
     others: Option<u32>,
     fields: Terms,
     labels: Terms,
@@ -59,27 +59,27 @@ struct Scope {
 /// Groups by the name and the value of a term.
 type Terms = BTreeMap<Box<str>, HashMap<Box<str>, u32>>;
 
-/// Watchers that are filed alike, side by side in memory.
+/// The watchers with the same scope and term, contiguous in memory.
 #[derive(Debug, Default)]
 struct Group {
-    /// The scope under which they are filed.
+    /// The scope of the watchers.
     scope: Box<str>,
-    /// The term, if any.
+    /// The exact term of the watchers; `None` if they have none.
     term: Option<ExactTerm>,
     entries: Vec<Entry>,
 }
 
-/// A watcher as the dispatcher knows it.
+/// A watcher, as the dispatcher knows it.
 #[derive(Debug)]
 struct Entry {
     sender: Sender,
-    /// The rest of its selection beyond its group; `None` if there is none.
+    /// The filter, for watchers that select less than their group; `None` for the others.
     filter: Option<Arc<Filter>>,
-    /// Its number among those present.
+    /// The watcher's number in the registration queue.
     number: u32,
 }
 
-/// Where a watcher's entry is.
+/// The position of a watcher's entry.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     group: u32,
@@ -87,7 +87,7 @@ struct Place {
 }
 
 impl Index {
-    /// Takes a watcher in under a number that nobody present has.
+    /// Inserts a watcher under a number that no other watcher has.
     pub(super) fn insert(&mut self, number: u32, filter: Arc<Filter>, sender: Sender) {
         let term = filter.exact_term();
         let decided = match &term {
@@ -109,7 +109,7 @@ impl Index {
         self.places[at] = Some(Place { group, position });
     }
 
-    /// Forgets a watcher, if it is known.
+    /// Removes a watcher, if it is there.
     pub(super) fn remove(&mut self, number: u32) {
         let Some(place) = self.places.get_mut(number as usize).and_then(Option::take) else {
             return;
@@ -123,8 +123,8 @@ impl Index {
         }
     }
 
-    /// Tells everyone whom it concerns of an event. The caller wakes them. Returns how many had no
-    /// room for it.
+    /// Sends an event to every watcher that it concerns, and returns how many had no room for it. The caller wakes the
+    /// watchers whose wakers are added to `wake`.
     pub(super) fn dispatch(
         &mut self,
         sequence: u64,
@@ -140,7 +140,7 @@ impl Index {
             current,
             previous: event.previous.as_ref().map(|it| it.attributes()),
         };
-        // What was never readable and is deleted has been seen by nobody.
+        // An object that could never be decoded and is deleted has been sent to nobody.
         if sides.current.is_none() && sides.previous.is_none() {
             return 0;
         }
@@ -156,7 +156,7 @@ impl Index {
         overflows
     }
 
-    /// Pushes a bookmark of a revision up to which everything was pushed to the watcher.
+    /// Sends a watcher a bookmark of a revision up to which every event was sent to it.
     pub(super) fn bookmark(&mut self, number: u32, revision: u64, wake: &mut Vec<Waker>) {
         let place = self.places.get(number as usize).copied().flatten();
         if let Some(place) = place {
@@ -167,7 +167,7 @@ impl Index {
         }
     }
 
-    /// Ends the watches of all, with the bookmark that is found for each, and forgets them.
+    /// Ends the watches of all, each with the bookmark that `last` returns for it, and removes them.
     pub(super) fn end_all(&mut self, last: impl Fn(u32) -> Option<u64>, wake: &mut Vec<Waker>) {
         let ended = std::mem::take(self);
         for mut entry in ended.groups.into_iter().flat_map(|it| it.entries) {
@@ -176,20 +176,20 @@ impl Index {
         }
     }
 
-    /// How many there are.
+    /// Returns how many watchers there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.groups.iter().map(|it| it.entries.len()).sum()
     }
 
-    /// Returns true if nothing is kept but numbers that are used again.
+    /// Returns true if no watcher and no group is left, but numbers to reuse.
     #[cfg(test)]
     pub(super) fn is_clear(&self) -> bool {
         let vacant = self.vacant.len() == self.groups.len();
         vacant && self.scopes.is_empty() && self.places.iter().all(Option::is_none)
     }
 
-    /// The group of a scope and a term, made if there is none.
+    /// Returns the group of a scope and a term, which is created if there is none.
     fn group(&mut self, scope: &str, term: Option<ExactTerm>) -> u32 {
         let at = self.scopes.entry(scope.into()).or_default();
         let vacant = self.vacant.last().copied();
@@ -240,7 +240,7 @@ impl Index {
     }
 }
 
-/// The attributes of an event's object, before and after.
+/// The attributes of an event's object before and after the event.
 #[derive(Clone, Copy)]
 struct Sides<'a> {
     /// `None` if it is deleted.
@@ -257,7 +257,7 @@ impl Scope {
         }
     }
 
-    /// Names each group once that an event of the scope may concern.
+    /// Calls `push` once for each group of the scope that an event may concern.
     fn concerned(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
         self.others.iter().copied().for_each(&mut push);
         for (name, values) in &self.fields {
@@ -276,7 +276,7 @@ impl Scope {
         }
     }
 
-    /// The same for labels of which watchers use too many to try each.
+    /// Does the same by the object's own labels, when watchers use too many label names to try each.
     fn concerned_by_own_labels(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
         let current = sides.current.into_iter().flat_map(|it| it.labels.iter());
         for (name, value) in current {
@@ -294,12 +294,12 @@ impl Scope {
     }
 }
 
-/// A field's value; one that an object lacks is empty.
+/// Returns the value of a field; empty if the object lacks it.
 fn field<'a>(attributes: &'a Attributes, name: &str) -> &'a str {
     attributes.field(name).unwrap_or_default()
 }
 
-/// Names the groups of the values that an object has and had: one if they are the same.
+/// Calls `push` for the groups of the values that an object has and had; once if the values are equal.
 fn either(
     groups: &HashMap<Box<str>, u32>,
     current: Option<&str>,
@@ -334,7 +334,7 @@ fn note(sender: &Sender, outcome: PushOutcome, wake: &mut Vec<Waker>) {
     }
 }
 
-/// Watchers are counted in 32 bits: four thousand million do not fit into memory.
+/// Converts an index: there are fewer than 2^32 watchers, since so many do not fit into memory.
 fn index_u32(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Listing a type while its changes come.
+//! Listing a type while its changes are followed.
 //!
 //! ```text
 //!   stream   ... c1 ...... c2 ........ c3 ................ revision of the last page: serve
@@ -6,28 +6,28 @@
 //!   list      [page 1 at r1][page 2 at r2][page 3 at r3]-+
 //! ```
 //!
-//! Each page is of the newest state when it was asked for, so the pages are of different revisions
-//! and no compaction can overtake a list, however slow it is. The stream makes one state of them:
-//! every change is applied to what has been listed so far, unless that is newer. When the stream has
-//! come to the newest page's revision, the state is that of the stream's revision.
+//! Each page is of the newest state at the time of its request, so the pages are of different revisions and no
+//! compaction can overtake a list, however slow it is. The stream of changes makes one state of them: every change is
+//! applied to what has been listed so far, unless that is newer. When the stream has reached the revision of the newest
+//! page, the state is that of the stream's revision.
 //!
 //! # Why it is right
 //!
 //! Take a key, the page at `r` that covers it, and the changes of the key in their order.
 //!
-//! - Changes up to `r` that came before the page was asked for are in the page, since the store is
-//!   never behind what it has told of; the page overwrites what they left.
-//! - Changes that come while the page is under way count as newer than the page: the page's item is
-//!   passed over. If it was the page that was newer, the change that made it so is still to come.
-//! - Changes that come after the page and are not newer than its item are passed over. If the page
-//!   did not hold the key, then the last change up to `r` was a deletion; earlier ones may bring the
-//!   key back for a while, and the deletion, which is still to come, takes it away.
+//! Changes up to `r` that came before the page was requested are in the page, since the store is never behind a
+//! revision that it has reported; the page overwrites what they left.
+//! Changes that come while the page is in flight count as newer than the page: the page's item is skipped. If it was
+//! the page that was newer, the change that made it so is still to come.
+//! Changes that come after the page and are not newer than its item are skipped. If the page did not hold the key, then
+//! the last change up to `r` was a deletion; earlier ones may restore the key for a while, and the deletion, which is
+//! still to come, removes it.
 //!
 //! All that is still to come has come when the stream has reached `r`.
 //!
-//! A store whose progress notices cannot be trusted might not say for long that it has come to a
-//! revision. There all pages are of the revision at which the list began: one long page. Then
-//! compaction can overtake the list, which begins again.
+//! A store whose progress notices cannot be trusted might not report for long that it has reached a revision. There all
+//! pages are of the revision at which the list began, so that together they are one long page. Compaction can overtake
+//! such a list, which then begins again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,59 +40,59 @@ use super::watch_cache::WatchCache;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeKind, StorageError};
 
-/// How many objects are listed at a time while changes are followed, at first and at least. A page
-/// is put in place in one go, while the changes wait.
+/// The number of objects in a page while changes are followed, at first and at least. A page is applied in one go,
+/// during which changes wait.
 const PAGE_OBJECTS: u32 = 2_000;
 const PAGE_OBJECTS_MIN: u32 = 50;
 
-/// How many objects are listed at a time when nobody waits for changes.
+/// The number of objects in a page of a list at one revision, when no changes wait for it.
 const PINNED_PAGE_OBJECTS: u32 = 10_000;
 
-/// How many keys may change while a page is under way; then it is asked for again, and half as much
-/// at a time.
+/// The most keys that may change while a page is in flight; beyond that it is requested again with half as many
+/// objects.
 const CHANGED_KEYS_MAX: usize = 100_000;
 
-/// How many objects are decoded before other work gets its turn.
+/// The most objects that are decoded before the task yields.
 const DECODED_AT_ONCE_MAX: usize = 50;
 
-/// How long a page may take.
+/// The longest time that a page may take, in seconds.
 const PAGE_SECONDS_MAX: u64 = 30;
 
-/// A list that is under way.
+/// A list that is in progress.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// The objects that have come so far.
+    /// The objects that have been listed so far.
     filling: Filling,
     /// The last key that was listed.
     after: Option<Arc<str>>,
-    /// The revision that all pages are of; `None` if each is of the newest.
+    /// The revision of all pages; `None` if each is of the newest.
     pinned: Option<u64>,
-    /// The newest revision of a page.
+    /// The newest revision of a page so far.
     revision: u64,
-    /// The keys that have changed since the page that is under way was asked for.
+    /// The keys that have changed since the page in flight was requested.
     changed: HashSet<Arc<str>>,
-    /// True if there were more of them than are kept.
+    /// True if more than [`CHANGED_KEYS_MAX`] keys changed, so that the page in flight must be dropped.
     spoilt: bool,
-    /// The ticket of the page that is under way.
+    /// The ticket of the page in flight.
     asked: Option<u64>,
     /// True once the last page has come.
     complete: bool,
     /// How many pages in a row have failed.
     failures: u32,
-    /// When the next page is asked for.
+    /// When the next page is to be requested.
     due: Instant,
-    /// How many objects to ask for.
+    /// The number of objects to request.
     page_objects: u32,
 }
 
 /// A request for a page.
 #[derive(Debug)]
 pub(super) struct PageRequest {
-    /// The last key that the client has.
+    /// The last key of the previous page; `None` for the first page.
     pub(super) after: Option<Arc<str>>,
-    /// The revision; 0 for the newest.
+    /// The revision to read at; 0 for the newest.
     pub(super) revision: u64,
-    /// At most how many objects.
+    /// The most objects of the page.
     pub(super) objects: u32,
 }
 
@@ -103,12 +103,12 @@ pub(super) struct Page {
     pub(super) revision: u64,
     /// The objects in key order.
     pub(super) entries: Vec<(Arc<str>, Entry)>,
-    /// True if there are more.
+    /// True if more objects follow.
     pub(super) more: bool,
 }
 
 impl Listing {
-    /// A list that begins at an instant, with an empty filling.
+    /// Creates a list that begins at an instant, with an empty filling.
     pub(super) fn new(filling: Filling, due: Instant) -> Self {
         Self {
             filling,
@@ -125,13 +125,13 @@ impl Listing {
         }
     }
 
-    /// When a page is to be asked for; `None` while one is under way or when all have come.
+    /// Returns when a page is to be requested; `None` while one is in flight or when all have come.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.asked.is_none() && !self.complete).then_some(self.due)
     }
 
-    /// The next page. The ticket is one that no other page has, of whichever list. `pin` is the
-    /// stream's revision if the store's progress is not to be trusted.
+    /// Returns the request for the next page. `ticket` must differ from that of every other page, of whichever list.
+    /// `pin` is the stream's revision if the store's progress notices cannot be trusted.
     pub(super) fn ask(&mut self, ticket: u64, pin: Option<u64>) -> PageRequest {
         if self.after.is_none() {
             self.pinned = pin;
@@ -148,12 +148,12 @@ impl Listing {
         }
     }
 
-    /// Returns true if a page is the one that is under way, and not one of a list that was given up.
+    /// Returns true if the page with a ticket is the one in flight, rather than a late one of an abandoned list.
     pub(super) fn asked_for(&self, ticket: u64) -> bool {
         self.asked == Some(ticket)
     }
 
-    /// Takes a page. `now` is when the next one may be asked for.
+    /// Applies a page. The next one is requested at `now`.
     pub(super) fn take(&mut self, cache: &WatchCache, page: Page, now: Instant) {
         self.asked = None;
         self.due = now;
@@ -176,7 +176,7 @@ impl Listing {
         self.filling.note(cache);
     }
 
-    /// Notes that a page could not be had, and returns how many in a row.
+    /// Records that a page could not be read, and returns how many failures there were in a row.
     pub(super) fn fail(&mut self, error: &StorageError) -> u32 {
         self.asked = None;
         self.failures = self.failures.saturating_add(1);
@@ -190,7 +190,7 @@ impl Listing {
         self.failures
     }
 
-    /// Asks for the next page at an instant.
+    /// Schedules the request for the next page at an instant.
     pub(super) fn retry_at(&mut self, due: Instant) {
         self.due = due;
     }
@@ -201,7 +201,7 @@ impl Listing {
         self.revision = 0;
     }
 
-    /// Applies a change to what has been listed.
+    /// Applies a change to what has been listed so far.
     pub(super) fn absorb(&mut self, cache: &WatchCache, change: Change) {
         let key: Arc<str> = change.key.into();
         if self.filling.revision_of(&key) >= Some(change.revision) {
@@ -224,22 +224,22 @@ impl Listing {
         }
     }
 
-    /// Returns true if only the stream has to reach a revision.
+    /// Returns true if all pages have come and only the stream has to reach a revision.
     pub(super) fn awaits_stream(&self) -> bool {
         self.complete
     }
 
-    /// The state, if it is complete now that the stream has come to `revision`.
+    /// Returns the listed state if the stream, now at `revision`, has completed it.
     pub(super) fn finish(&mut self, revision: u64) -> Option<Filling> {
         let done = self.complete && self.revision <= revision;
         done.then(|| std::mem::take(&mut self.filling))
     }
 }
 
-/// Reads a page of a type's list and decodes it.
+/// Reads a page of a type's list from the store and decodes it.
 ///
 /// # Errors
-/// The store's error; [`StorageError::Timeout`] if it does not answer.
+/// The store's error; [`StorageError::Timeout`] if it takes longer than [`PAGE_SECONDS_MAX`].
 pub(super) async fn read_page(
     feed: &FeedShared,
     cache: &WatchCache,
@@ -273,10 +273,10 @@ pub(super) async fn read_page(
     })
 }
 
-/// Reads a whole type as of one revision, into an empty filling.
+/// Reads all objects of a type at one revision into an empty filling.
 ///
 /// # Errors
-/// [`StorageError::Expired`] when the revision is compacted; what else the store says.
+/// [`StorageError::Expired`] when the revision is compacted; any other error of the store.
 pub(super) async fn read_all(
     feed: &FeedShared,
     cache: &WatchCache,

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use super::dispatch_metrics::{DispatchMetrics, TypeDispatchMetrics};
 use super::engine_metrics::{EngineMetrics, TypeEngineMetrics};
 
-/// The upper bounds of the buckets of freshness waits, in seconds.
+/// The upper bounds of the buckets of waits for a revision, in seconds.
 const READ_WAIT_BUCKETS_SECONDS: [f64; 12] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 3.0,
 ];
@@ -21,7 +21,7 @@ const INITIALIZATION_BUCKETS_SECONDS: [f64; 12] = [
     0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Revisions are shown modulo this, so that a float can hold them.
+/// The modulus of the revisions that are shown, so that a float holds them exactly.
 const RESOURCE_VERSION_MODULUS: u64 = 1_000_000_000_000_000;
 
 /// The labels of a metric: the type.
@@ -33,12 +33,12 @@ pub(super) struct TypeLabels {
     pub(super) resource: String,
 }
 
-/// How far the feed is.
+/// The progress of the feed.
 #[derive(Clone, Debug, Default)]
 struct FeedMetrics {
     /// The revision that all types have reached.
     revision: Gauge,
-    /// When the store last said anything, in seconds since 1970.
+    /// When the store last reported changes or progress, in seconds since 1970.
     told: Gauge,
 }
 
@@ -57,7 +57,7 @@ impl FeedMetrics {
     }
 }
 
-/// Which type, and how a consistent read went.
+/// The labels of a consistent read: the type, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ConsistentReadLabels {
     group: String,
@@ -66,7 +66,7 @@ struct ConsistentReadLabels {
     fallback: &'static str,
 }
 
-/// Which type, and which index a list used; there is none yet.
+/// The labels of a list: the type, and the index that was used, which is always empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ListLabels {
     group: String,
@@ -101,15 +101,15 @@ pub struct CacheMetrics {
 pub(super) struct TypeMetrics {
     /// Changes that came from the store.
     pub(super) events_received: Counter,
-    /// Events that watchers were told of.
+    /// Events that were sent to watchers.
     pub(super) events_dispatched: Counter,
     /// How often the type was listed.
     pub(super) initializations: Counter,
     /// How often listing the type failed.
     pub(super) initialization_errors: Counter,
-    /// Objects that watches began with.
+    /// Objects of the initial states of watches.
     pub(super) init_events: Counter,
-    /// Watches that the window has passed.
+    /// Watches that ended because the window has passed them.
     pub(super) terminated_watchers: Counter,
     /// Stored values that are not objects.
     pub(super) decode_errors: Counter,
@@ -159,7 +159,7 @@ impl Default for CacheMetrics {
 }
 
 impl CacheMetrics {
-    /// Makes the families and registers them.
+    /// Creates the families and registers them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let it = Self::default();
@@ -251,13 +251,13 @@ impl CacheMetrics {
         );
     }
 
-    /// Notes that all types have reached a revision, and when.
+    /// Sets the revision that all types have reached, and the time of it.
     pub(super) fn set_feed(&self, revision: u64, now: Timestamp) {
         self.feed.revision.set(shown(revision));
         self.feed.told.set(now.as_second());
     }
 
-    /// Shows a type's metrics no more.
+    /// Removes a type's metrics from `/metrics`.
     pub(super) fn forget_type(&self, group: &str, resource: &str) {
         let labels = TypeLabels {
             group: group.to_owned(),
@@ -299,7 +299,7 @@ impl CacheMetrics {
         }
     }
 
-    /// The metrics of a type.
+    /// Returns the metrics of a type.
     pub(super) fn of_type(&self, group: &str, resource: &str) -> TypeMetrics {
         let labels = TypeLabels {
             group: group.to_owned(),
@@ -333,12 +333,12 @@ impl CacheMetrics {
 }
 
 impl TypeMetrics {
-    /// Notes the revision that the type's content has reached.
+    /// Sets the revision that the type's content has reached.
     pub(super) fn set_resource_version(&self, revision: u64) {
         self.resource_version.set(shown(revision));
     }
 
-    /// Counts a consistent read, and whether it went to the store in the end.
+    /// Counts a consistent read: true for `success` if it was answered, for `fallback` if the store answered it.
     pub(super) fn count_consistent_read(&self, success: bool, fallback: bool) {
         let word = |yes| if yes { "true" } else { "false" };
         let labels = ConsistentReadLabels {
@@ -351,7 +351,7 @@ impl TypeMetrics {
     }
 }
 
-/// A revision as a gauge shows it.
+/// Returns a revision as a gauge shows it.
 fn shown(revision: u64) -> i64 {
     (revision % RESOURCE_VERSION_MODULUS).cast_signed()
 }

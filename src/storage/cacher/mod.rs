@@ -15,25 +15,22 @@
 //!
 //! # What holds
 //!
-//! - Each type has one writer, the reflector. Readers read what never changes and lock
-//!   nothing.
-//! - The feed's revision rises only after every change up to it is in its type's window. So one
-//!   number says how fresh all types are, and a quiet type is as fresh as a busy one.
-//! - A watch gets every event of its selection once, in the order of revisions, from where it
-//!   began; or it ends. There is never a gap. A slow client blocks nobody and ends only when the
-//!   window has passed it.
+//! Each type has one writer, the reflector. Readers read immutable data and take no lock.
+//! The feed's revision rises only after every change up to it is in its type's window. So one number is the freshness
+//! of all types, and a quiet type is as fresh as a busy one.
+//! A watch delivers every event of its selection once, in the order of revisions, from where it began; or it ends.
+//! There is never a gap. A slow client blocks nobody and ends only when the window has passed it.
 //! - A bookmark never precedes an event at or below its revision.
-//! - A stored value that is not an object is logged and counted. It stops neither its type nor its
-//!   watches, but as long as there is one the store answers the type's lists, since only it can say
-//!   what is wrong. Watches keep the last content they knew until there is a new one.
-//! - Nothing here spawns: the server runs [`Reflector::run`].
+//! A stored value that is not an object is logged and counted. It stops neither its type nor its watches, but as long
+//! as there is one the store answers the type's lists, since only it can report the error. Watches keep the last
+//! content that was sent to them until there is a new one.
+//! Nothing here spawns tasks: the server runs [`Reflector::run`].
 //!
 //! # Reading order
 //!
-//! `decide` is the table of who answers what. `reflector` fills the caches through
-//! `cache_writer`, out of `event`, `snapshot`, `window` and `view`. `watcher` follows
-//! them from its `attachment` on; `watchers` pushes the numbers of events to it, and an `index` finds
-//! the watchers that an event concerns.
+//! `decide` is the table of who answers which read. `reflector` fills the caches through `cache_writer`, out of
+//! `event`, `snapshot`, `window` and `view`. `watcher` delivers events to a client from its `attachment` on; `watchers`
+//! pushes the numbers of events to it, and an `index` finds the watchers that an event concerns.
 //!
 //! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
 //! single writer, and `CacheView` the snapshot that one read works on.

@@ -1,4 +1,4 @@
-//! Asking the store for its newest revision, once for all who want to know.
+//! A probe of the store's newest revision, shared by all readers that need it at the same time.
 //!
 //! ```text
 //!   readers   a b    c d e        f
@@ -6,9 +6,9 @@
 //!   answers      a b ...  c d e ...  f ...
 //! ```
 //!
-//! A reader may use an answer only if it was asked for after the reader came. So those who come
-//! while a question is under way share the next one, which does not wait for the answer: a reader
-//! waits for little more than one round trip, however far the store is.
+//! A reader may use a response only if it was requested after the reader came. So the readers that come while a request
+//! is in flight share the next one, which does not wait for the response: a reader waits for little more than one round
+//! trip, however slow the store is.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -22,26 +22,26 @@ use crate::clock::{Clock, Instant};
 use crate::storage::{ChangeSource, StorageError};
 use crate::sync::{Mutex, MutexGuard};
 
-/// How soon one question may follow another while that is under way.
+/// The shortest time between two requests while one is in flight.
 const QUESTION_SPACING: Duration = Duration::from_millis(1);
 
-/// How many questions may be under way.
+/// The most requests that may be in flight.
 const QUESTIONS_MAX: usize = 16;
 
-/// An answer that several readers share.
+/// A response that several readers share.
 type Answer = Result<u64, Arc<StorageError>>;
 
-/// The readers that wait for the next question.
+/// The readers that wait for the next request.
 #[derive(Debug, Default)]
 pub(super) struct RevisionProbe {
-    /// Those who came since the last question.
+    /// The readers that came since the last request.
     waiting: Mutex<Vec<oneshot::Sender<Answer>>>,
-    /// Notified of each who comes.
+    /// Notified by each reader.
     asked: Notify,
 }
 
 impl RevisionProbe {
-    /// The store's newest revision, as of some moment after the call.
+    /// Returns the store's newest revision as of some moment after the call.
     ///
     /// # Errors
     /// The store's error; [`StorageError::Timeout`] at the deadline.
@@ -63,14 +63,14 @@ impl RevisionProbe {
         }
     }
 
-    /// Asks for as long as somebody wants to know. Never completes.
+    /// Sends requests for as long as readers wait. Never completes.
     pub(super) async fn serve(&self, source: &dyn ChangeSource, clock: &Clock) {
         let mut questions = FuturesUnordered::new();
         let mut next = clock.now();
         loop {
             let busy = !questions.is_empty();
             tokio::select! {
-                // With one under way, others are given time to come.
+                // While a request is in flight, more readers are given time to come.
                 () = self.asked(clock, busy.then_some(next)), if questions.len() < QUESTIONS_MAX => {
                     next = clock.now() + QUESTION_SPACING;
                     questions.push(self.ask(source, clock));
@@ -80,7 +80,7 @@ impl RevisionProbe {
         }
     }
 
-    /// Completes when somebody wants to know, but not before an instant.
+    /// Completes when a reader waits, but not before an instant.
     async fn asked(&self, clock: &Clock, not_before: Option<Instant>) {
         if let Some(not_before) = not_before {
             clock.sleep_until(not_before).await;
@@ -88,7 +88,7 @@ impl RevisionProbe {
         self.asked.notified().await;
     }
 
-    /// Asks once, for all who have come.
+    /// Sends one request, for all readers that have come.
     async fn ask(&self, source: &dyn ChangeSource, clock: &Clock) {
         let waiting = std::mem::take(&mut *self.lock());
         if waiting.is_empty() {
@@ -101,7 +101,7 @@ impl RevisionProbe {
         };
         let answer = answer.map_err(Arc::new);
         for reader in waiting {
-            // A reader that has gone does not want to know.
+            // The reader may have gone.
             let _ = reader.send(answer.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! Lists out of a state.
+//! Lists out of a snapshot of a type's state.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use super::decide::{ListPlan, folder};
 use super::snapshot::{Entry, SnapshotMap};
 use crate::storage::{ContinueToken, List, SelectionPredicate, StorageError};
 
-/// A list, and how many objects were looked at for it.
+/// A list, and how many objects were read for it.
 pub(super) struct Listed {
     /// The list as the client gets it.
     pub(super) list: List,
-    /// How many objects were looked at.
+    /// The number of objects that were read, selected or not.
     pub(super) looked_at: u64,
 }
 
-/// Lists what lies under a folder in a state of `revision`, as a plan and a predicate say.
+/// Lists the objects under a folder in a state of `revision`, as a plan and a predicate say.
 ///
 /// # Errors
-/// [`StorageError::InvalidContinue`] when the position cannot be told to the client.
+/// [`StorageError::InvalidContinue`] when the position cannot be encoded as a continue token.
 pub(super) fn list_folder(
     state: &SnapshotMap,
     revision: u64,

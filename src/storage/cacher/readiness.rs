@@ -13,14 +13,13 @@
 //!   Stop leads from everywhere to Stopped, which nothing leaves.
 //! ```
 //!
-//! The hard part is what must not happen: a type that has lost its place must not be taken for
-//! ready because something else went well, and one that is ready must not be refused because an
-//! attempt to do better failed. So [`Readiness::after`] names the outcome of every event in every
-//! state, and its test goes through all of them.
+//! The hard part is what must not happen: a type whose history has a gap must not become ready because something else
+//! succeeded, and a ready one must not be refused because a refresh failed. So [`Readiness::after`] defines the outcome
+//! of every event in every state, and its test goes through all of them.
 //!
-//! `Ready` alone does not make a watch complete: between the check and the attachment of a watcher
-//! the type may be filled anew. So a watcher looks again when it is attached: whatever leaves `Ready`
-//! notes that first, and then ends those who are attached.
+//! `Ready` alone does not make a watch complete: between the check and the attachment of a watcher the type may be
+//! filled again. So a watcher checks again once it is attached: whatever leaves `Ready` changes the state first, and
+//! then ends the attached watches.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,10 +27,10 @@ use std::time::Duration;
 use crate::clock::Instant;
 use crate::storage::StorageError;
 
-/// How soon a client may come back at least, and at most.
+/// The bounds of the retry delay of a client, in seconds.
 const RETRY_AFTER_SECONDS: (f64, f64) = (1.0, 30.0);
 
-/// How fast the retry time grows with the time that the cache has been down.
+/// The growth of the retry delay for each second that the cache has not been ready.
 const RETRY_GROWTH_PER_SECOND: f64 = 0.06;
 
 /// The state of a type's cache.
@@ -39,37 +38,37 @@ const RETRY_GROWTH_PER_SECOND: f64 = 0.06;
 pub enum Readiness {
     /// The type is being filled.
     Pending {
-        /// Since when it cannot be served.
+        /// The instant since which it has not been ready.
         since: Instant,
-        /// How far it is.
+        /// The progress of the filling.
         progress: Progress,
-        /// Why the last attempt failed, or why it is filled anew.
+        /// The reason why the last attempt failed, or why it is filled again.
         reason: Option<String>,
     },
     /// The type is served.
     Ready {
-        /// How often the cache has been filled, this time included.
+        /// The number of times that the cache has been filled, this time included.
         generation: u64,
     },
     /// The feed has ended.
     Stopped,
 }
 
-/// How far a type is that is being filled.
+/// The progress of filling a type's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Its objects are read from the store.
     Listing {
-        /// How many have been read.
+        /// The number of objects that have been read.
         objects: u64,
     },
     /// The changes since the list are followed.
     CatchingUp {
         /// The revision of the list.
         listed_at: u64,
-        /// The revision up to which changes have come.
+        /// The revision up to which changes have been applied.
         reached: u64,
-        /// The revision at which the type is served.
+        /// The revision at which the type becomes ready.
         newest: u64,
     },
 }
@@ -79,32 +78,32 @@ pub enum Progress {
 pub(super) enum Event {
     /// A page of its list has come.
     Page {
-        /// How many objects have been read with it.
+        /// The number of objects that have been read so far.
         objects: u64,
     },
-    /// It has been listed as a whole.
+    /// All its pages have been read.
     Listed {
         /// The revision of the list.
         revision: u64,
     },
     /// Changes since the list have come.
     CaughtUp {
-        /// Up to which revision.
+        /// The revision up to which changes have been applied.
         reached: u64,
-        /// How far they must come.
+        /// The revision up to which they must be applied.
         newest: u64,
     },
-    /// It could not be listed.
+    /// An attempt to list it failed.
     Failed {
         /// The message of the error.
         reason: String,
     },
     /// The cache is as new as the store was when the filling began.
     Current {
-        /// Which filling that is.
+        /// The number of that filling.
         generation: u64,
     },
-    /// The changes after what it holds cannot be had any more.
+    /// The changes after what the cache holds are no longer available.
     HistoryLost {
         /// The message of the error.
         reason: String,
@@ -114,12 +113,12 @@ pub(super) enum Event {
 }
 
 impl Readiness {
-    /// The first state of every type.
+    /// Returns the first state of every type.
     pub(super) fn begin(now: Instant) -> Self {
         Self::listing(now, 0, None)
     }
 
-    /// The state after an event.
+    /// Returns the state after an event.
     #[must_use]
     pub(super) fn after(&self, event: Event, now: Instant) -> Self {
         match (self, event) {
@@ -163,14 +162,14 @@ impl Readiness {
             }
             (Self::Pending { progress, .. }, Event::Current { generation }) => match progress {
                 Progress::CatchingUp { .. } => Self::Ready { generation },
-                // What has not been listed is not current, however far the others are.
+                // A type that has not been listed is not current, whatever the others are.
                 Progress::Listing { .. } => self.clone(),
             },
 
-            // The type is read again while it is served; what it holds stays right.
+            // The type is listed again while it is served; its content stays valid.
             (Self::Ready { .. }, Event::Page { .. } | Event::Failed { .. }) => self.clone(),
             (Self::Ready { .. }, Event::Current { generation }) => Self::Ready { generation },
-            // The list may be of a revision before what was served.
+            // The list may be of an earlier revision than what was served.
             (Self::Ready { .. }, Event::Listed { revision }) => {
                 Self::catching_up(now, revision, None)
             }
@@ -200,16 +199,16 @@ impl Readiness {
         }
     }
 
-    /// Returns true if the type can be served.
+    /// Returns true if the type is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })
     }
 
-    /// Checks that the type can be served at `now`.
+    /// Checks that the type is ready at `now`.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`] unless ready; the longer it takes, the later to retry.
+    /// [`StorageError::NotReady`] unless ready, with a retry delay that grows with the time that it has not been.
     pub fn check(&self, now: Instant) -> Result<(), StorageError> {
         match self {
             Self::Ready { .. } => Ok(()),
@@ -224,7 +223,7 @@ impl Readiness {
         }
     }
 
-    /// Returns a message for operators at `now`; `None` if all is well.
+    /// Returns a message for operators at `now`; `None` if the type is ready.
     #[must_use]
     pub fn complaint(&self, now: Instant) -> Option<String> {
         match self {

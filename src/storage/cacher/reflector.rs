@@ -1,4 +1,4 @@
-//! The feed's work: fill the types' caches, then follow their changes.
+//! The reflector: it fills the caches of all types, then applies their changes.
 //!
 //! ```text
 //!   Beginning --all at one revision--> Opening --stream--> Following
@@ -8,29 +8,26 @@
 //!      +--------- failed, wait            +---- it broke -------+
 //! ```
 //!
-//! The first list is of some time ago, as far as the store's history reaches, and the changes since
-//! then are followed before anything is served. So the windows are full from the first moment, and
-//! clients that were following before a restart go on where they were. Types that could not be
-//! listed so, or not in time, are listed like those that are added while the feed runs: page by
-//! page, while the stream goes on (see [`super::listing`]).
+//! The first list is of an older revision, as far back as the store's history reaches, and the changes since then are
+//! applied before anything is served. So the windows are full from the first moment, and clients that were watching
+//! before a restart resume where they were. Types that could not be listed so, or not in time, are listed like those
+//! that are added while the feed runs: page by page, while the stream is followed (see [`super::listing`]).
 //!
-//! A stream that breaks is resumed after the last revision; nothing is listed again and no watch
-//! notices. When the history after that revision is gone, all types start over and their watches
-//! end. Two states and the difference between them do not tell what happened in between, and a watch
-//! must not pass over anything: so nothing bridges that gap, and clients come back to be told where
-//! to begin.
+//! A stream that breaks is resumed after the last revision; nothing is listed again and no watch notices. When the
+//! history after that revision is compacted, all types start over and their watches end. The difference between two
+//! states does not show what happened in between, and a watch must not skip an event: so the gap is not bridged, and
+//! clients list again.
 //!
-//! When compaction overtakes a list of some time ago, the next attempt begins at the newest
-//! revision: the stream first, then the lists under it. That comes to an end however slow the lists
-//! are.
+//! When compaction overtakes a list of an older revision, the next attempt begins at the newest revision: the stream
+//! first, then the lists while it is followed. That succeeds however slow the lists are.
 //!
-//! # The store was put back
+//! # The store was rolled back
 //!
-//! A store that is behind what it has told of was restored from a backup. The same revisions mean
-//! something else now. Readers notice it when they ask for the newest revision, the reflector
-//! whenever it lists or opens a stream; there it also asks whether the last change it saw was ever
-//! written, for the store may have come past the old revision meanwhile. Then all watches end with
-//! "too old" and everything begins anew, see [`super::feed`].
+//! A store whose newest revision is below one that it reported was restored from a backup. The same revisions mean
+//! something else now. Readers notice it when they request the newest revision, the reflector whenever it lists or
+//! opens a stream; there it also checks that the last change it applied is in the store's history, for the store may
+//! have passed the old revision meanwhile. Then all watches end with "too old" and everything begins anew, see
+//! [`super::feed`].
 
 use std::future::Future;
 use std::sync::Arc;
@@ -49,27 +46,27 @@ use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
 
-/// How many revisions before the newest the first list is at most. A type's window has room for as
-/// many events and some more.
+/// How many revisions before the newest the first list may be. A type's window has room for as many events and some
+/// more.
 const WARM_START_REVISIONS_MAX: u64 = 100_000;
 
-/// How long the lists of some time ago may take together. What is not there by then is listed while
-/// the stream goes on.
+/// The longest time that the lists of an older revision may take together, in seconds. Types that are not listed by
+/// then are listed while the stream is followed.
 const WARM_START_SECONDS_MAX: u64 = 15;
 
-/// How many types are listed at the same time.
+/// The most types that are listed at the same time.
 const LISTS_AT_ONCE_MAX: usize = 4;
 
-/// How often progress is asked for until the changes since the lists have come.
+/// The interval between requests for progress, while the changes since the lists are awaited.
 const CATCH_UP_PERIOD: Duration = Duration::from_millis(100);
 
-/// The least and the longest time between attempts, before jitter.
+/// The least and the longest time between two attempts, before jitter.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// How often windows are looked at for events that have become too old.
+/// The interval at which events that have become too old are dropped from windows.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(15);
 
-/// The writing side of a [`super::Feed`]: the only one who changes the caches.
+/// The writing side of a [`super::Feed`]: the only task that changes the caches.
 #[derive(Debug)]
 pub struct Reflector {
     /// The part that is shared with readers.
@@ -78,13 +75,13 @@ pub struct Reflector {
     publisher: Publisher,
     /// The types that are followed.
     types: Types,
-    /// The pages that are under way.
+    /// The requests for pages in flight.
     pages: FuturesUnordered<BoxFuture<'static, PageAnswer>>,
-    /// The next page's ticket.
+    /// The ticket of the next page.
     next_ticket: u64,
-    /// The revision at which what was listed a while ago is served; `None` once it is.
+    /// The revision at which types listed at an older revision become ready; `None` once they are.
     serve_from: Option<u64>,
-    /// The key and the revision of the last put that was applied, to recognise the history by.
+    /// The key and the revision of the last put that was applied, by which the store's history is recognised.
     last_put: Option<(String, u64)>,
 }
 
@@ -92,28 +89,28 @@ pub struct Reflector {
 struct PageAnswer {
     /// The type that the page is of.
     id: TypeId,
-    /// The ticket of the request, which tells a late page of an older list.
+    /// The ticket of the request, which distinguishes a late page of an abandoned list.
     ticket: u64,
-    /// The revision that the page must not be older than: the newest that the store had told by then, or the one that was
-    /// asked for.
+    /// The lowest revision that the page may have: the newest that the store had reported at the time of the request,
+    /// or the requested one. A page below it shows that the store was rolled back.
     told: u64,
     /// The page, or the error of reading it.
     page: Result<Page, StorageError>,
 }
 
-/// The next step of the reflector. `attempt` counts the failures in a row.
+/// The state of the reflector. `attempt` counts the failures in a row.
 enum State {
     /// All types are listed and filled.
     Beginning { attempt: u32, from: Origin },
-    /// Open the stream after the last revision.
+    /// The stream is opened after the last revision.
     Opening { attempt: u32 },
     /// The changes of the stream are applied as they come.
     Following { stream: ChangeStream, attempt: u32 },
-    /// Begin anew, since the store is not what it was.
+    /// The store was rolled back: everything begins anew.
     PutBack,
 }
 
-/// Where a beginning begins.
+/// The revision of the first lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// As far back as history reaches.
@@ -123,7 +120,7 @@ enum Origin {
 }
 
 impl Reflector {
-    /// A reflector with nothing to do yet.
+    /// Creates a reflector without types.
     pub(super) fn new(feed: Arc<FeedShared>, publisher: Publisher) -> Self {
         Self {
             feed,
@@ -148,7 +145,7 @@ impl Reflector {
         }
     }
 
-    /// Goes from state to state. Never completes.
+    /// Runs the state machine. Never completes.
     async fn reflect(&mut self) {
         let mut state = State::beginning();
         loop {
@@ -161,7 +158,7 @@ impl Reflector {
         }
     }
 
-    /// Lists all types at one revision, or leaves it to the time when the stream is there.
+    /// Lists all types at one revision, or leaves that to the time when the stream is followed.
     async fn begin(&mut self, attempt: u32, from: Origin) -> State {
         self.back_off(attempt).await;
         if self.apply_commands() {
@@ -196,11 +193,11 @@ impl Reflector {
         }
     }
 
-    /// The revision to begin at, not before what has been published, and the newest one.
+    /// Returns the revision to begin at, which is not before what has been published, and the newest one.
     async fn first_revision(&mut self, from: Origin) -> Result<(u64, u64), StorageError> {
         let source = &self.feed.source;
         let newest = source.current_revision().await?;
-        // Without trust in progress, nothing would tell when the newest revision has been reached.
+        // Without trust in progress notices, nothing would show when the newest revision has been reached.
         if from == Origin::Head || !source.progress_is_trusted() {
             return Ok((newest, newest));
         }
@@ -212,11 +209,11 @@ impl Reflector {
         Ok((first, newest))
     }
 
-    /// Lists the types as of a revision.
+    /// Lists the types at a revision.
     ///
     /// # Errors
-    /// [`StorageError::Expired`] when compaction was faster; what the store said if it said nothing
-    /// else.
+    /// [`StorageError::Expired`] when the revision was compacted meanwhile; any other error of the store if no type
+    /// could be listed.
     async fn list_all(&mut self, revision: u64) -> Result<(), StorageError> {
         let list = |(id, cache): (TypeId, &CacheWriter)| {
             let (feed, filling) = (Arc::clone(&self.feed), cache.begin_filling());
@@ -250,7 +247,7 @@ impl Reflector {
         }
     }
 
-    /// Says that all types have come to a revision, and lets readers in once that is recent.
+    /// Publishes that all types have reached a revision, and begins to serve them once it is recent enough.
     fn reach(&mut self, revision: u64) {
         self.types.finish_lists(revision);
         self.publisher.publish(revision);
@@ -277,10 +274,10 @@ impl Reflector {
         }
     }
 
-    /// A stream of the history that has been followed so far; `None` if the store has another one.
+    /// Returns a stream of the history that has been followed so far; `None` if the store has another one.
     async fn open_stream(&mut self) -> Result<Option<ChangeStream>, StorageError> {
         let stream = self.feed.source.follow(self.publisher.current()).await?;
-        // After the stream is there: what it follows is what is asked.
+        // The check comes after the stream is open, so that it is made of the history that the stream follows.
         Ok(self.is_same_history().await?.then_some(stream))
     }
 
@@ -296,7 +293,7 @@ impl Reflector {
         }
     }
 
-    /// Applies what comes until the stream ends.
+    /// Applies changes until the stream ends.
     async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> State {
         let feed = Arc::clone(&self.feed);
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
@@ -322,7 +319,7 @@ impl Reflector {
                 },
                 () = feed.clock.sleep_until(page_due.unwrap_or(expiry)), if page_due.is_some() => {}
                 () = feed.clock.sleep_until(ask), if catching_up => {
-                    // Without a change of ours the stream alone would not say how far it is.
+                    // Without changes the stream alone would not report how far it is.
                     if let Err(error) = feed.source.request_progress().await {
                         tracing::info!(%error, "cannot request progress of the watch");
                     }
@@ -347,7 +344,7 @@ impl Reflector {
             tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
             self.pages = FuturesUnordered::new();
-            // A list of some time ago that has just been overtaken would be overtaken again.
+            // A list of an older revision that compaction has just overtaken would be overtaken again.
             let catching_up = self.serve_from.take().is_some();
             return if catching_up {
                 State::at_head()
@@ -361,7 +358,7 @@ impl Reflector {
         }
     }
 
-    /// Applies the commands that wait. Returns true if the store was found rolled back to an older state.
+    /// Applies the pending commands. Returns true if the store was found rolled back to an older state.
     fn apply_commands(&mut self) -> bool {
         let now = self.feed.clock.now();
         let commands = self.feed.take_commands();
@@ -380,7 +377,7 @@ impl Reflector {
         commands.store_rolled_back == Some(self.feed.fresh().epoch())
     }
 
-    /// Asks for the pages that are due, and returns when the next one is.
+    /// Requests the pages that are due, and returns when the next one is.
     fn ask_for_pages(&mut self) -> Option<Instant> {
         while self.pages.len() < LISTS_AT_ONCE_MAX {
             let (due, id) = self.types.next_due()?;
@@ -393,7 +390,7 @@ impl Reflector {
             self.next_ticket += 1;
             let (cache, listing) = self.types.listing(id)?;
             let request = listing.ask(ticket, pin);
-            // A page of a revision is of that one, however far the store has come since.
+            // A page at a given revision is of that one, however far the store has come since.
             let told = match request.revision {
                 0 => told,
                 pinned => pinned.min(told),
@@ -413,7 +410,7 @@ impl Reflector {
         None
     }
 
-    /// Takes a page that has come. Whether it shows that the store was put back.
+    /// Applies a page. Returns true if it shows that the store was rolled back.
     fn take_page(&mut self, asked: PageAnswer) -> bool {
         let now = self.feed.clock.now();
         let Some((cache, listing)) = self.types.listing(asked.id) else {
@@ -436,7 +433,7 @@ impl Reflector {
         false
     }
 
-    /// Hands each change to its type, then says that all of them have come this far.
+    /// Applies each change to its type, then publishes the revision of the batch.
     fn apply(&mut self, batch: ChangeBatch) {
         let revision = batch.revision;
         let last_put = batch.changes.iter().rev().find_map(|change| {
@@ -456,7 +453,7 @@ impl Reflector {
         self.reach(revision);
     }
 
-    /// Begins anew with what the store holds now. Nothing of what is known is kept.
+    /// Begins anew with what the store holds now; nothing that is known is kept.
     fn begin_anew(&mut self) -> State {
         let told = self.publisher.current();
         tracing::error!(
@@ -465,7 +462,7 @@ impl Reflector {
         );
         let (publisher, published) = published(0);
         let writers = self.feed.begin_anew(published);
-        // Now that no reader finds the old caches any more, whoever waits for them is told.
+        // No reader finds the old caches any more, so their waiters can be woken.
         for (_, cache) in std::mem::take(&mut self.types).iter() {
             cache.stop();
         }
@@ -504,7 +501,7 @@ impl State {
 }
 
 impl Drop for Reflector {
-    /// Nobody would tell the watches any more.
+    /// Stops all types, since no events will be sent to their watches any more.
     fn drop(&mut self) {
         self.apply_commands();
         for (_, cache) in self.types.iter() {
@@ -513,7 +510,7 @@ impl Drop for Reflector {
     }
 }
 
-/// How long to wait before an attempt: doubling, bounded, and not in step with other servers.
+/// Returns how long to wait before an attempt: doubling, bounded, with jitter against other servers in step.
 fn backoff(attempt: u32) -> Duration {
     let (least, most) = BACKOFF;
     let doubled = least.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));

@@ -1,8 +1,8 @@
-//! Shrinks windows when memory is short: the oldest part of the largest, again and again.
+//! Shrinks windows when the memory budget is short: the oldest segment of the largest, repeatedly.
 //!
-//! A large window has the most to give and its clients the least to lose, since it reaches as far
-//! back as several small ones. What watchers are reading now is never taken: events of the last
-//! seconds stay ([`super::window`]), so a watch that keeps up is not ended for another type's sake.
+//! A large window has the most memory to free and its clients the least to lose, since it reaches as far back as
+//! several small ones. Events of the last seconds are never dropped ([`super::window`]), so that a watch which keeps up
+//! is not ended for another type's sake.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::cache_writer::CacheWriter;
 use crate::budget::Ledger;
 use crate::clock::Instant;
 
-/// How often windows are looked at while they owe memory. What could not be spared a moment ago can
-/// be soon.
+/// The interval between attempts while windows exceed the budget. Events that were too young a moment ago can be
+/// dropped soon.
 pub(super) const RELIEF_PERIOD: Duration = Duration::from_secs(1);
 
-/// How many segments go at a time, so that changes are not kept waiting.
+/// The most segments that are dropped at a time, so that changes do not wait long.
 const RELIEF_SEGMENTS_MAX: usize = 64;
 
-/// Shrinks windows until they owe nothing more, or have nothing to spare.
+/// Shrinks windows until they are within the budget or nothing more can be dropped.
 pub(super) fn shrink_windows<'a>(
     caches: impl Iterator<Item = &'a mut CacheWriter>,
     ledger: &Ledger,

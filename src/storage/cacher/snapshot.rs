@@ -1,7 +1,7 @@
 //! The objects of a type as of one revision: an ordered map that is cheap to copy.
 //!
-//! Copies share their nodes, so keeping the state after each event of the window costs a few nodes
-//! an event, and a reader keeps the state it began with for as long as it likes.
+//! Copies share their nodes, so keeping the state after each event of the window costs a few nodes an event, and a
+//! reader may keep the state it began with for as long as it likes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use imbl::OrdMap;
 
 use crate::meta::Object;
 
-/// Bytes of an entry beside its key and its object's bytes: the object's record and attributes, and its part of the map's
-/// nodes. Measured as resident memory of 100,000 pods with three labels.
+/// Estimate of the bytes of an entry beside its key and its object's bytes: the object's record and attributes, and its
+/// part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
 const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 
 /// The objects by key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotMap {
     entries: OrdMap<Arc<str>, Entry>,
-    /// How many entries are unreadable.
+    /// The number of entries that are unreadable.
     unreadable: usize,
     /// The bytes of the entries.
     bytes: u64,
@@ -29,16 +29,16 @@ pub(super) struct SnapshotMap {
 pub(super) enum Entry {
     /// An object that was decoded.
     Readable(Arc<Object>),
-    /// Bytes that are not an object. The last content that was one is kept: watchers have seen it,
-    /// so it is what later events replace.
+    /// Bytes that are not an object. The last content that could be decoded is kept: it was sent to watchers, so it is
+    /// the previous content of later events.
     Unreadable {
-        /// `None` if there was none since the type was listed.
+        /// The last readable content; `None` if there was none since the type was listed.
         last: Option<Arc<Object>>,
     },
 }
 
 impl Entry {
-    /// The newest content that could be read.
+    /// Returns the newest content that could be decoded.
     pub(super) fn object(&self) -> Option<&Arc<Object>> {
         match self {
             Self::Readable(object) => Some(object),
@@ -62,7 +62,7 @@ impl SnapshotMap {
         self.entries.get(key)
     }
 
-    /// Stores under a key and returns what was there.
+    /// Stores an entry under a key and returns the one that it replaced.
     pub(super) fn insert(&mut self, key: Arc<str>, entry: Entry) -> Option<Entry> {
         self.unreadable += usize::from(entry.is_unreadable());
         self.bytes += entry.bytes(&key);
@@ -71,7 +71,7 @@ impl SnapshotMap {
         before
     }
 
-    /// Takes a key away and returns what was there.
+    /// Removes a key and returns its entry.
     pub(super) fn remove(&mut self, key: &str) -> Option<Entry> {
         let before = self.entries.remove(key);
         self.forget(key, before.as_ref());
@@ -83,17 +83,17 @@ impl SnapshotMap {
         self.bytes -= before.map_or(0, |entry| entry.bytes(key));
     }
 
-    /// Estimates the bytes of the entries.
+    /// Returns an estimate of the bytes of all entries.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns true if there is an entry that cannot be read, so that only the store can list it.
+    /// Returns true if there is an entry that cannot be decoded, so that only the store can list the type.
     pub(super) fn has_unreadable(&self) -> bool {
         self.unreadable > 0
     }
 
-    /// The keys in a scope (one key, or a folder with its slash) that cannot be read.
+    /// Returns the keys in a scope (one key, or a folder with its slash) that cannot be decoded.
     pub(super) fn unreadable_in<'a>(
         &'a self,
         scope: &'a str,
@@ -105,7 +105,7 @@ impl SnapshotMap {
             .map(|(key, _)| key)
     }
 
-    /// The entries whose key begins with `prefix`, in key order, from `start` on (inclusive).
+    /// Returns the entries whose key begins with `prefix`, in key order, from `start` on (inclusive).
     pub(super) fn under<'a>(
         &'a self,
         prefix: &'a str,
@@ -116,7 +116,7 @@ impl SnapshotMap {
             .take_while(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// The entries whose key begins with `prefix`, in key order, after the key `after`.
+    /// Returns the entries whose key begins with `prefix`, in key order, after the key `after`.
     pub(super) fn after<'a>(
         &'a self,
         prefix: &'a str,

@@ -1,4 +1,4 @@
-//! The types of a feed, and how far each is.
+//! The types of a feed, and the phase that each is in.
 //!
 //! ```text
 //!   add --> Listing --complete, and the stream is there--> Following --> remove
@@ -6,7 +6,7 @@
 //!              +------- asked for, or a change that cannot be -+
 //! ```
 //!
-//! Each type goes its own way: one that is listed, slowly or again, does not concern the others.
+//! The phases of types are independent: listing one, slowly or again, does not affect the others.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,40 +18,40 @@ use super::readiness::Event;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeBatch, StorageError};
 
-/// All types of a feed.
+/// All types of a feed, with their writers.
 #[derive(Debug, Default)]
 pub(super) struct Types {
-    /// The types by number.
+    /// The types, by number.
     by_id: BTreeMap<TypeId, Followed>,
-    /// Which type a prefix belongs to: the one that came last.
+    /// The type of each prefix; of several types with the same prefix the one added last.
     by_prefix: HashMap<Box<str>, TypeId>,
 }
 
-/// A type and how far it is.
+/// A type of the feed, with the writer of its cache.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// The writer of its cache.
     pub(super) cache: CacheWriter,
-    /// How far it is.
+    /// The phase that it is in.
     phase: Phase,
-    /// How often a change came that cannot be after what is known.
+    /// The number of changes that contradicted the known state.
     faults: u32,
 }
 
-/// How far a type is.
+/// The phase of a type.
 #[derive(Debug)]
 enum Phase {
-    /// It is listed, and its changes are applied to the list.
+    /// It is being listed, and its changes are applied to the list.
     Listing(Box<Listing>),
     /// Its changes are applied to its cache.
     Following {
-        /// True once readers have been let in.
+        /// True once the type has become ready.
         served: bool,
     },
 }
 
 impl Types {
-    /// Takes in a type, which is to be listed. One that is there already stays as it is.
+    /// Adds a type, which is to be listed. If there is one of that number, the new one is stopped instead.
     pub(super) fn add(&mut self, id: TypeId, cache: CacheWriter, now: Instant) {
         if self.by_id.contains_key(&id) {
             cache.stop();
@@ -67,7 +67,7 @@ impl Types {
         self.by_id.insert(id, followed);
     }
 
-    /// Forgets a type. Its watches end and its memory goes, whoever may still hold its handle.
+    /// Removes a type. Its watches end and its memory is freed, whoever may still hold its handle.
     pub(super) fn remove(&mut self, id: TypeId) {
         let Some(mut followed) = self.by_id.remove(&id) else {
             return;
@@ -94,7 +94,7 @@ impl Types {
         }
     }
 
-    /// Takes what was listed at a revision for a type's state. The stream goes on from there.
+    /// Replaces a type's state by what was listed at a revision, after which its changes are applied.
     pub(super) fn filled(&mut self, id: TypeId, revision: u64, filling: Filling) {
         if let Some(followed) = self.by_id.get_mut(&id) {
             followed.cache.replace(revision, filling);
@@ -102,13 +102,13 @@ impl Types {
         }
     }
 
-    /// The type that a key belongs to: that of the longest prefix.
+    /// Returns the type that a key belongs to: that of the longest prefix.
     fn route(&self, key: &str) -> Option<TypeId> {
         let prefix = |folder| self.by_prefix.get(folder).copied();
         folders(key).rev().find_map(prefix)
     }
 
-    /// Hands each change to its type. Returns the types to which one cannot have happened.
+    /// Applies each change to its type. Returns the types whose known state a change contradicts.
     pub(super) fn apply(&mut self, batch: ChangeBatch) -> Vec<TypeId> {
         let mut touched: BTreeMap<TypeId, Vec<Change>> = BTreeMap::new();
         for change in batch.changes {
@@ -137,7 +137,7 @@ impl Types {
         faulty
     }
 
-    /// Counts a fault of a type and returns how many there have been.
+    /// Counts a contradiction of a type's state, and returns how many there have been.
     pub(super) fn count_fault(&mut self, id: TypeId) -> u32 {
         self.by_id.get_mut(&id).map_or(0, |followed| {
             followed.faults = followed.faults.saturating_add(1);
@@ -145,7 +145,7 @@ impl Types {
         })
     }
 
-    /// Completes the lists for which the stream has come far enough.
+    /// Completes the lists for which the stream has reached a high enough revision.
     pub(super) fn finish_lists(&mut self, revision: u64) {
         for followed in self.by_id.values_mut() {
             let Phase::Listing(listing) = &mut followed.phase else {
@@ -158,7 +158,7 @@ impl Types {
         }
     }
 
-    /// Tells how far the changes since the lists have come.
+    /// Reports in the readiness of types how far the changes since the lists have been applied.
     pub(super) fn note_progress(&self, reached: u64, newest: u64) {
         for followed in self.by_id.values() {
             if matches!(followed.phase, Phase::Following { served: false }) {
@@ -168,7 +168,7 @@ impl Types {
         }
     }
 
-    /// Lets readers in wherever there is a state.
+    /// Makes every type ready that has a complete state.
     pub(super) fn serve(&mut self) {
         for followed in self.by_id.values_mut() {
             if let Phase::Following { served } = &mut followed.phase
@@ -180,7 +180,7 @@ impl Types {
         }
     }
 
-    /// The list of a type, if it is under way, and its cache.
+    /// Returns the list of a type, if it is in progress, and the type's writer.
     pub(super) fn listing(&mut self, id: TypeId) -> Option<(&CacheWriter, &mut Listing)> {
         let followed = self.by_id.get_mut(&id)?;
         match &mut followed.phase {
@@ -189,7 +189,7 @@ impl Types {
         }
     }
 
-    /// The type whose next page is due first, and when.
+    /// Returns the type whose next page is due first, and when.
     pub(super) fn next_due(&self) -> Option<(Instant, TypeId)> {
         let due = |(id, followed): (&TypeId, &Followed)| match &followed.phase {
             Phase::Listing(listing) => Some((listing.due()?, *id)),
@@ -198,7 +198,7 @@ impl Types {
         self.by_id.iter().filter_map(due).min()
     }
 
-    /// Returns true if a list waits for the stream alone.
+    /// Returns true if a list has all its pages and waits for the stream alone.
     pub(super) fn awaits_stream(&self) -> bool {
         self.by_id.values().any(
             |followed| matches!(&followed.phase, Phase::Listing(listing) if listing.awaits_stream()),
@@ -210,7 +210,7 @@ impl Types {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
     }
 
-    /// The writers of all caches.
+    /// Returns the writers of all types, to be changed.
     pub(super) fn caches_mut(&mut self) -> impl Iterator<Item = &mut CacheWriter> {
         self.by_id.values_mut().map(|it| &mut it.cache)
     }

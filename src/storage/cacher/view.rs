@@ -1,8 +1,7 @@
 //! The snapshot of a type's cache that one read works on: the newest state, and the events that led there.
 //!
-//! A view is a look into the window's log; taking one copies nothing and waits for nobody. It keeps
-//! the events that it shows alive, so readers take what they need out of it and let it go before
-//! they wait for anything.
+//! Creating a view copies nothing and waits for nobody. It keeps the events that it shows alive, so readers take what
+//! they need out of it and drop it before they wait for anything.
 
 use std::sync::Arc;
 
@@ -17,27 +16,27 @@ pub(super) struct CacheView {
 }
 
 impl CacheView {
-    /// Makes the view of a reader of the window's log.
+    /// Creates a view over a reader of the window's log.
     pub(super) fn new(log: Reader<Arc<CacheEvent>, Base>) -> Self {
         Self { log }
     }
 
-    /// The revision of the type's last change, or of the list if there was none since. Every change
-    /// of the type up to here is in; the feed's own revision may be further along.
+    /// Returns the revision of the type's last change, or of the list if there was none since. Every change of the type
+    /// up to here is included; the feed's own revision may be higher.
     pub(super) fn revision(&self) -> u64 {
         let base = self.log.base();
         let newest = self.log.last();
         newest.map_or(base.revision, |event| event.revision)
     }
 
-    /// The objects as of the view's revision, by key.
+    /// Returns the objects as of the view's revision, by key.
     pub(super) fn state(&self) -> &SnapshotMap {
         let base = self.log.base();
         let newest = self.log.last();
         newest.map_or(&base.state, |event| &event.state)
     }
 
-    /// The objects as of a revision that the cache has reached; `None` if it is too old.
+    /// Returns the objects as of a revision that the cache has reached; `None` if it has left the window.
     pub(super) fn state_at(&self, revision: u64) -> Option<&SnapshotMap> {
         let before = self.after(revision)?.checked_sub(1);
         match before.map(|number| self.log.slot(number)) {
@@ -46,23 +45,23 @@ impl CacheView {
         }
     }
 
-    /// The oldest revision that a watch can resume from.
+    /// Returns the oldest revision that a watch can resume from.
     pub(super) fn base_revision(&self) -> u64 {
         self.log.base().revision
     }
 
-    /// The sequence number of the first event after a revision; `None` if the revision is too old.
+    /// Returns the sequence number of the first event after a revision; `None` if the revision is too old.
     pub(super) fn after(&self, revision: u64) -> Option<u64> {
         (revision >= self.base_revision())
             .then(|| self.log.partition_point(|event| event.revision <= revision))
     }
 
-    /// The sequence number of the oldest event.
+    /// Returns the sequence number of the oldest event.
     pub(super) fn first(&self) -> u64 {
         self.log.first()
     }
 
-    /// The sequence number of the next event.
+    /// Returns the sequence number of the next event.
     pub(super) fn end(&self) -> u64 {
         self.log.end()
     }
@@ -72,7 +71,7 @@ impl CacheView {
         self.log.slot(number)
     }
 
-    /// The events from a sequence number on.
+    /// Returns the events from a sequence number on.
     pub(super) fn events(&self, from: u64) -> impl Iterator<Item = &Arc<CacheEvent>> {
         self.log.values(from)
     }

@@ -24,7 +24,7 @@ use crate::ring::registrations::{Registrar, registrations};
 use crate::storage::StorageError;
 use crate::sync::{Mutex, MutexGuard};
 
-/// When a reader is to come back that looked while the type was listed again.
+/// The retry delay of a reader during whose read the type was listed again, in seconds.
 const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The state of a type's cache: its window of events, its watchers and its readiness.
@@ -36,20 +36,20 @@ pub(super) struct WatchCache {
     pub(super) metrics: TypeMetrics,
     /// The source of time.
     pub(super) clock: Clock,
-    /// The feed's revision in this history of the store, and those who wait for it.
+    /// The feed's revision in this history of the store, and the readers that wait for it.
     pub(super) fresh: Arc<Freshness>,
-    /// The newest events and the state that they led to.
+    /// The newest events and the state after each.
     window: Window,
     /// The queue in which watchers are added and removed.
     pub(super) registrar: Registrar<NewWatcher>,
     /// The watchers, to which events are dispatched.
     watchers: Mutex<Watchers>,
-    /// The readiness of the view.
+    /// The readiness of the type.
     readiness: watch::Sender<Readiness>,
 }
 
 impl WatchCache {
-    /// A cache that has not been filled, and what its writer writes to.
+    /// Creates a cache that has not been filled, and the writer of its window.
     pub(super) fn new(
         config: TypeConfig,
         metrics: TypeMetrics,
@@ -76,36 +76,35 @@ impl WatchCache {
         (cache, writer)
     }
 
-    /// The cache that takes over when the store begins a new history, and what its
-    /// writer writes to.
+    /// Creates the cache that replaces this one when the store begins a new history, and the writer of its window.
     pub(super) fn successor(&self, fresh: Arc<Freshness>) -> (Self, WindowWriter) {
         let (config, metrics) = (self.config.clone(), self.metrics.clone());
         Self::new(config, metrics, self.clock.clone(), fresh)
     }
 
-    /// Takes a view of the newest state and the window of events.
+    /// Returns a view of the newest state and the window of events.
     pub(super) fn view(&self) -> CacheView {
         self.window.view()
     }
 
-    /// The newest view, and the revision that it is known to have reached.
+    /// Returns the newest view, and the revision that it is known to have reached.
     pub(super) fn current(&self) -> (CacheView, u64) {
-        // The feed publishes its revision after the types' windows, so the view is taken second. A
-        // type that was listed alone, or whose events have just been published, is ahead of the feed.
+        // The feed publishes its revision after the types' windows, so the view is taken second. A type that was listed
+        // alone, or whose events have just been published, is ahead of the feed.
         let reached = self.fresh.revision();
         let view = self.view();
         let revision = reached.max(view.revision());
         (view, revision)
     }
 
-    /// The same, if the type may be served.
+    /// Returns the same as [`WatchCache::current`], if the type is ready.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`].
+    /// [`StorageError::NotReady`] with the reason and a retry delay.
     pub(super) fn served(&self) -> Result<(CacheView, u64), StorageError> {
-        // A type that must be listed again says so before the feed goes on without it. So if it was
-        // ready before the look and is so after it, from the same list, it held all that the feed's
-        // revision says.
+        // A type that must be listed again is marked so before the feed's revision rises without it. So if it was ready
+        // before the view was taken and is so after it, from the same list, it held every change up to the feed's
+        // revision.
         let before = self.readiness();
         let current = self.current();
         let after = self.readiness();
@@ -120,22 +119,22 @@ impl WatchCache {
         }
     }
 
-    /// The registry of watchers, locked.
+    /// Returns the registry of watchers, locked.
     pub(super) fn watchers(&self) -> MutexGuard<'_, Watchers> {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The present state of readiness.
+    /// Returns the current readiness.
     pub(super) fn readiness(&self) -> Readiness {
         self.readiness.borrow().clone()
     }
 
-    /// Follows the state of readiness.
+    /// Returns a receiver of the changes of the readiness.
     pub(super) fn follow_readiness(&self) -> watch::Receiver<Readiness> {
         self.readiness.subscribe()
     }
 
-    /// Tells the state machine of readiness what has happened.
+    /// Applies an event to the state machine of the readiness.
     pub(super) fn note(&self, event: readiness::Event) {
         let now = self.clock.now();
         self.readiness.send_modify(|it| {
@@ -153,16 +152,16 @@ impl WatchCache {
         });
     }
 
-    /// Checks that the view may be served.
+    /// Checks that the type is ready.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`].
+    /// [`StorageError::NotReady`] with the reason and a retry delay.
     pub(super) fn check_ready(&self) -> Result<(), StorageError> {
         self.readiness.borrow().check(self.clock.now())
     }
 
-    /// Sends the bookmarks that are due. The registry is locked, so everything up to the revision of
-    /// the view has been told.
+    /// Sends the bookmarks that are due. The registry is locked, so every event up to the revision of the view has been
+    /// sent.
     pub(super) fn send_due_bookmarks(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();
@@ -172,7 +171,7 @@ impl WatchCache {
         wake.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends all watches for good. Those who want bookmarks get a last one if the cache is current.
+    /// Ends all watches for good. Those that want bookmarks get a last one if the cache is ready.
     pub(super) fn drain(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();

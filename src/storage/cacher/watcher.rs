@@ -9,11 +9,11 @@
 //! - *State*: the objects as of the moment the watch began, from a snapshot that was taken in
 //!   constant time, then the bookmark that marks their end.
 //! - *CatchUp*: the events of the window from the cursor on.
-//! - *Live*: what the channel tells. When it was full, back to *CatchUp*; only a watch that the
-//!   window has passed ends with an error.
+//! *Live*: the signals of the channel. When it was full, back to *CatchUp*; only a watch that the window has passed
+//! ends with an error.
 //!
-//! Nobody pushes events at a client: the connection's own task asks for the next one when it can
-//! send it. Dropping the watch is its end.
+//! Nothing is pushed to a client: the connection's own task polls for the next event when it can write it. Dropping the
+//! watch ends it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -35,7 +35,7 @@ use crate::ring::channel::Signal;
 use crate::ring::log::Slot;
 use crate::storage::StorageError;
 
-/// How many objects or events are looked at before other tasks get their turn.
+/// The most objects or events that are looked at before the task yields.
 const LOOKED_AT_MAX: usize = 100;
 
 /// A watch of a type.
@@ -44,16 +44,16 @@ pub(super) struct CacheWatcher {
     /// The registration with the dispatcher; ends on drop.
     attachment: Attachment,
     phase: Phase,
-    /// The next event's number.
+    /// The number of the next event.
     cursor: u64,
-    /// Events at or below this revision are not shown: the client has them, or does not want them.
+    /// Events at or below this revision are not delivered: the client has them, or did not request them.
     floor: u64,
-    /// The revision of what was delivered last.
+    /// The revision of the last delivered item.
     reached: u64,
-    /// Counts the watch as parked, from the overflow of its channel until it listens again.
+    /// Counts the watch as parked, from the overflow of its channel until the channel is resumed.
     parked: Option<Parked>,
-    /// Everything up to this revision has been delivered. What shares a revision is delivered one
-    /// by one, so an event says this of the revision before its own.
+    /// The revision up to which everything has been delivered. Events that share a revision are delivered one by one,
+    /// so an event completes only the revision before its own.
     complete: u64,
 }
 
@@ -61,41 +61,41 @@ pub(super) struct CacheWatcher {
 enum Phase {
     State(StateInterval),
     CatchUp {
-        /// True once the channel takes events again.
+        /// True once the channel has been resumed.
         resumed: bool,
     },
     Live,
     Ended,
 }
 
-/// The initial state, on its way.
+/// The initial state, while it is being delivered.
 #[derive(Debug)]
 pub(super) struct StateInterval {
     /// The objects; shared with the cache.
     pub(super) state: SnapshotMap,
-    /// True if a bookmark marks the end.
+    /// True if a bookmark follows the last object.
     pub(super) end_bookmark: bool,
     /// The last key that was looked at.
     after: Option<Arc<str>>,
-    /// Selected objects that are to be delivered.
+    /// Selected objects that are to be delivered next.
     ready: VecDeque<Arc<Object>>,
     /// True once all keys have been looked at.
     done: bool,
 }
 
-/// Where a watch begins.
+/// The position with which a watch begins.
 #[derive(Debug)]
 pub(super) struct WatchStart {
     /// The number of the first event.
     pub(super) cursor: u64,
-    /// The revision that the client has, or gets with the state.
+    /// The revision that the client has, or receives with the state.
     pub(super) floor: u64,
-    /// The state to begin with.
+    /// The initial state, if the watch begins with one.
     pub(super) state: Option<StateInterval>,
 }
 
 impl CacheWatcher {
-    /// A watch that has been attached and begins where the window was found after that.
+    /// Creates a watch that has been attached and begins where the window was found after that.
     pub(super) fn new(attachment: Attachment, start: WatchStart) -> Self {
         let catch_up = Phase::CatchUp { resumed: false };
         Self {
@@ -147,7 +147,7 @@ impl CacheWatcher {
             }
         }
         if self.cursor >= view.end() {
-            // What comes from now on is told; what came meanwhile is read once more.
+            // Later events are sent through the channel; those that came meanwhile are read from the window once more.
             let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
             self.phase = if resumed {
                 self.parked = None;
@@ -160,7 +160,7 @@ impl CacheWatcher {
         ControlFlow::Continue(())
     }
 
-    /// Does what the channel says.
+    /// Handles a signal of the channel.
     fn follow(&mut self, signal: Signal) -> Step {
         match signal {
             Signal::Event(sequence) => self.deliver(sequence),
@@ -174,7 +174,7 @@ impl CacheWatcher {
             Signal::End(last) => {
                 self.phase = Phase::Ended;
                 if self.attachment.cache.fresh.is_over() {
-                    // The client's version means something else now: it must not come back with it.
+                    // The client's version means something else now: it must not resume from it.
                     return ControlFlow::Break(Err(StorageError::WatchExpired));
                 }
                 last.map_or(ControlFlow::Continue(()), |last| self.bookmark(last))
@@ -182,8 +182,7 @@ impl CacheWatcher {
         }
     }
 
-    /// Delivers a bookmark, unless the watch is further along, or does not begin before a later
-    /// revision.
+    /// Delivers a bookmark, unless something later has been delivered or the watch begins at a later revision.
     fn bookmark(&mut self, revision: u64) -> Step {
         if revision < self.reached {
             return ControlFlow::Continue(());
@@ -196,19 +195,19 @@ impl CacheWatcher {
         }))
     }
 
-    /// Delivers an event that the channel told of, unless it was found in the window before.
+    /// Delivers an event that the channel signalled, unless it was read from the window before.
     fn deliver(&mut self, sequence: u64) -> Step {
         if sequence < self.cursor {
             return ControlFlow::Continue(());
         }
         let view = self.attachment.cache.view();
-        // It was published before it was told, so it is there or it is gone.
+        // It was published before it was signalled, so it is in the window or has been evicted.
         let Slot::Value(event) = view.slot(sequence) else {
             return self.skip_or_expire(&view);
         };
         self.cursor = sequence + 1;
-        // A watcher is told of events in its scope alone. One that selects all of that does without
-        // its filter, which lies in memory that nobody else has looked at.
+        // A watcher is sent events in its scope alone. One that selects all of that needs no filter, which would be
+        // memory that nobody else has just touched.
         let seen = if self.attachment.whole_scope {
             event.seen_by_all()
         } else {
@@ -220,7 +219,7 @@ impl CacheWatcher {
         }
     }
 
-    /// Moves on to an event, if the watch sees anything of it.
+    /// Moves the position past an event, and returns what the watch sees of it.
     fn advance(&mut self, event: &CacheEvent, seen: Option<WatchEvent>) -> Option<WatchEvent> {
         let seen = seen.filter(|_| event.revision > self.floor)?;
         self.reached = event.revision;
@@ -228,8 +227,8 @@ impl CacheWatcher {
         Some(seen)
     }
 
-    /// The event at the cursor is gone. Goes on behind it if all that is gone is what the client has
-    /// or does not want: a watch of a later version than the cache had reached. Otherwise ends.
+    /// Handles an event at the position that has been evicted. Continues after it if everything evicted is at or below
+    /// the floor, as for a watch of a later version than the cache had reached. Otherwise ends the watch.
     fn skip_or_expire(&mut self, view: &CacheView) -> Step {
         if let Some(next) = view.after(self.complete) {
             self.cursor = next;
@@ -247,7 +246,7 @@ impl CacheWatcher {
 impl Stream for CacheWatcher {
     type Item = Result<WatchEvent, StorageError>;
 
-    /// The events, in order; `None` at the end, from then on.
+    /// Returns the events in order; `None` once the watch has ended.
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             let step = match &self.phase {
@@ -269,11 +268,11 @@ impl Stream for CacheWatcher {
     }
 }
 
-/// An item for the client, or another round.
+/// The outcome of a step: an item for the client, or another step.
 type Step = ControlFlow<Result<WatchEvent, StorageError>>;
 
 impl StateInterval {
-    /// All selected objects of a state.
+    /// Creates the interval of all objects of a state.
     pub(super) fn new(state: SnapshotMap, end_bookmark: bool) -> Self {
         Self {
             state,

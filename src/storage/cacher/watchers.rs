@@ -1,12 +1,11 @@
 //! The watchers of a type, and the dispatch of events to them.
 //!
-//! The registry's lock is held while a batch is published and told, and by nobody for long but the
-//! dispatcher: watchers come and go through [`registrations`](crate::ring::registrations). Whoever holds it
-//! sees either none of a batch or all of it, which is why a bookmark can say that everything up to a
-//! revision has been told.
+//! The registry's lock is held while a batch is published and sent, and for long only by the dispatcher: watchers are
+//! added and removed through [`registrations`](crate::ring::registrations). Its holder sees either none of a batch or
+//! all of it, which is why a bookmark can state that everything up to a revision has been sent.
 //!
-//! Whatever is told here is told to those who have come by then: each method applies the registrations first. What
-//! is told has been published before that, so who comes later finds it without being told.
+//! Each method applies the pending registrations first, so it reaches every watcher that has registered by then. Its
+//! events have been published before that, so a watcher that registers later finds them in the window.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -19,14 +18,14 @@ use crate::clock::Instant;
 use crate::ring::channel;
 use crate::ring::registrations::{Registration, Registrations};
 
-/// How many signals wait for a watcher before it is parked. A watcher that keeps up has one or two; so
-/// many make 256 bytes, and a burst that is longer is read from the window as well.
+/// The most signals that wait for a watcher before it is parked. A watcher that keeps up has one or two; 32 take 256
+/// bytes, and a longer burst is read from the window just as well.
 pub(super) const SIGNALS_MAX: usize = 32;
 
 /// The dispatcher's half of a watcher's channel.
 pub(super) type Sender = channel::Sender<SIGNALS_MAX>;
 
-/// The watcher's half.
+/// The watcher's half of its channel.
 pub(super) type Receiver = channel::Receiver<SIGNALS_MAX>;
 
 /// The watchers of a type.
@@ -36,7 +35,7 @@ pub(super) struct Watchers {
     registrations: Registrations<NewWatcher>,
     /// The watchers, by their selection.
     index: Index,
-    /// When bookmarks are due.
+    /// The schedule of bookmarks.
     schedule: BookmarkSchedule,
 }
 
@@ -47,7 +46,7 @@ pub(super) struct NewWatcher {
     pub(super) sender: Sender,
     /// The objects that it selects.
     pub(super) filter: Arc<Filter>,
-    /// The bookmarks that it asked for, if any.
+    /// The bookmarks that it wants, if any.
     pub(super) bookmarks: Option<Bookmarks>,
     /// When it was registered.
     pub(super) came: Instant,
@@ -63,15 +62,15 @@ impl Watchers {
         }
     }
 
-    /// Brings the index and the schedule up to date with the registrations that wait.
+    /// Applies the pending registrations to the index and the schedule.
     pub(super) fn apply_registrations(&mut self) {
         for registration in self.registrations.take() {
             note(&mut self.index, &mut self.schedule, registration);
         }
     }
 
-    /// Tells everyone who is concerned of events, whose numbers rise from `first`. The caller wakes
-    /// them. Returns how often there was no room.
+    /// Sends events, whose numbers rise from `first`, to every watcher that they concern. Returns how often a channel
+    /// had no room. The caller wakes the watchers whose wakers are added to `wake`.
     pub(super) fn dispatch(
         &mut self,
         first: u64,
@@ -86,8 +85,7 @@ impl Watchers {
         overflows
     }
 
-    /// Sends a bookmark to everyone who is due. The revision is one up to which everything has been
-    /// told.
+    /// Sends a bookmark to every watcher that is due. Every event up to the revision must have been sent.
     pub(super) fn send_due_bookmarks(
         &mut self,
         now: Instant,
@@ -100,14 +98,14 @@ impl Watchers {
         self.schedule.take_due(now, send);
     }
 
-    /// Ends all watches, because what they would be told next is not known any more.
+    /// Ends all watches, because the events after the last ones sent are not known.
     pub(super) fn end_all(&mut self, wake: &mut Vec<Waker>) {
         self.apply_registrations();
         self.index.end_all(|_| None, wake);
         self.schedule.clear();
     }
 
-    /// Ends all watches for good, with a last bookmark for those who want bookmarks.
+    /// Ends all watches for good, with a last bookmark for those that want bookmarks.
     pub(super) fn drain(&mut self, bookmark: Option<u64>, wake: &mut Vec<Waker>) {
         for registration in self.registrations.close() {
             note(&mut self.index, &mut self.schedule, registration);
@@ -118,14 +116,14 @@ impl Watchers {
         self.schedule.clear();
     }
 
-    /// How many entries the schedule of bookmarks has.
+    /// Returns how many entries the schedule of bookmarks has.
     #[cfg(test)]
     pub(super) fn scheduled(&mut self) -> usize {
         self.apply_registrations();
         self.schedule.entries()
     }
 
-    /// How many there are.
+    /// Returns how many watchers there are.
     #[cfg(test)]
     pub(super) fn len(&mut self) -> usize {
         self.apply_registrations();

@@ -1,4 +1,4 @@
-//! The newest events of a type: how much of them is kept. Readers see them as a
+//! The window of the newest events of a type, and the limits of how many are kept. Readers see them as a
 //! [`CacheView`](super::view::CacheView).
 //!
 //! ```text
@@ -6,34 +6,31 @@
 //!   state, revision    [first] [first+1] ... | ... | ... [end-1]     end: the next event's number
 //! ```
 //!
-//! Each event carries the state after it, so the log is all that readers need: the newest state is
-//! the newest event's, or the base's if there is none. A batch is appended, then published at once:
-//! who reads finds all of it or nothing, and changes that share a revision are never seen apart.
+//! Each event carries the state after it, so the log is all that readers need: the newest state is that of the newest
+//! event, or the base's if there is none. A batch is appended, then published at once: readers see all of it or
+//! nothing, and changes that share a revision are never seen apart.
 //!
-//! Sequence numbers never fall and never repeat, not even when the type is listed anew, so a stale
-//! position is found missing rather than taken for another.
+//! Sequence numbers never fall and never repeat, not even when the type is listed again, so a stale position is found
+//! evicted rather than taken for another event.
 //!
 //! # How much is kept
 //!
-//! kube-apiserver doubles and halves a ring between 100 and 102,400 slots, so that it holds the
-//! events of 75 s. A log needs no slots in advance, so the rule is the aim itself: an event goes when
-//! it is older than 75 s and 100 newer ones are kept, or when 102,400 newer ones are, or when the
-//! bytes of the window exceed their limit.
+//! kube-apiserver doubles and halves a ring between 100 and 102,400 slots, so that it holds the events of 75 s. A log
+//! needs no slots in advance, so these numbers are the rule itself: an event is evicted when it is older than 75 s and
+//! 100 newer ones are kept, or when 102,400 newer ones are, or when the bytes of the window exceed their limit.
 //!
-//! Events go by whole segments, so the window has up to one segment more than the rule says: a
-//! segment goes when its last event may go. Only bytes are a ceiling, which holds whenever a batch
-//! has been published; then the window has up to one segment less. A segment is sealed as soon as it
-//! holds a sixteenth of what is kept at most, or spans a sixteenth of the age; and it has 256 events
-//! at most. A quiet type's segment goes by the clock alone, even while it is still open; the type's
-//! newest state stays, as the base.
+//! Whole segments are evicted, so the window has up to one segment more than the rule says: a segment is evicted when
+//! its last event may be. Only the limit of bytes is exact, whenever a batch has been published; then the window has up
+//! to one segment less. A segment is sealed as soon as it holds a sixteenth of the most that is kept, or spans a
+//! sixteenth of the age; and it has at most 256 events. The segment of a quiet type is evicted by the clock alone, even
+//! while it is still open; the type's newest state stays, as the base.
 //!
-//! When memory is short all that is older than 5 s may go, oldest segment first
-//! ([`WindowWriter::shrink`]).
+//! When memory is short, everything older than 5 s may be evicted, oldest segment first ([`WindowWriter::shrink`]).
 //!
 //! # Too old
 //!
-//! `base.revision` is the revision of the last event that went, or of the list that began it all.
-//! Every later event is here, so a watch can resume from any revision at or after it.
+//! `base.revision` is the revision of the last evicted event, or of the list if none has been. Every later event is
+//! here, so a watch can resume from any revision at or after it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,30 +42,29 @@ use super::view::CacheView;
 use crate::clock::Instant;
 use crate::ring::log::{Evicted, Log, Writer, log};
 
-/// How many segments a full window has at least.
+/// The least number of segments in a full window.
 const WINDOW_SEGMENTS_MIN: u32 = 16;
 
-/// However short memory is, events younger than this are kept: a watcher that keeps up has read them
-/// by then, so that none is ended.
+/// The age below which events are kept however short memory is: a watcher that keeps up has read older ones, so that
+/// none is ended.
 const WINDOW_AGE_MIN: Duration = Duration::from_secs(5);
 
-/// How much history is kept.
+/// The limits of a type's window of events.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowLimits {
-    /// Events younger than this are kept, if the other limits allow; and those less than a sixteenth
-    /// older.
+    /// The age below which events are kept, if the other limits allow; up to a sixteenth older ones are too.
     pub age: Duration,
-    /// So many events are kept however old they are.
+    /// The number of events that are kept however old they are.
     pub events_min: usize,
-    /// So many events are kept at most, and less than a sixteenth more.
+    /// The most events that are kept, plus up to a sixteenth.
     pub events_max: usize,
-    /// So many bytes are kept at most.
+    /// The most bytes that the events may keep alive.
     pub bytes_max: usize,
 }
 
 impl Default for WindowLimits {
-    /// kube-apiserver's limits, and 256 MiB: what it takes to keep 75 s of a thousand changes a
-    /// second of objects of 1 KiB.
+    /// Returns kube-apiserver's limits, and 256 MiB: enough for 75 s of a thousand changes a second of objects of 1
+    /// KiB.
     fn default() -> Self {
         Self {
             age: Duration::from_secs(75),
@@ -80,10 +76,9 @@ impl Default for WindowLimits {
 }
 
 impl WindowLimits {
-    /// The default limits, or fewer bytes where all of the process's memory is little: a window may
-    /// have an eighth of it. So even a type whose objects are all deleted at once, which moves them
-    /// from the state into the window and makes the copies that its watchers are shown, cannot take
-    /// what is left.
+    /// Returns the default limits, with fewer bytes where the process has little memory: a window may have an eighth of
+    /// it. So even a type whose objects are all deleted at once, which moves them from the state into the window and
+    /// creates the copies that its watchers are sent, leaves room for others.
     #[must_use]
     pub fn within(memory_bytes: u64) -> Self {
         let default = Self::default();
@@ -95,7 +90,7 @@ impl WindowLimits {
     }
 }
 
-/// Makes the two halves of an empty window.
+/// Creates the two halves of an empty window.
 pub(super) fn window(limits: WindowLimits) -> (WindowWriter, Window) {
     let (writer, log) = log(Base::default());
     let writer = WindowWriter {
@@ -124,7 +119,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window as it is now.
+    /// Returns a view of the window as it is now.
     pub(super) fn view(&self) -> CacheView {
         CacheView::new(self.log.read())
     }
@@ -135,11 +130,11 @@ impl Window {
 pub(super) struct WindowWriter {
     log: Writer<Arc<CacheEvent>, Base>,
     limits: WindowLimits,
-    /// The log's segments, the oldest first.
+    /// The figures of the log's segments, the oldest first.
     segments: VecDeque<Segment>,
-    /// How many events they have.
+    /// The number of events in the segments.
     events: usize,
-    /// The bytes that these keep alive.
+    /// The bytes that the events keep alive.
     bytes: usize,
 }
 
@@ -149,14 +144,14 @@ struct Segment {
     events: usize,
     /// The bytes that its events keep alive.
     bytes: usize,
-    /// When its first event came.
+    /// When its first event was received.
     began: Instant,
-    /// When its last event came.
+    /// When its last event was received.
     ended: Instant,
 }
 
 impl WindowWriter {
-    /// Begins anew with a list; the events go. Whoever waited for the next one finds it gone.
+    /// Replaces all events by a list. A reader that waits for the next event finds it evicted.
     pub(super) fn reset(&mut self, revision: u64, state: SnapshotMap) -> Evicted<Arc<CacheEvent>> {
         self.segments.clear();
         self.events = 0;
@@ -164,7 +159,7 @@ impl WindowWriter {
         self.log.reset(Base { revision, state })
     }
 
-    /// Appends an event that nobody sees before [`WindowWriter::publish`].
+    /// Appends an event, which readers see after [`WindowWriter::publish`].
     pub(super) fn append(&mut self, event: Arc<CacheEvent>) {
         let now = event.received;
         let bytes = event.bytes();
@@ -192,12 +187,12 @@ impl WindowWriter {
         self.bytes += bytes;
     }
 
-    /// Shows readers what was appended, at once.
+    /// Publishes the appended events at once.
     pub(super) fn publish(&mut self) {
         self.log.publish();
     }
 
-    /// Lets go of what the limits do not cover any more. All events are published by then.
+    /// Evicts the segments that exceed the limits. All events must be published.
     pub(super) fn evict(&mut self, now: Instant) {
         let mut count = 0;
         while self.oldest_must_go(now) && self.forget_oldest() {
@@ -206,21 +201,21 @@ impl WindowWriter {
         self.evict_segments(count);
     }
 
-    /// Lets go of the oldest segment though the limits cover it, if it can be spared.
+    /// Evicts the oldest segment though the limits would keep it, if it is old enough.
     pub(super) fn shrink(&mut self, now: Instant) {
         if self.can_shrink(now) && self.forget_oldest() {
             self.evict_segments(1);
         }
     }
 
-    /// Returns true if the oldest segment can be dropped when memory is short.
+    /// Returns true if the oldest segment can be evicted when memory is short.
     pub(super) fn can_shrink(&self, now: Instant) -> bool {
         let age = |oldest: &Segment| now.saturating_duration_since(oldest.ended);
         let oldest = self.segments.front();
         oldest.is_some_and(|oldest| age(oldest) >= WINDOW_AGE_MIN)
     }
 
-    /// Counts the oldest segment no more; false if there is none.
+    /// Removes the figures of the oldest segment; false if there is none.
     fn forget_oldest(&mut self) -> bool {
         let Some(segment) = self.segments.pop_front() else {
             return false;
@@ -230,7 +225,7 @@ impl WindowWriter {
         true
     }
 
-    /// Has the log let go of its oldest segments.
+    /// Evicts the oldest segments from the log.
     fn evict_segments(&mut self, count: usize) {
         let Some(last) = self.log.last_of(count) else {
             return;
@@ -242,22 +237,22 @@ impl WindowWriter {
         drop(self.log.evict(count, base));
     }
 
-    /// The sequence number of the next event.
+    /// Returns the sequence number of the next event.
     pub(super) fn end(&self) -> u64 {
         self.log.end()
     }
 
-    /// The bytes that the events keep alive.
+    /// Returns the bytes that the events keep alive.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// When the oldest event came.
+    /// Returns when the oldest event was received.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.segments.front().map(|segment| segment.began)
     }
 
-    /// How many events are kept.
+    /// Returns how many events are kept.
     pub(super) fn len(&self) -> usize {
         self.events
     }

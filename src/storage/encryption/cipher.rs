@@ -1,4 +1,4 @@
-//! The two ciphers and the layout of what they make.
+//! The two ciphers and the layout of their output.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use aws_lc_rs::rand;
 use crypto_secretbox::aead::{Aead, KeyInit};
 use crypto_secretbox::{Key, XSalsa20Poly1305};
 
-/// How long secretbox's nonces are.
+/// The length of secretbox's nonces in bytes.
 const SECRETBOX_NONCE_BYTES: usize = 24;
 
-/// A key and what is done with it.
+/// A cipher with its key.
 pub(super) enum Cipher {
     /// AES-GCM with random nonces. The storage key is authenticated along with the value, so that
     /// a value cannot be moved to another key.
@@ -22,16 +22,16 @@ pub(super) enum Cipher {
     Secretbox(Box<XSalsa20Poly1305>),
 }
 
-/// The value was not encrypted with this key, or has been changed.
+/// An error about a value that was not encrypted with this key, or has been changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotAuthentic;
 
-/// There is no randomness, or the value is longer than any cipher takes.
+/// An error: there is no randomness, or the value is longer than the cipher accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CannotEncrypt;
 
 impl Cipher {
-    /// A key for AES-GCM; `None` unless it has 16, 24 or 32 bytes.
+    /// Creates AES-GCM with a key; `None` unless it has 16, 24 or 32 bytes.
     pub(super) fn aes_gcm(secret: &[u8]) -> Option<Self> {
         let algorithm: &Algorithm = match secret.len() {
             16 => &AES_128_GCM,
@@ -43,7 +43,7 @@ impl Cipher {
         Some(Self::AesGcm(LessSafeKey::new(key)))
     }
 
-    /// A key for secretbox; `None` unless it has 32 bytes.
+    /// Creates secretbox with a key; `None` unless it has 32 bytes.
     pub(super) fn secretbox(secret: &[u8]) -> Option<Self> {
         let key: [u8; 32] = secret.try_into().ok()?;
         let cipher = XSalsa20Poly1305::new(&Key::from(key));
@@ -70,7 +70,7 @@ impl Cipher {
         }
     }
 
-    /// Decrypts what was stored under a key.
+    /// Decrypts a value that was stored under a key.
     pub(super) fn open(&self, sealed: &[u8], storage_key: &str) -> Result<Vec<u8>, NotAuthentic> {
         match self {
             Self::AesGcm(key) => {
@@ -94,7 +94,7 @@ impl Cipher {
     }
 }
 
-/// Keeps keys out of logs.
+/// Hides the key, so that it is never logged.
 impl fmt::Debug for Cipher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -121,7 +121,7 @@ mod tests {
             .collect()
     }
 
-    /// The first bytes of the box that NaCl's own tests make.
+    /// The first bytes of the box in NaCl's own tests.
     #[test]
     fn secretbox_opens_what_nacl_made() {
         let secret = bytes("1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389");

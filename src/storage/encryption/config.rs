@@ -1,8 +1,8 @@
-//! `--encryption-provider-config`: which types are encrypted, and how.
+//! The file of `--encryption-provider-config`: which types are encrypted, and how.
 //!
-//! A type goes by the rule that names it, else by that for its group (`*.apps`, `*.` for the core),
-//! else by that for everything (`*.*`); without any its values are plain. A rule that an earlier, wider
-//! one would hide is a mistake, and refused.
+//! The rule of a type is the one that names it, otherwise that of its group (`*.apps`, `*.` for the core group),
+//! otherwise that of everything (`*.*`); without any its values are plain. A rule that an earlier, wider one would hide
+//! is an error.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use serde::de::IgnoredAny;
 use super::cipher::Cipher;
 use super::transformer::{NamedKey, Provider, Transformer};
 
-/// How the values of each type are encrypted. By default none are.
+/// The encryption of each type. By default none is encrypted.
 #[derive(Clone, Debug, Default)]
 pub struct EncryptionConfig {
-    /// By resource and group, either of which may be a star.
+    /// The transformers by resource and group, either of which may be a star.
     rules: BTreeMap<(String, String), Transformer>,
 }
 
-/// An error in the file, with its place.
+/// An error in the file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -77,9 +77,9 @@ impl EncryptionConfig {
     /// Reads an `EncryptionConfiguration` in YAML or JSON.
     ///
     /// # Errors
-    /// [`ConfigError`], which never shows a secret.
+    /// [`ConfigError`], which never contains a secret.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        // What the reader says may quote the file, secrets included.
+        // The message of the YAML reader may quote the file, secrets included.
         let place = |error: serde_saphyr::Error| {
             let at = error.location().map(|at| format!(" at line {}", at.line()));
             ConfigError(format!(
@@ -115,7 +115,7 @@ impl EncryptionConfig {
         self.rules.is_empty()
     }
 
-    /// How the values of a type are encrypted.
+    /// Returns the transformer of a type's values.
     #[must_use]
     pub fn transformer(&self, resource: &str, group: &str) -> Transformer {
         let rule =
@@ -183,7 +183,7 @@ impl EncryptionConfig {
     }
 }
 
-/// A resource and its group, from `deployments.apps`.
+/// Splits `deployments.apps` into a resource and its group.
 fn name(text: &str) -> Result<(String, String), &'static str> {
     if text.chars().any(char::is_uppercase) {
         return Err("resource name should not contain capital letters");

@@ -5,10 +5,10 @@
 //! k8s:enc:secretbox:v1:key1: 24 bytes of nonce, 16 bytes of tag, ciphertext
 //! ```
 //!
-//! A stored value names its provider and its key, so that keys and providers change while old values are still read
-//! ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]). The hard part is that nothing
-//! may pass for plain that is not: a value that no key opens is an error, and one that begins as encrypted values do is
-//! never taken for an object.
+//! A stored value names its provider and its key, so that keys and providers can be replaced while old values are still
+//! read ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]). The hard part is that
+//! no encrypted value may pass for a plain one: a value that no key decrypts is an error, and one with the prefix of
+//! encrypted values is never taken for an object.
 
 mod cipher;
 mod config;

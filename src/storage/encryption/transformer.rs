@@ -1,8 +1,8 @@
-//! A type's values on their way into the store and out of it.
+//! Encryption and decryption of a type's values.
 //!
-//! The first provider writes, and of its keys the first. All read: a value names its provider and its
-//! key. One that another than the first would have written is stale, and is written anew with the
-//! next update of its object, whether that changes anything or not.
+//! The first provider encrypts, with the first of its keys. All decrypt: a value names its provider and its key. A
+//! value that was written by another provider or key than the first is stale, and is rewritten by the next update of
+//! its object, whether or not that changes anything.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::cipher::Cipher;
 /// The prefix of every encrypted value.
 pub const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// How values of a type are encrypted. Clones share the keys.
+/// The encryption of a type's values. Clones share the keys.
 #[derive(Clone, Debug)]
 pub struct Transformer {
-    /// The one that writes comes first.
+    /// The providers; the first one encrypts.
     providers: Arc<[Provider]>,
 }
 
-/// A way to encrypt, or not to.
+/// A provider of an encryption configuration.
 #[derive(Debug)]
 pub(super) enum Provider {
     /// Values stay as they are.
@@ -29,28 +29,28 @@ pub(super) enum Provider {
     Encrypted {
         /// The prefix of its values.
         prefix: &'static str,
-        /// Its name in the error that no key fits.
+        /// The provider's name in the error that no key fits.
         name: &'static str,
-        /// The one that writes comes first.
+        /// The keys; the first one encrypts.
         keys: Vec<NamedKey>,
     },
 }
 
-/// A key of the configuration, ready for use.
+/// A key of the configuration, with its cipher.
 #[derive(Debug)]
 pub(super) struct NamedKey {
-    /// The name and a colon.
+    /// The name of the key and a colon.
     pub(super) prefix: String,
     pub(super) cipher: Cipher,
 }
 
-/// A value that cannot be decrypted, or not encrypted.
+/// An error about a value that cannot be decrypted or encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TransformError(String);
 
 impl Default for Transformer {
-    /// Makes a transformer that encrypts nothing.
+    /// Creates a transformer that encrypts nothing.
     fn default() -> Self {
         Self::new(vec![Provider::Identity])
     }
@@ -70,7 +70,7 @@ impl Transformer {
         providers.all(|it| matches!(it, Provider::Identity))
     }
 
-    /// The plain value of what is stored under a full key, and whether it is stale.
+    /// Decrypts a value that is stored under a full key, and returns true with it if it is stale.
     ///
     /// # Errors
     /// [`TransformError`] when no provider can read it.
@@ -111,7 +111,7 @@ impl Transformer {
 }
 
 impl Provider {
-    /// The plain value and whether it is stale; `None` for what another provider wrote.
+    /// Decrypts a value, and returns true with it if it is stale; `None` if another provider wrote it.
     fn open(&self, stored: &Bytes, key: &str) -> Option<Result<(Bytes, bool), TransformError>> {
         let (prefix, name, keys) = match self {
             Self::Identity if stored.starts_with(ENCRYPTED) => return None,
@@ -126,7 +126,7 @@ impl Provider {
             };
             match named.cipher.open(sealed, key) {
                 Ok(plain) => return Some(Ok((plain.into(), index > 0))),
-                // There may be another of the same name.
+                // Another key may have the same name.
                 Err(_) => authentic = false,
             }
         }
@@ -218,9 +218,9 @@ mod tests {
             read(&wrong, &unknown).expect_err("no provider"),
             "no matching prefix found"
         );
-        // Under another key than that for which it was encrypted.
+        // Another key than that for which it was encrypted.
         right.open(&stored, "/other").expect_err("moved");
-        // A key of the same name that comes later is tried.
+        // A later key of the same name is tried.
         let same_name = Transformer::new(vec![aes(vec![key("one", 2), key("one", 1)])]);
         assert_eq!(read(&same_name, &stored), Ok(("plain".to_owned(), true)));
     }

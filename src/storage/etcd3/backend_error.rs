@@ -1,9 +1,10 @@
-//! Translates the errors of backends.
+//! The conversion of a backend's errors into a store's.
 
 use crate::storage::StorageError;
 use crate::storage::backend::BackendError;
 
-/// The meaning outside of lists and watches, which know more of the revision they asked for.
+/// The conversion for operations other than lists and watches, which know the requested revision and convert errors
+/// themselves.
 impl From<BackendError> for StorageError {
     fn from(error: BackendError) -> Self {
         let message = error.to_string();

@@ -1,4 +1,4 @@
-//! The raw content of all types and everything that changes it, for a cache.
+//! The raw objects and the changes of all types under a prefix, for a cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,21 +20,21 @@ use crate::storage::{
 
 /// A backend's keys under one path prefix as a source of changes.
 ///
-/// One watch serves all types. It does not ask for what was replaced: its reader knows.
+/// One watch serves all types. It does not request the previous values, which the cache has.
 #[derive(Clone, Debug)]
 pub struct Changes {
     backend: Arc<dyn Backend>,
     path_prefix: Arc<str>,
-    /// Counts the pages of types, by what their keys begin with after the path prefix.
+    /// The request metrics of types, which count pages, by the part of their keys after the path prefix.
     types: Arc<BTreeMap<String, TypeRequestMetrics>>,
-    /// How the values of types are decrypted that are or were encrypted, by the same beginnings.
+    /// The transformers of types that are or were encrypted, by the same part of their keys.
     encrypted: Arc<BTreeMap<String, Transformer>>,
-    /// How those of other types are, whose keys begin with group and resource.
+    /// The encryption of other types, whose keys begin with group and resource.
     encryption: EncryptionConfig,
 }
 
 impl Changes {
-    /// The changes under a path prefix, as in [`super::Config`].
+    /// Creates the source of the changes under a path prefix, which is that of [`super::Config`].
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, path_prefix: &str) -> Self {
         Self {
@@ -46,8 +46,8 @@ impl Changes {
         }
     }
 
-    /// The same, whose pages are counted: by what the keys of a type begin with after the path
-    /// prefix, up to a slash.
+    /// Returns this source with the metrics of the types whose pages are to be counted: by the part of a type's keys
+    /// after the path prefix, up to a slash.
     #[must_use]
     pub fn counted(self, types: BTreeMap<String, TypeRequestMetrics>) -> Self {
         Self {
@@ -56,9 +56,9 @@ impl Changes {
         }
     }
 
-    /// The same, whose values are decrypted: those of types by what their keys begin with after the
-    /// path prefix, up to a slash, all others as the configuration says of the group and the resource
-    /// that their keys begin with, as those of custom resources do.
+    /// Returns this source with decryption: `types` are the transformers by the part of a type's keys after the path
+    /// prefix, up to a slash. `others` has the transformers of all other types, such as custom resources, whose keys begin
+    /// with group and resource.
     #[must_use]
     pub fn decrypting(
         self,
@@ -72,7 +72,7 @@ impl Changes {
         }
     }
 
-    /// How the values of a key are read.
+    /// Returns the transformer of the values of a key.
     fn transformer(&self, key: &str) -> Transformer {
         let mut types = self.encrypted.iter();
         if let Some((_, transformer)) = types.find(|(prefix, _)| key.starts_with(prefix.as_str())) {
@@ -84,8 +84,8 @@ impl Changes {
         self.encryption.transformer(resource, group)
     }
 
-    /// The plain value. One that no provider reads, plain ones of a type that must be encrypted among
-    /// them, becomes what no object begins with, and so is told as one that cannot be read.
+    /// Decrypts a value. One that no provider can decrypt, including a plain value of a type that must be encrypted, is
+    /// replaced by bytes that are not an object, and so is reported as unreadable.
     fn plain(&self, full_key: &str, value: Bytes) -> Bytes {
         let nothing_encrypted = self.encrypted.is_empty() && self.encryption.is_empty();
         if nothing_encrypted && !value.starts_with(ENCRYPTED) {
@@ -103,7 +103,7 @@ impl Changes {
         }
     }
 
-    /// The part of a full key after the path prefix.
+    /// Returns the part of a full key after the path prefix.
     fn key(&self, full: &str) -> String {
         let key = full.strip_prefix(&*self.path_prefix).unwrap_or(full);
         key.to_owned()
@@ -124,7 +124,8 @@ impl Changes {
         }
     }
 
-    /// A response with events speaks for the revision of its last event, one without for its own.
+    /// Converts a response. One with events covers the revisions up to that of its last event, one without up to its
+    /// own.
     fn batch(&self, response: WatchResponse) -> ChangeBatch {
         let last = response.events.last().map(|event| event.kv.mod_revision);
         ChangeBatch {

@@ -1,9 +1,9 @@
-//! Forgetting history, in turns with all other servers on the same store.
+//! Periodic compaction, coordinated with all other servers on the same store.
 //!
-//! Once an interval every server tries to write the revision it saw an interval ago into one key,
-//! if nobody has written it since the last time it looked. Who succeeds compacts to that revision;
-//! the others take note. So one compaction happens an interval, and between one and two intervals
-//! of history stay. The key's value tells everybody up to where history is gone.
+//! Once an interval every server tries to write the revision that it saw an interval ago into one key, if no other
+//! server has written it since the last time it looked. The server that succeeds compacts to that revision; the others
+//! record what was written. So there is one compaction an interval, and between one and two intervals of history are
+//! kept. The value of the key is the revision up to which history is compacted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,32 +17,32 @@ use crate::storage::backend::{
     Backend, BackendError, Compare, KeyRange, KeyValue, Op, RangeRequest, Txn, WatchRequest,
 };
 
-/// The key by which servers take turns. kube-apiserver uses the same.
+/// The key by which servers coordinate. kube-apiserver uses the same.
 const COMPACT_REV_KEY: &str = "compact_rev_key";
-/// How long to wait before the key is followed again after a failure.
+/// How long to wait before the key is watched again after a failure.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
 
-/// Compacts a backend from time to time, and knows up to where it is compacted.
+/// Compacts a backend periodically, and follows up to which revision it is compacted.
 #[derive(Debug)]
 pub struct Compactor {
     backend: Arc<dyn Backend>,
-    /// `None` leaves compaction to others.
+    /// The time between two compactions; `None` if this server does not compact.
     interval: Option<Duration>,
     clock: Clock,
     compacted: watch::Sender<u64>,
 }
 
-/// The state between two rounds of a server.
+/// What a server keeps from one round to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Round {
     /// The version of the key when it was last seen; 0 before it is there.
     version: u64,
-    /// The newest revision at that time; 0 before the first round, which compacts nothing.
+    /// The newest revision at that time; 0 before the first round, in which nothing is compacted.
     revision: u64,
 }
 
 impl Compactor {
-    /// A compactor of a backend; without an interval it only watches what others do.
+    /// Creates a compactor of a backend; without an interval it only follows the compactions of others.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, interval: Option<Duration>, clock: Clock) -> Self {
         Self {
@@ -53,13 +53,13 @@ impl Compactor {
         }
     }
 
-    /// The revision up to which history is known to be compacted, as it rises; 0 if none is.
+    /// Returns a receiver of the revision up to which history is known to be compacted; 0 if none is.
     #[must_use]
     pub fn compact_revision(&self) -> watch::Receiver<u64> {
         self.compacted.subscribe()
     }
 
-    /// Works until `shutdown` completes.
+    /// Runs until `shutdown` completes.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             () = shutdown => {}
@@ -82,7 +82,7 @@ impl Compactor {
         }
     }
 
-    /// Plays one round.
+    /// Runs one round.
     async fn round(&self, last: Round) -> Result<Round, BackendError> {
         let key = COMPACT_REV_KEY.to_owned();
         let txn = Txn {
@@ -109,13 +109,13 @@ impl Compactor {
             }
             return Ok(next);
         }
-        // The turn is over though it fails: the key has moved on.
+        // The round counts even if the compaction fails: the key has been written.
         self.compact(last.revision).await;
         Ok(next)
     }
 
-    /// Plays a round in which nobody can write the key, since the quota of the store is reached.
-    /// Compaction is how it gets below the quota again, so that it does not wait for a turn.
+    /// Runs a round in which no server can write the key, since the quota of the store is reached. Compaction is how
+    /// the store gets below its quota again, so it is not coordinated then.
     async fn round_without_turn(&self, last: Round) -> Result<Round, BackendError> {
         let read = RangeRequest::key(COMPACT_REV_KEY);
         let read = self.backend.range(read).await?;
@@ -128,7 +128,7 @@ impl Compactor {
         })
     }
 
-    /// Compacts to a revision unless that is 0. Whether history is gone up to there.
+    /// Compacts to a revision unless that is 0. Returns true if history up to there is compacted.
     async fn compact(&self, revision: u64) -> bool {
         if revision == 0 {
             return false;
@@ -142,7 +142,7 @@ impl Compactor {
         }
     }
 
-    /// Follows the key, whoever writes it.
+    /// Watches the key, whichever server writes it.
     async fn follow(&self) {
         loop {
             if let Err(error) = self.follow_once().await {
@@ -175,7 +175,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Makes known what the key says, unless more is known already.
+    /// Publishes the revision in the key, unless a later one is known already.
     fn publish(&self, kv: &KeyValue) {
         let text = std::str::from_utf8(&kv.value).unwrap_or_default();
         if let Ok(revision) = text.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! From a key-value of the backend to an object, and the way back to a value.
+//! Decoding of key-values of the backend into objects, and encoding of values.
 
 use bytes::Bytes;
 
@@ -7,26 +7,26 @@ use crate::storage::backend::KeyValue;
 use crate::storage::encryption::Transformer;
 use crate::storage::{CORRUPT_KEYS_MAX, StorageError, Versioner};
 
-/// How the values of a type are read and written.
+/// The decoding and encoding of a type's values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    /// From plain values to objects.
+    /// The conversion between plain values and objects.
     pub(super) versioner: Versioner,
-    /// From stored values to plain ones.
+    /// The encryption and decryption of values.
     pub(super) transformer: Transformer,
 }
 
-/// A value as it means something.
+/// A decrypted value.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     /// The object in its stored form.
     pub(super) bytes: Bytes,
-    /// True if it would be written in another way today.
+    /// True if it would be encrypted with another provider or key today.
     pub(super) stale: bool,
 }
 
 impl Values {
-    /// The object that a key-value holds, at the revision that wrote it.
+    /// Decrypts and decodes the object of a key-value, at the revision that wrote it.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] when the value cannot be decrypted or is not an object.
@@ -35,7 +35,7 @@ impl Values {
         self.read(kv, &plain)
     }
 
-    /// The plain value of a key-value.
+    /// Decrypts the value of a key-value.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] when it cannot be decrypted.
@@ -50,7 +50,7 @@ impl Values {
         Ok(Plain { bytes, stale })
     }
 
-    /// The object of a key-value, of which this is the plain value.
+    /// Decodes the object of a key-value from its decrypted value.
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] when it is not an object.
@@ -80,18 +80,18 @@ fn corrupt(kv: &KeyValue, why: String) -> StorageError {
     StorageError::Corrupt { keys }
 }
 
-/// The keys of a list that cannot be decoded: collected, so that one answer names them all.
+/// The keys of a list that cannot be decoded, collected so that one error names them all.
 #[derive(Debug, Default)]
 pub(super) struct CorruptKeys {
     keys: Vec<(String, String)>,
 }
 
 impl CorruptKeys {
-    /// Notes an error; the flag says whether there is room for more. The last one tells that there are
-    /// more than an answer names.
+    /// Records the keys of an error; false if no more can be recorded. The last key recorded says that there are more
+    /// than an error names.
     ///
     /// # Errors
-    /// The error itself when it does not speak of corrupt values.
+    /// The error itself when it is not about corrupt values.
     pub(super) fn note(&mut self, error: StorageError) -> Result<bool, StorageError> {
         let StorageError::Corrupt { keys } = error else {
             return Err(error);
@@ -106,15 +106,15 @@ impl CorruptKeys {
         self.keys.len() <= CORRUPT_KEYS_MAX
     }
 
-    /// Returns the keys and the reasons.
+    /// Returns the keys and their errors.
     pub(super) fn into_keys(self) -> Vec<(String, String)> {
         self.keys
     }
 
-    /// Nothing, if nothing was noted.
+    /// Succeeds if nothing was recorded.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] with all that was noted.
+    /// [`StorageError::Corrupt`] with everything that was recorded.
     pub(super) fn finish(self) -> Result<(), StorageError> {
         if self.keys.is_empty() {
             return Ok(());

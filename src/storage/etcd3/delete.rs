@@ -1,4 +1,4 @@
-//! Deleting an object if it is what the caller thinks it is.
+//! Deletion of an object, on condition of its content.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::meta::Object;
 use crate::storage::backend::{Compare, Op, RangeRequest, Txn, TxnResponse};
 use crate::storage::{DeleteOptions, DeletionCheck, StorageError};
 
-/// How often a deletion begins anew because somebody else wrote in between.
+/// The most attempts of a deletion, each of which lost a race against another writer.
 const ATTEMPTS_MAX: u32 = 1_000;
 
 /// Deletes an object after its checks, and returns its last content at the deletion's revision.
 ///
-/// A refusal by what a cache said counts only if the store says the same.
+/// A check that fails on cached content is repeated on the store's.
 pub(super) async fn delete(
     store: &Store,
     key: &str,
@@ -56,8 +56,8 @@ pub(super) async fn delete(
     Err(conflict(key, state.revision))
 }
 
-/// Deletes a value that is not an object, and only such a one. Nothing can be checked of it. What
-/// is returned has the name that its key gives and nothing else.
+/// Deletes a value that is not an object, and only such a one. No precondition can be checked of it. The returned
+/// object has the name and the namespace of its key and nothing else.
 pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Object>, StorageError> {
     let read = store.backend().range(RangeRequest::key(key));
     let read = store.requests().count(Operation::Get, read).await?;
@@ -85,7 +85,7 @@ pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Objec
     Err(conflict(key, seen_at))
 }
 
-/// Deletes the key if it is still as `revision` left it; otherwise reads it.
+/// Deletes the key if its last write was at `revision`; otherwise reads it.
 async fn delete_at(store: &Store, key: &str, revision: u64) -> Result<TxnResponse, StorageError> {
     let key = key.to_owned();
     let txn = Txn {

@@ -1,4 +1,4 @@
-//! From an event of the backend to an event of a watch, or to none.
+//! Conversion of an event of the backend into an event of a watch, or into none.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::storage::{SelectionPredicate, StorageError};
 
 /// Converts an event for a watch, by whether the object was selected before and is selected now.
 ///
-/// A deleted object is told with the content it had, at the revision of its deletion.
+/// A deleted object is delivered with the content it had, at the revision of its deletion.
 ///
 /// # Errors
-/// [`StorageError::Corrupt`] when an object that matters cannot be decoded;
-/// [`StorageError::Internal`] when the backend has lost what the event replaced.
+/// [`StorageError::Corrupt`] when an object that is needed cannot be decoded; [`StorageError::Internal`] when the
+/// backend has no previous value of the event.
 pub(super) fn convert(
     values: &Values,
     predicate: &SelectionPredicate,
@@ -33,7 +33,7 @@ pub(super) fn convert(
             if everything {
                 return Ok(Some(WatchEvent::Modified(object)));
             }
-            // A value that cannot be decoded was never shown to anybody.
+            // A value that cannot be decoded was never delivered.
             let before = previous(values, event)?
                 .ok()
                 .filter(|before| selected(before));

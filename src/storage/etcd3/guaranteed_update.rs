@@ -1,7 +1,7 @@
-//! Updating an object by a function of its current content.
+//! Update of an object by a function of its current content.
 //!
-//! The content tried first may come from a cache. Then a refusal or a "nothing changed" is only a
-//! guess: it is passed on after the store has been read and says the same.
+//! The content tried first may come from a cache. Then an error of the function, or its result that nothing changed, is
+//! returned only after it was repeated on content read from the store.
 
 use std::sync::Arc;
 
@@ -14,11 +14,10 @@ use crate::meta::Object;
 use crate::storage::backend::Op;
 use crate::storage::{StorageError, TryUpdate, UpdateOptions};
 
-/// How often an update begins anew because somebody else wrote in between. Each time somebody
-/// else's write succeeded.
+/// The most attempts of an update, each of which lost a race against another writer that succeeded.
 const ATTEMPTS_MAX: u32 = 1_000;
 
-/// The content that is to be written next.
+/// The content to be written next.
 struct Proposal {
     stored: Bytes,
     object: Object,
@@ -86,7 +85,7 @@ pub(super) async fn guaranteed_update(
     })
 }
 
-/// Asks the caller what to make of `state`.
+/// Calls the update function on `state`.
 async fn propose(
     store: &Store,
     key: &str,
@@ -116,8 +115,8 @@ async fn propose(
     })
 }
 
-/// Returns true if two protobuf forms may be the same object whose parts another server writes in another order: that of
-/// keys inside of managed fields. In canonical JSON the order is part of the layout.
+/// Returns true if two protobuf forms may be the same object, whose map entries another server writes in another order:
+/// that of keys inside of managed fields. In canonical JSON the order is part of the layout.
 fn differs_in_order_alone(one: &Bytes, other: &Bytes) -> bool {
     one.len() == other.len() && one != other && one.starts_with(&MAGIC)
 }

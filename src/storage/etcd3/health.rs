@@ -1,4 +1,4 @@
-//! A sign of life of the backend.
+//! The health check of the backend.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use crate::clock::{Clock, Instant};
 use crate::storage::backend::{Backend, BackendError, RangeRequest};
 use crate::sync::Mutex;
 
-/// How long a probe may take.
+/// The longest time that a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often the backend is asked at most; callers in between get the last answer.
+/// The shortest time between two probes; callers in between get the last result.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Probes the backend when asked, at a bounded rate.
+/// Probes the backend on demand, at a bounded rate.
 #[derive(Debug)]
 pub struct Health {
     backend: Arc<dyn Backend>,
-    /// A key that is read and need not exist.
+    /// The key that is read; it need not exist.
     key: String,
     clock: Clock,
     last: Mutex<Probe>,
@@ -30,7 +30,7 @@ struct Probe {
 }
 
 impl Health {
-    /// The health of a backend; `path_prefix` as in [`super::Config`].
+    /// Creates a health check of a backend; `path_prefix` is that of [`super::Config`].
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, path_prefix: &str, clock: Clock) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Health {
         outcome
     }
 
-    /// Takes the turn to probe, or gives the last answer.
+    /// Returns the last result; `None` if the caller has to probe.
     fn begin(&self) -> Option<Result<(), BackendError>> {
         let now = self.clock.now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Leases, shared among objects that expire at about the same time.
+//! Leases that are shared among objects which expire at about the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use crate::clock::{Clock, Instant};
 use crate::storage::StorageError;
 use crate::storage::backend::{Backend, LeaseId};
 
-/// Of the requested time to live, how much longer an object may live than asked for.
+/// The extra time that an object may live because of a shared lease, in percent of its requested time to live.
 const REUSE_PERCENT_OF_TTL: u64 = 5;
-/// How much longer it may live at most.
+/// The most extra seconds.
 const REUSE_SECONDS_MAX: u64 = 60;
-/// How many objects one lease may carry.
+/// The most objects that share a lease.
 const LEASE_OBJECTS_MAX: u32 = 1_000;
 
-/// Remembers the last lease and hands it out again while it fits.
+/// Grants leases and reuses the last one while it fits.
 #[derive(Debug)]
 pub(super) struct LeaseManager {
     backend: Arc<dyn Backend>,
-    /// Counts the objects of a lease.
+    /// The metrics of requests, which count the objects of each lease.
     requests: TypeRequestMetrics,
     clock: Clock,
-    /// Held while a lease is granted, so that callers at once share the one that comes.
+    /// The last lease. Held while one is granted, so that concurrent callers share the new one.
     last: Mutex<Option<Lease>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct LeaseManager {
 struct Lease {
     id: LeaseId,
     expires: Instant,
-    /// How often it was handed out, whatever became of the write.
+    /// The number of times that it was returned, whether or not the write succeeded.
     objects: u32,
 }
 
@@ -50,7 +50,7 @@ impl LeaseManager {
         }
     }
 
-    /// A lease that lives for `ttl_seconds` and not much longer.
+    /// Returns a lease that lives for `ttl_seconds` and at most a little longer.
     ///
     /// # Errors
     /// Transport errors.
@@ -69,7 +69,7 @@ impl LeaseManager {
             if long_enough && not_too_long && lease.objects <= LEASE_OBJECTS_MAX {
                 return Ok(lease.id);
             }
-            // This one does not go with it.
+            // The object at hand gets the next lease.
             self.requests.count_lease(lease.objects - 1);
         }
         let asked = i64::try_from(granted_seconds).unwrap_or(i64::MAX);
@@ -84,7 +84,7 @@ impl LeaseManager {
         Ok(id)
     }
 
-    /// Does not hand out the last lease again.
+    /// Makes the next call grant a new lease.
     pub(super) async fn forget(&self) {
         *self.last.lock().await = None;
     }
@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_shared_while_it_fits() {
         let leases = leases();
-        // One in twenty of 100 s is 5 s: the lease lives for 105 s.
+        // 5 % of 100 s are 5 s: the lease lives for 105 s.
         let first = leases.lease(100).await.expect("a lease");
         assert_eq!(leases.lease(100).await.expect("a lease"), first);
         tokio::time::advance(Duration::from_secs(4)).await;

@@ -1,8 +1,8 @@
 //! Listing: one read, or pages that are pinned to the revision of the first.
 //!
-//! With selectors a page of the backend may yield little or nothing, so the pages grow until the
-//! caller's limit is filled: a rare object costs few reads. A list that must keep to the memory
-//! budget is read in pages that it has asked for, see [`super::list_memory`].
+//! With selectors a page of the backend may contain few selected objects or none, so the pages grow until the caller's
+//! limit is reached: a rare object costs few reads. A list that must stay within the memory budget is read in pages
+//! whose memory is admitted first, see [`super::list_memory`].
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::storage::backend::{
 };
 use crate::storage::{ContinueToken, List, ListOptions, SelectionPredicate, StorageError};
 
-/// How far pages grow while selectors drop what they hold.
+/// The largest page, in objects, up to which pages grow while selectors drop most of them.
 const PAGE_OBJECTS_MAX: u64 = 10_000;
 
-/// Where a list begins and what binds it.
+/// The first key and the revision of a list.
 struct Start {
-    /// The first key, if the list goes on from an earlier page.
+    /// The first key, if the list continues an earlier page.
     from: Option<String>,
     /// The revision to read at; 0 for the newest.
     revision: u64,
@@ -103,7 +103,7 @@ pub(super) async fn get_list(
     Ok(list)
 }
 
-/// How many objects are wanted of the next page, after one of which this many were wanted.
+/// Returns how many objects to read in the next page, after one of `wanted` objects; 0 for all.
 fn next_page(predicate: &SelectionPredicate, wanted: u64, listed: usize) -> u64 {
     if predicate.is_everything() {
         return predicate.limit.saturating_sub(listed as u64);
@@ -112,7 +112,7 @@ fn next_page(predicate: &SelectionPredicate, wanted: u64, listed: usize) -> u64 
     wanted.max(twice)
 }
 
-/// The keys of a list or of a page of it.
+/// Returns the keys of a list, or of its rest from a key on.
 pub(super) fn range(prefix: &str, from: Option<&str>, recursive: bool) -> KeyRange {
     if recursive {
         KeyRange::Span(from.unwrap_or(prefix).to_owned(), prefix_end(prefix))
@@ -121,7 +121,7 @@ pub(super) fn range(prefix: &str, from: Option<&str>, recursive: bool) -> KeyRan
     }
 }
 
-/// Returns the start of the list by its options.
+/// Returns the start of a list, given its options.
 fn start(prefix: &str, options: &ListOptions) -> Result<Start, StorageError> {
     let version = options.resource_version.filter(|version| !version.is_any());
     let predicate = &options.predicate;
@@ -146,7 +146,7 @@ fn start(prefix: &str, options: &ListOptions) -> Result<Start, StorageError> {
     })
 }
 
-/// How much of a page was looked at.
+/// The outcome of reading a page's objects.
 struct Taken {
     objects: usize,
 }
@@ -162,7 +162,7 @@ impl Taken {
     }
 }
 
-/// Moves what is selected from the page into the list, until the bucket is full (0: for ever).
+/// Moves the selected objects of a page into the list, until it has as many as the limit (0: all).
 fn take(
     store: &Store,
     options: &ListOptions,
@@ -192,7 +192,7 @@ fn take(
     })
 }
 
-/// Translates the error of a failed read of a list.
+/// Converts the error of a failed read of a list.
 async fn explain(
     store: &Store,
     prefix: &str,
@@ -222,8 +222,8 @@ async fn explain(
     }
 }
 
-/// One page of the state that a watch begins with, at `revision` (0: the newest). A version that
-/// the store has not reached is refused with a hint when to retry.
+/// Reads one page of the initial state of a watch, at `revision` (0: the newest). A version that the store has not
+/// reached is an error with a retry delay.
 pub(super) async fn initial_page(
     store: &Store,
     range: KeyRange,
@@ -254,5 +254,6 @@ pub(super) async fn initial_page(
     Ok(page)
 }
 
-/// When to retry a watch that asked for too new a state: spread, so that not all come at once.
+/// The retry delays of watches of a version that the store has not reached, in seconds: random, so that they do not all
+/// retry at once.
 const RETRY_AFTER_SECONDS: std::ops::RangeInclusive<u32> = 1..=3;

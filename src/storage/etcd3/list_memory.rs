@@ -1,9 +1,9 @@
-//! The memory that a list from the store takes of the budget.
+//! The share of the memory budget of a list that is read from the store.
 //!
-//! The objects of such a list are its own: nobody else has them in memory. So it asks before it reads, and since its length
-//! is not known, it reads page by page and asks for each page. The hard part is the size of objects that have not been read:
-//! it is taken to be that of the last ones of the type, and large if there were none, so that a type's first page is a short
-//! one. The bytes by which a page exceeds its estimate go into the budget's reserve.
+//! The objects of such a list are held by nothing else. So their memory is admitted before they are read, and since the
+//! length of a list is not known, page by page. The hard part is the size of objects that have not been read: the
+//! estimate is the mean size of the last page of the type, and large if there was none, so that a type's first page is
+//! short. The bytes by which a page exceeds its estimate come from the budget's reserve.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::storage::StorageError;
 use crate::storage::backend::RangeResponse;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// How large objects are thought to be of which none has been read, in bytes.
+/// The estimated size of objects of a type of which none has been read, in bytes.
 const UNKNOWN_OBJECT_BYTES: usize = 256 << 10;
 
-/// Bytes of an object in memory beside its encoding: its record and its attributes.
+/// Estimate of the bytes of an object in memory beside its encoding: its record and its attributes.
 const OBJECT_OVERHEAD_BYTES: u64 = 1_200;
 
-/// A page may take this part of the budget.
+/// The part of the budget that a page may take, as a divisor.
 const PAGE_PARTS: u64 = 16;
 
-/// A page takes at most this much, however large the budget is.
+/// The most bytes of a page, however large the budget is.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 
-/// How large the objects of a type are. Clones share it.
+/// The mean size of the objects of a type. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectSize {
     /// The mean of the last page that was read, in bytes; 0 before the first.
@@ -34,7 +34,7 @@ pub(super) struct ObjectSize {
 
 impl ObjectSize {
     fn get(&self) -> usize {
-        // Relaxed: a guess by itself, which orders nothing; so is the store below.
+        // Relaxed: an estimate by itself, which orders nothing; so is the store below.
         match self.mean.load(Ordering::Relaxed) {
             0 => UNKNOWN_OBJECT_BYTES,
             mean => mean,
@@ -49,20 +49,20 @@ impl ObjectSize {
 
 /// The memory of a list that is being read.
 pub(super) struct ListMemory {
-    /// Its share of the budget; `None` if nobody counts.
+    /// Its share of the budget; `None` if the list is not counted.
     share: Option<Share>,
-    /// How much a page may take.
+    /// The most bytes of a page.
     page_bytes: u64,
-    /// How large the type's objects are.
+    /// The mean size of the type's objects.
     size: ObjectSize,
-    /// The largest mean among the pages of this list.
+    /// The largest mean size among the pages of this list, in bytes.
     mean: usize,
-    /// The bytes of the objects that were selected so far.
+    /// The bytes of the objects that have been selected so far.
     kept: u64,
 }
 
 impl ListMemory {
-    /// A list that takes what it needs from a ledger; `None` if nobody counts.
+    /// Creates the share of a list in a ledger; `None` if the list is not counted.
     pub(super) fn new(ledger: Option<&Ledger>, size: &ObjectSize) -> Self {
         let part = ledger.map_or(0, |ledger| ledger.limit() / PAGE_PARTS);
         Self {
@@ -74,8 +74,7 @@ impl ListMemory {
         }
     }
 
-    /// Asks for the next page, of `wanted` objects (0: all that there are). Returns how many it may
-    /// have.
+    /// Admits the next page, of `wanted` objects (0: all). Returns how many it may have.
     ///
     /// # Errors
     /// [`StorageError::OutOfMemory`].
@@ -90,7 +89,7 @@ impl ListMemory {
         Ok(objects)
     }
 
-    /// Notes what a page takes beside what was kept.
+    /// Counts a page that has been read, beside the objects kept so far.
     pub(super) fn read(&mut self, page: &RangeResponse) {
         let bytes: usize = page.kvs.iter().map(|kv| kv.value.len()).sum();
         if let Some(mean) = bytes.checked_div(page.kvs.len()) {
@@ -102,7 +101,7 @@ impl ListMemory {
         }
     }
 
-    /// Notes what was taken from a page, of which the rest goes.
+    /// Counts the objects that were kept of a page, the others of which are dropped.
     pub(super) fn keep(&mut self, objects: &[Arc<Object>]) {
         let bytes = |object: &Arc<Object>| object.bytes().len() as u64 + OBJECT_OVERHEAD_BYTES;
         self.kept += objects.iter().map(bytes).sum::<u64>();
@@ -111,13 +110,13 @@ impl ListMemory {
         }
     }
 
-    /// Returns the share that the list holds from now on.
+    /// Returns the share of the finished list.
     pub(super) fn held(self) -> Option<Arc<Share>> {
         self.share.map(Arc::new)
     }
 }
 
-/// Returns the bytes of objects while they are read: once as stored, and once as objects.
+/// Returns the bytes of objects while they are read: once as stored, and once decoded.
 fn while_read(bytes: usize, objects: usize) -> u64 {
     2 * bytes as u64 + objects as u64 * OBJECT_OVERHEAD_BYTES
 }

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 #[derive(Clone, Debug, Default)]
 pub struct ListMetrics([Family<TypeLabels, Counter>; FAMILIES.len()]);
 
-/// Names and meanings, in the order of [`TypeListMetrics`].
+/// The names and meanings of the families, in the order of [`TypeListMetrics`].
 const FAMILIES: [(&str, &str); 4] = [
     (
         "apiserver_storage_list",
@@ -48,16 +48,16 @@ pub struct TypeListMetrics {
 /// The cost of one list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ListCost {
-    /// Objects that were read.
+    /// The number of objects that were read.
     pub(super) fetched: usize,
-    /// Objects that were held against the selectors.
+    /// The number of objects whose attributes were compared with the selectors.
     pub(super) evaluated: usize,
-    /// Objects that were returned.
+    /// The number of objects that were returned.
     pub(super) returned: usize,
 }
 
 impl ListMetrics {
-    /// Makes the families part of what `/metrics` shows.
+    /// Creates the families and registers them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
@@ -67,7 +67,7 @@ impl ListMetrics {
         metrics
     }
 
-    /// The counters of a type.
+    /// Returns the counters of a type.
     #[must_use]
     pub fn of_type(&self, group: &str, resource: &str) -> TypeListMetrics {
         let labels = TypeLabels {
@@ -86,7 +86,7 @@ impl ListMetrics {
 }
 
 impl TypeListMetrics {
-    /// Counts a list that was answered.
+    /// Counts a list.
     pub(super) fn count(&self, cost: ListCost) {
         self.lists.inc();
         self.fetched.inc_by(cost.fetched as u64);

@@ -1,18 +1,17 @@
 //! Kubernetes' storage semantics over any backend.
 //!
-//! A [`Store`] keeps the objects of one type as values of a [`super::backend::Backend`]: the key
-//! is the path prefix (`/registry`) and the [`super::Interface`]'s key, the value the object in
-//! protobuf or JSON without its resource version, and that is the revision that wrote it. So the
-//! backend's compare on that revision is Kubernetes' optimistic concurrency.
+//! A [`Store`] keeps the objects of one type as values of a [`super::backend::Backend`]: the key is the path prefix
+//! (`/registry`) and the [`super::Interface`]'s key; the value is the object in protobuf or JSON without its resource
+//! version, which is the revision that wrote it. So the backend's compare on that revision is Kubernetes' optimistic
+//! concurrency.
 //!
-//! The hard part is what may be believed. A cached object saves a read but may be outdated: no
-//! refusal and no "nothing to write" is passed on before the store itself has been asked. A list
-//! in pages is pinned to the revision of its first page. A watch begins where its initial state
-//! ends, so that nothing is lost or told twice.
+//! The hard part is cached content and long reads. A cached object saves a read but may be outdated: no error and no
+//! "nothing changed" that follows from it is returned before it was repeated on the store's content. A list in pages is
+//! pinned to the revision of its first page. A watch begins at the revision of its initial state, so that no event is
+//! lost or sent twice.
 //!
-//! Beside the store: [`Changes`] feeds a cache with the raw content of all types, the
-//! [`Compactor`] takes turns with its peers in forgetting history, [`Health`] asks the backend
-//! for a sign of life.
+//! Beside the store: [`Changes`] feeds a cache with the raw objects and changes of all types, the [`Compactor`]
+//! compacts history in turns with other servers, [`Health`] probes the backend.
 
 mod backend_error;
 mod changes;

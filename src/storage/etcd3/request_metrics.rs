@@ -1,6 +1,6 @@
-//! How long the backend takes for what a store asks of it, under kube-apiserver's names.
+//! The latency of the backend's responses to a store, under kube-apiserver's names.
 //!
-//! Requests for all types at once (the newest revision, the stream of changes, progress) have no type to be counted for and
+//! Requests for all types at once (the newest revision, the stream of changes, progress) have no type as a label and
 //! are not counted here.
 
 use std::future::Future;
@@ -15,13 +15,13 @@ use prometheus_client::registry::Registry;
 use crate::clock::Clock;
 use crate::storage::backend::BackendError;
 
-/// kube-apiserver's buckets, in seconds.
+/// The upper bounds of kube-apiserver's buckets, in seconds.
 const REQUEST_BUCKETS_SECONDS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
-/// kube-apiserver's buckets, in objects.
+/// The upper bounds of kube-apiserver's buckets, in objects.
 const LEASE_BUCKETS_OBJECTS: [f64; 7] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0];
 
 /// An operation of the backend.
@@ -42,7 +42,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// kube-apiserver's name for it.
+    /// Returns kube-apiserver's name of the operation.
     fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -69,7 +69,7 @@ pub struct RequestMetrics {
     seconds: Family<RequestLabels, Histogram, fn() -> Histogram>,
     requests: Family<RequestLabels, Counter>,
     errors: Family<RequestLabels, Counter>,
-    /// How many objects went with a lease by the time that the next one was taken.
+    /// How many objects shared a lease by the time that the next one was granted.
     lease_objects: Histogram,
 }
 
@@ -82,7 +82,7 @@ pub struct TypeRequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Families that nobody sees.
+    /// Creates families that are not registered.
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -93,7 +93,7 @@ impl RequestMetrics {
         }
     }
 
-    /// Makes the families part of what `/metrics` shows.
+    /// Creates the families and registers them.
     #[must_use]
     pub fn register(registry: &mut Registry, clock: Clock) -> Self {
         let metrics = Self::new(clock);
@@ -120,7 +120,7 @@ impl RequestMetrics {
         metrics
     }
 
-    /// The metrics of a type.
+    /// Returns the metrics of a type.
     #[must_use]
     pub fn of_type(&self, group: &str, resource: &str) -> TypeRequestMetrics {
         TypeRequestMetrics {
@@ -132,10 +132,10 @@ impl RequestMetrics {
 }
 
 impl TypeRequestMetrics {
-    /// Waits for an answer of the backend, and counts it.
+    /// Measures a request and counts it.
     ///
     /// # Errors
-    /// The backend's.
+    /// The request's.
     pub(super) async fn count<T>(
         &self,
         operation: Operation,
@@ -158,7 +158,7 @@ impl TypeRequestMetrics {
         answer
     }
 
-    /// Counts a lease that is not handed out any more, with which so many objects went.
+    /// Counts a lease that is no longer reused, and the objects that share it.
     pub(super) fn count_lease(&self, objects: u32) {
         self.all.lease_objects.observe(objects.into());
     }

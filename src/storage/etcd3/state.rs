@@ -1,4 +1,4 @@
-//! The known state of an object before it is changed.
+//! The content of an object before it is changed.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::meta::Object;
 use crate::storage::StorageError;
 use crate::storage::backend::{KeyValue, RangeRequest};
 
-/// The content to decide upon, and how far to believe it.
+/// The content on which a change is decided, and its provenance.
 #[derive(Debug)]
 pub(super) struct State {
     /// The object; `None` if there is none and that is no error.
@@ -19,9 +19,9 @@ pub(super) struct State {
     pub(super) revision: u64,
     /// Its stored form, byte for byte and decrypted; empty if there is none.
     pub(super) stored: Bytes,
-    /// True if the value would be written in another way today, so that it is written anew even if nothing changes.
+    /// True if the value would be encrypted in another way today, so that it is written even if nothing changes.
     pub(super) stale: bool,
-    /// True if the backend was asked just now, rather than a cache.
+    /// True if it was read from the backend rather than a cache.
     pub(super) current: bool,
 }
 

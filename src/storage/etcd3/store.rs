@@ -1,4 +1,4 @@
-//! The store of one type: creating and reading, and the way to everything else.
+//! The store of one type: create and get; the other operations are in files of their own.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::storage::{
     TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
 };
 
-/// The objects of one type, in a backend.
+/// The store of the objects of one type, in a backend.
 #[derive(Clone, Debug)]
 pub struct Store {
     backend: Arc<dyn Backend>,
     config: Arc<Config>,
-    /// How values are read and written.
+    /// The decoding and encoding of values.
     values: Values,
     leases: Arc<LeaseManager>,
-    /// Counts what lists cost.
+    /// The metrics of lists.
     lists: TypeListMetrics,
-    /// How large objects are, for lists that ask for memory.
+    /// The mean size of objects, for lists that count their memory.
     object_size: ObjectSize,
-    /// Counts what is asked of the backend.
+    /// The metrics of requests to the backend.
     requests: TypeRequestMetrics,
 }
 
@@ -48,17 +48,17 @@ pub struct Config {
     pub path_prefix: String,
     /// The prefix of the keys of this type after that: `/configmaps`.
     pub resource_prefix: String,
-    /// How revisions get into the objects of this type.
+    /// The conversion of objects, with their resource versions, of this type.
     pub versioner: Versioner,
-    /// Time, for leases and pauses.
+    /// The source of time, for leases and pauses.
     pub clock: Clock,
-    /// Up to where history is compacted, from [`super::Compactor::compact_revision`]; `None` where
-    /// nobody compacts.
+    /// The revision up to which history is compacted, from [`super::Compactor::compact_revision`]; `None` where no
+    /// compactor runs.
     pub compact_revision: Option<watch::Receiver<u64>>,
 }
 
 impl Store {
-    /// A store of one type.
+    /// Creates the store of one type.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, config: Config) -> Self {
         let requests = RequestMetrics::new(config.clock.clone()).of_type("", "");
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// The same, whose lists and requests to the backend are counted.
+    /// Returns this store with metrics of its lists and of its requests to the backend.
     #[must_use]
     pub fn counted(self, lists: TypeListMetrics, requests: TypeRequestMetrics) -> Self {
         let (backend, clock) = (Arc::clone(&self.backend), self.config.clock.clone());
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// The same, whose values are encrypted.
+    /// Returns this store with encryption of its values.
     #[must_use]
     pub fn encrypted(mut self, transformer: Transformer) -> Self {
         self.values.transformer = transformer;
@@ -124,12 +124,12 @@ impl Store {
         &self.config.clock
     }
 
-    /// The full key of an object or a list.
+    /// Returns the full key of an object or a list.
     pub(super) fn full_key(&self, key: &str, recursive: bool) -> Result<String, StorageError> {
         Ok(prepare_key(&self.config.path_prefix, key, recursive)?)
     }
 
-    /// The newest revision, by a read that finds nothing.
+    /// Returns the newest revision, by a read of a key that does not exist.
     pub(super) async fn current_revision(&self) -> Result<u64, StorageError> {
         let key = format!("{}{}", self.config.path_prefix, self.config.resource_prefix);
         let request = RangeRequest {
@@ -139,8 +139,8 @@ impl Store {
         Ok(self.backend.range(request).await?.revision)
     }
 
-    /// Writes the key if it is still as `revision` left it (0: if it is not there); otherwise does
-    /// `otherwise`. The lease may be one that has just run out: then a new one is taken, once.
+    /// Writes the key if its last write was at `revision` (0: if it does not exist); otherwise does `otherwise`. If the
+    /// lease has just expired, another one is granted, once.
     pub(super) async fn put(
         &self,
         key: &str,
@@ -180,10 +180,10 @@ impl Store {
         }
     }
 
-    /// The bytes to store and the object that they make, not yet at a revision.
+    /// Returns the bytes to store and the object that they encode, which has no revision yet.
     ///
     /// # Errors
-    /// [`StorageError::Internal`] when the value would be corrupt once stored.
+    /// [`StorageError::Internal`] when the value could not be decoded again.
     pub(super) fn encode(
         &self,
         value: &Value,
@@ -197,7 +197,7 @@ impl Store {
     }
 }
 
-/// Checks that a store at revision `current` can answer a read that wants at least `wanted`.
+/// Checks that a store at revision `current` can answer a read at `wanted` or later.
 pub(super) fn check_minimum(
     wanted: Option<ResourceVersion>,
     current: u64,
@@ -317,5 +317,5 @@ impl Interface for Store {
     }
 }
 
-/// How many objects the mean size is estimated from: the first ones, 48 MiB at their largest.
+/// The number of objects from which the mean size is estimated: the first ones, at most 48 MiB.
 const SIZE_SAMPLE_OBJECTS: u64 = 32;

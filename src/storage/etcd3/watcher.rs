@@ -1,8 +1,8 @@
-//! A watch straight from the backend.
+//! A watch that reads from the backend, without a cache.
 //!
-//! It is a stream that does its own work when polled, in phases: the initial state in pages, the
-//! bookmark after it, then the changes after its revision. The first step is taken before the
-//! stream is handed out, so that the watch begins when it was asked for and not when it is read.
+//! It is a stream that does its work when polled, in phases: the initial state in pages, the bookmark after it, then
+//! the changes after its revision. The first step is taken before the stream is returned, so that the watch begins at
+//! the time of the request and not of the first poll.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,32 +18,32 @@ use crate::storage::backend::{
 };
 use crate::storage::{ListOptions, StorageError, WatchStream};
 
-/// How often a broken stream is opened again before the watch ends with an error.
+/// The most times in a row that a broken stream is opened again before the watch ends with an error.
 const REOPEN_ATTEMPTS_MAX: u32 = 10;
-/// How long to wait before that.
+/// How long to wait before it is opened again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
-/// A watch and what it still has to say.
+/// The state of a watch.
 struct Watcher {
     store: Store,
     options: ListOptions,
-    /// The full key, or what all keys begin with.
+    /// The full key, or the prefix of all keys.
     prefix: String,
-    /// Everything up to this revision is in `ready` or handed out.
+    /// The revision up to which everything is in `ready` or has been returned.
     revision: u64,
-    /// At most a page of initial events or the events of one response.
+    /// The items to return next: at most a page of the initial state, or the events of one response.
     ready: VecDeque<Result<WatchEvent, StorageError>>,
     phase: Phase,
 }
 
 enum Phase {
-    /// Reads the initial state, from this key on if not from the start.
+    /// Read the initial state, from this key on if not from the beginning.
     Sync { from: Option<String> },
-    /// Is about to follow what comes after `revision`; so often that has failed.
+    /// Open the backend's watch after `revision`, which has failed so often in a row.
     Open { failures: u32 },
-    /// The watch delivers the changes of the backend.
+    /// Return the changes of the backend.
     Follow(WatchResponses),
-    /// Has said everything.
+    /// The watch has ended.
     Ended,
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn watch(
 }
 
 impl Watcher {
-    /// The next item and the rest of the watch.
+    /// Returns the next item and the rest of the watch.
     async fn next(mut self) -> Option<(Result<WatchEvent, StorageError>, Self)> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -113,7 +113,7 @@ impl Watcher {
         }
     }
 
-    /// Reads a page of the initial state; the first one fixes the revision of all.
+    /// Reads a page of the initial state; the first one sets the revision of all.
     async fn sync(&mut self, from: Option<String>) -> Result<Phase, StorageError> {
         let range = list::range(&self.prefix, from.as_deref(), self.options.recursive);
         let wanted = self.wanted();
@@ -142,8 +142,8 @@ impl Watcher {
         Ok(Phase::Open { failures: 0 })
     }
 
-    /// Opens the backend's watch. A backend that cannot be reached is tried again if the watch
-    /// had begun.
+    /// Opens the backend's watch. If the backend cannot be reached, it is tried again unless the watch has only just
+    /// begun.
     async fn open(&mut self, failures: u32) -> Result<Phase, StorageError> {
         if failures > 0 {
             self.store.clock().sleep(REOPEN_PAUSE).await;
@@ -165,7 +165,7 @@ impl Watcher {
         }
     }
 
-    /// Takes the next response.
+    /// Waits for the next response.
     async fn follow(&mut self, mut responses: WatchResponses) -> Result<Phase, StorageError> {
         match responses.next().await {
             Some(Ok(response)) => {
@@ -177,10 +177,10 @@ impl Watcher {
         }
     }
 
-    /// Makes events of a response.
+    /// Converts a response into events.
     fn take(&mut self, response: &WatchResponse) -> Result<(), StorageError> {
         if response.events.is_empty() {
-            // A watch from a future revision is told of progress before that; it has no news.
+            // A watch from a future revision gets progress responses for earlier revisions, which are no news.
             if self.options.progress_notify && response.revision >= self.revision {
                 self.revision = response.revision;
                 self.ready.push_back(Ok(WatchEvent::Bookmark {
@@ -199,7 +199,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// The version that the initial state must have reached.
+    /// Returns the version that the initial state must have reached.
     fn wanted(&self) -> Option<ResourceVersion> {
         self.options.resource_version
     }

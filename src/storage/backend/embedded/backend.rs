@@ -23,42 +23,42 @@ use crate::storage::backend::{
 };
 use crate::sync::{Mutex, MutexGuard};
 
-/// How large a key and its value may be together, as in etcd: 1.5 MiB.
+/// The most bytes of a key and its value together, as in etcd: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1_536 * 1_024;
 
-/// How long it takes at least until a log that failed is tried again.
+/// The shortest time until a log that failed is tried again.
 const RECOVERY_PERIOD: Duration = Duration::from_secs(2);
-/// The pause after an attempt, in times of what it took: it reads the whole file, which may be large.
+/// The pause after an attempt, as a multiple of its duration: it reads the whole file, which may be large.
 const RECOVERY_PAUSE_FACTOR: u32 = 9;
 
 /// etcd's data model in this process, durable in a file or in memory alone.
 ///
-/// Leases expire while [`Embedded::run_leases`] runs, and a log that failed is tried again while
-/// [`Embedded::run_recovery`] runs.
+/// Leases expire while [`Embedded::run_leases`] runs, and a log that failed recovers while [`Embedded::run_recovery`]
+/// runs.
 pub struct Embedded {
     clock: Clock,
     published: Arc<watch::Sender<Published>>,
-    /// When the next lease expires.
+    /// The time at which the next lease expires.
     expiry: watch::Receiver<Option<Instant>>,
     writes: Writes,
 }
 
-/// The place where transactions are executed.
+/// Where transactions are executed.
 enum Writes {
-    /// The caller, since there is nothing to wait for.
+    /// On the caller's task, since nothing has to be made durable.
     Inline(Box<Mutex<Writer>>),
-    /// The commit loop; `None` once closed.
+    /// In the commit loop; `None` once closed.
     Queued(Mutex<Option<mpsc::Sender<Request>>>),
 }
 
 impl Embedded {
-    /// A store that begins empty and is gone with the process.
+    /// Creates an empty store in memory.
     #[must_use]
     pub fn in_memory(clock: Clock) -> Self {
         Self::in_memory_with_quota(clock, None)
     }
 
-    /// The same, which refuses writes by which the records would need more room than this.
+    /// Creates an empty store in memory that refuses writes which would make its records larger than `quota_bytes`.
     #[must_use]
     pub fn in_memory_with_quota(clock: Clock, quota_bytes: Option<u64>) -> Self {
         let log = Box::new(MemoryLog::default());
@@ -72,13 +72,12 @@ impl Embedded {
         }
     }
 
-    /// Opens the store in a file, which is created if it is missing; its folder must exist. Blocks
-    /// while the file is read. A file that cannot be written, on a full disk for instance, is read
-    /// all the same. Every lease has its
-    /// whole time to live again.
+    /// Opens the store in a file, which is created if it is missing; its folder must exist. Blocks while the file is
+    /// read. A file that cannot be written, for instance on a full disk, is opened for reading, and recovers later.
+    /// Every lease has its whole time to live again.
     ///
     /// # Errors
-    /// [`OpenError`]; then the file is as it was.
+    /// [`OpenError`]; the file is not changed then.
     pub fn open(path: &Path, clock: Clock) -> Result<(Self, CommitLoop), OpenError> {
         let Loaded {
             log,
@@ -100,8 +99,8 @@ impl Embedded {
         Ok((store, CommitLoop::new(writer, requests)))
     }
 
-    /// Deletes the keys of leases whose time is over, until `shutdown` completes or the store is
-    /// closed. While the log takes no writes they stay.
+    /// Deletes the keys of expired leases, until `shutdown` completes or the store is closed. While the log accepts no
+    /// writes they stay.
     pub async fn run_leases(&self, shutdown: impl Future<Output = ()> + Send) {
         tokio::select! {
             () = shutdown => {}
@@ -132,8 +131,7 @@ impl Embedded {
         }
     }
 
-    /// Tries again and again to write to a log that failed, until `shutdown` completes or the
-    /// store is closed.
+    /// Tries periodically to recover a log that failed, until `shutdown` completes or the store is closed.
     pub async fn run_recovery(&self, shutdown: impl Future<Output = ()> + Send) {
         tokio::select! {
             () = shutdown => {}
@@ -156,27 +154,27 @@ impl Embedded {
         }
     }
 
-    /// The reason why the log takes no writes, in words that name no file.
+    /// Returns the reason why the log accepts no writes, without the name of a file; `None` if it does.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let published = self.published.borrow();
         published.refusal.as_ref().map(ToString::to_string)
     }
 
-    /// True if a write was refused because of the quota, and still would be.
+    /// Returns true if a write was refused because of the quota, and would be again.
     #[must_use]
     pub fn lacks_space(&self) -> bool {
         self.published.borrow().no_space
     }
 
-    /// How much of its size the store needs, in bytes; the quota limits this.
+    /// Returns how many bytes the store's records need; the quota limits this.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.published.borrow().used_bytes
     }
 
-    /// Takes no more writes; those accepted before are still done. Then the commit loop returns,
-    /// and watches end when they have told everything.
+    /// Refuses further writes; those accepted before are still done. Then the commit loop returns, and watches end when
+    /// they have sent every event.
     pub fn close(&self) {
         match &self.writes {
             Writes::Inline(writer) => lock(writer).close(),
@@ -191,7 +189,7 @@ impl Embedded {
         }
     }
 
-    /// Has the writer do something, and waits until it is durable.
+    /// Sends a request to the writer and waits until it is durable.
     async fn submit<T>(
         &self,
         request: impl FnOnce(Reply<T>) -> Request,
@@ -215,7 +213,7 @@ impl Embedded {
     }
 }
 
-/// A writer that panicked has told nobody of what it left half done.
+/// A writer that panicked has published nothing of the batch at hand.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -263,7 +261,7 @@ impl Backend for Embedded {
     }
 
     async fn oldest_revision(&self) -> Result<u64, BackendError> {
-        // Nothing is compacted at first, and the empty store is the first state there is.
+        // Nothing is compacted at first, and the revision of the empty store is the first one.
         Ok(self.published.borrow().state.compacted().max(1))
     }
 
@@ -272,7 +270,7 @@ impl Backend for Embedded {
     }
 }
 
-/// etcd's limit, in its words.
+/// Checks a write against the limit of its size, with etcd's error.
 fn check_size(op: &Op) -> Result<(), BackendError> {
     match op {
         Op::Put { key, value, .. } if key.len() + value.len() > REQUEST_BYTES_MAX => Err(

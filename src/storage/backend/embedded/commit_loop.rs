@@ -1,16 +1,16 @@
-//! Group commit: what comes while a batch is being written is the next batch.
+//! Group commit: requests that come while a batch is written form the next batch.
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::writer::{Request, Writer};
 
-/// How many requests wait for the writer before their callers have to.
+/// The most requests that wait for the writer; then callers wait to send theirs.
 pub(super) const QUEUE_REQUESTS_MAX: usize = 1_024;
-/// How many requests are joined into one commit.
+/// The most requests in one commit.
 const BATCH_REQUESTS_MAX: usize = 512;
 
-/// Does the writes of an [`super::Embedded`] store. Its caller runs it on a thread of its own.
+/// Executes the writes of an [`super::Embedded`] store. Its caller runs it on a thread of its own.
 #[derive(Debug)]
 pub struct CommitLoop {
     writer: Writer,
@@ -22,15 +22,16 @@ impl CommitLoop {
         Self { writer, requests }
     }
 
-    /// Refuses writes by which the records would need more room than this; any if `None`.
+    /// Returns this loop with a quota: writes that would make the records larger than `quota_bytes` are refused; none
+    /// if `None`.
     #[must_use]
     pub fn with_quota(mut self, quota_bytes: Option<u64>) -> Self {
         self.writer.set_quota(quota_bytes);
         self
     }
 
-    /// Writes until the store is closed or dropped and everything accepted is written; then the
-    /// file is released. Blocks, so that it must not be called on a thread that runs tasks.
+    /// Writes until the store is closed or dropped and everything accepted is written; then the file is released.
+    /// Blocks, so it must not be called on a thread that runs tasks.
     pub fn run(mut self) {
         let mut batch = Vec::new();
         while self.collect(&mut batch) {
@@ -38,8 +39,8 @@ impl CommitLoop {
         }
     }
 
-    /// Waits for requests and takes all that are there. False when none can come any more. While
-    /// the log has something to be removed, it does not wait.
+    /// Waits for requests and takes all that are there. Returns false when none can come any more. Does not wait while
+    /// the log has records to be removed.
     fn collect(&mut self, batch: &mut Vec<Request>) -> bool {
         if !self.writer.has_removals() {
             return self.requests.blocking_recv_many(batch, BATCH_REQUESTS_MAX) > 0;

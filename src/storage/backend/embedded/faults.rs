@@ -17,18 +17,18 @@ use crate::storage::backend::{BackendError, Compare, Op, Txn};
 const LARGE_BYTES: usize = 60 << 10;
 /// More changes than a script makes.
 const CHANGES_MAX: u32 = 2_000;
-/// Where recovering fails: at every so many changes, since there are many.
+/// The step between the changes at which recovery is made to fail, since there are many.
 const RECOVERY_STEP: usize = 3;
 
 /// The values that may be found under each key: one, or several after a write that failed.
 type Expected = BTreeMap<String, Vec<Option<Bytes>>>;
 
-/// A store on a disk that fails, and what must be found in it.
+/// A store on a disk that fails, and the values that must be found in it.
 struct Store {
     writer: Writer,
     now: Instant,
     expected: Expected,
-    /// How many writes were tried.
+    /// The number of writes that were tried.
     tried: usize,
 }
 
@@ -60,7 +60,7 @@ impl Store {
         outcome.try_recv().expect("an answer")
     }
 
-    /// Writes a key or deletes it. Whether that was acknowledged.
+    /// Writes a key or deletes it. Returns true if that was acknowledged.
     fn write(&mut self, key: &str, value: Option<Bytes>) -> bool {
         let version = self.state().get(key).map_or(0, |it| it.mod_revision);
         let key = key.to_owned();
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// Writes in several ways, however it goes. Whether all of it was acknowledged.
+    /// Writes in several ways, ignoring errors. Returns true if all writes were acknowledged.
     fn work(&mut self) -> bool {
         self.tried += 1;
         let text = |what: &str| Some(Bytes::from(format!("{what} {}", self.tried)));
@@ -113,7 +113,7 @@ impl Store {
         all &= granted.is_ok();
         let compacted = self.ask(|reply| Request::Compact { revision, reply });
         all &= !matches!(compacted, Err(BackendError::ReadOnly(_)));
-        // What was compacted is removed.
+        // Compacted records are removed by the next batch.
         self.writer.commit(Vec::new());
         all
     }

@@ -1,7 +1,6 @@
-//! Which leases live until when, and which keys go with them.
+//! The leases: their deadlines, and the keys attached to each.
 //!
-//! Deadlines are of this process: after a restart every lease has its whole time to live again,
-//! as in etcd.
+//! Deadlines are not durable: after a restart every lease has its whole time to live again, as in etcd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,23 +10,22 @@ use super::mvcc::State;
 use crate::clock::Instant;
 use crate::storage::backend::{BackendError, LeaseId};
 
-/// The shortest time to live; a shorter one is raised to it, as etcd does.
+/// The shortest time to live in seconds; shorter ones are raised to it, as in etcd.
 const TTL_SECONDS_MIN: i64 = 2;
-/// The longest time to live, as in etcd.
+/// The longest time to live in seconds, as in etcd.
 const TTL_SECONDS_MAX: i64 = 9_000_000_000;
 
 /// The leases that have not expired.
 #[derive(Debug, Default)]
 pub(super) struct LeaseBook {
-    /// The keys whose newest version goes with each.
+    /// The keys attached to each lease in their newest version.
     leases: BTreeMap<LeaseId, BTreeSet<Arc<str>>>,
-    /// When each ends, the next to expire first.
+    /// The deadline of each lease, the next to expire first.
     deadlines: BTreeSet<(Instant, LeaseId)>,
 }
 
 impl LeaseBook {
-    /// The leases of a log, which have their whole time to live again, with the keys that go with
-    /// them.
+    /// Restores the leases of a log and the keys attached to them. They have their whole time to live again.
     pub(super) fn from_log(leases: Vec<(LeaseId, i64)>, state: &State, now: Instant) -> Self {
         let mut book = Self::default();
         for (lease, ttl_seconds) in leases {
@@ -41,10 +39,10 @@ impl LeaseBook {
         book
     }
 
-    /// How long a lease lives that is granted for so many seconds.
+    /// Returns the time to live in seconds of a lease that is granted for so many.
     ///
     /// # Errors
-    /// In etcd's words when it is too long.
+    /// etcd's error when it is too long.
     pub(super) fn effective_ttl(ttl_seconds: i64) -> Result<i64, BackendError> {
         if ttl_seconds > TTL_SECONDS_MAX {
             return Err(BackendError::Other(
@@ -66,21 +64,21 @@ impl LeaseBook {
         self.leases.contains_key(&id)
     }
 
-    /// Notes that a key goes with a lease.
+    /// Attaches a key to a lease.
     pub(super) fn attach(&mut self, id: LeaseId, key: &Arc<str>) {
         if let Some(keys) = self.leases.get_mut(&id) {
             keys.insert(Arc::clone(key));
         }
     }
 
-    /// Notes that a key does not go with a lease any more.
+    /// Detaches a key from a lease.
     pub(super) fn detach(&mut self, id: LeaseId, key: &str) {
         if let Some(keys) = self.leases.get_mut(&id) {
             keys.remove(key);
         }
     }
 
-    /// Takes the next lease out that expired by `now`, with its keys.
+    /// Removes the next lease that expired by `now`, and returns it with its keys.
     pub(super) fn take_expired(&mut self, now: Instant) -> Option<(LeaseId, BTreeSet<Arc<str>>)> {
         let (deadline, id) = *self.deadlines.first()?;
         if deadline > now {
@@ -90,7 +88,7 @@ impl LeaseBook {
         Some((id, self.leases.remove(&id).unwrap_or_default()))
     }
 
-    /// When the next lease expires.
+    /// Returns when the next lease expires.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

@@ -1,4 +1,4 @@
-//! Why a database file cannot be opened. The file is as it was in every case.
+//! The errors of opening a database file. None of them changes the file.
 
 use std::io;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub enum OpenError {
         /// The format that this program reads and writes.
         known: u64,
     },
-    /// The system does not let it be read or written.
+    /// The operating system refuses to read or write it.
     #[error("{}: cannot open the database: {source}; check the path and its permissions", path.display())]
     Io {
         /// The path of the database file.

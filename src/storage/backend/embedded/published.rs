@@ -1,24 +1,24 @@
-//! The state that readers and watches see. It changes only after the log has made the change durable.
+//! The state that readers and watches see. It is replaced only after the log has made a change durable.
 
 use crate::storage::backend::BackendError;
 
 use super::mvcc::State;
 
-/// Cheap to copy.
+/// The published state. Clones are cheap: they share the content.
 #[derive(Clone, Debug)]
 pub(super) struct Published {
     pub(super) state: State,
-    /// The size of the log.
+    /// The size of the log in bytes.
     pub(super) size_bytes: Result<u64, BackendError>,
-    /// How much of that is needed, which the quota limits.
+    /// How many bytes of that the records need, which the quota limits.
     pub(super) used_bytes: u64,
-    /// True if a write was refused because of the quota and still would be.
+    /// True if a write was refused because of the quota and would be again.
     pub(super) no_space: bool,
-    /// The reason why the log takes no writes.
+    /// The reason why the log accepts no writes; `None` if it does.
     pub(super) refusal: Option<BackendError>,
-    /// How often progress was asked for.
+    /// The number of requests for progress.
     pub(super) progress_requests: u64,
-    /// Nothing will be written any more; watches end when they have told everything.
+    /// True if nothing will be written any more; watches end when they have sent every event.
     pub(super) closed: bool,
 }
 

@@ -1,9 +1,8 @@
 //! A watch: a position in the published history.
 //!
-//! Nothing is queued for a watch, so that one that nobody polls costs nothing and holds nothing
-//! up. When it is polled it reads on from its position, a page at a time, and when it has read
-//! everything it sleeps until something is published. It ends only when its position is
-//! compacted away.
+//! No events are queued for a watch, so one that is not polled costs nothing and delays nothing. When it is polled it
+//! reads on from its position, a page at a time, and when it has read everything it sleeps until something is
+//! published. It ends with an error only when its position has been compacted away.
 
 use futures::{StreamExt, stream};
 use tokio::sync::watch;
@@ -13,7 +12,7 @@ use crate::storage::backend::{
     BackendError, KeyRange, WatchRequest, WatchResponse, WatchResponses,
 };
 
-/// The watch that a request asks for.
+/// Returns the responses of the watch that a request describes.
 pub(super) fn responses(
     request: WatchRequest,
     published: watch::Receiver<Published>,
@@ -28,7 +27,7 @@ pub(super) fn responses(
 
 struct Watch {
     published: watch::Receiver<Published>,
-    /// `None` when it has ended.
+    /// The position; `None` when the watch has ended.
     position: Option<Position>,
 }
 
@@ -55,36 +54,36 @@ impl Watch {
     }
 }
 
-/// The next step of a watch.
+/// The outcome of a step of a watch.
 #[derive(Debug)]
 enum Step {
     Respond(WatchResponse),
-    /// There is more to look at.
+    /// There may be more events: take another step.
     ReadOn,
-    /// Everything is told.
+    /// Every published event has been sent: wait for the next change.
     Wait,
     End(BackendError),
 }
 
-/// How far a watch has come.
+/// The position of a watch.
 #[derive(Debug)]
 struct Position {
     range: KeyRange,
     previous: bool,
-    /// The first revision that it has not told.
+    /// The first revision whose events have not been sent.
     next: u64,
     progress: Progress,
 }
 
-/// Where a watch stands with requests for progress.
+/// The state of a watch's replies to requests for progress.
 #[derive(Debug)]
 enum Progress {
     /// It does not report progress.
     Silent,
-    /// It answered the requests up to this one.
+    /// It has replied to the requests up to this one.
     Answered(u64),
-    /// It noticed this request when the newest revision was `revision`, and answers it as soon as
-    /// it has told everything up to there.
+    /// It noticed this request when the newest revision was `revision`, and replies once it has sent every event up to
+    /// there.
     Owed { request: u64, revision: u64 },
 }
 
@@ -145,7 +144,7 @@ impl Position {
         }
     }
 
-    /// The revision of the progress response that is due, if one is.
+    /// Returns the revision of the progress response that is due, if one is.
     fn answer_progress_request(&mut self, newest: u64) -> Option<u64> {
         let Progress::Owed { request, revision } = self.progress else {
             return None;
@@ -154,7 +153,7 @@ impl Position {
             return None;
         }
         self.progress = Progress::Answered(request);
-        // A watch of the future is ahead of the store.
+        // A watch that begins at a future revision is ahead of the store.
         Some((self.next - 1).min(newest))
     }
 }

@@ -1,13 +1,13 @@
-//! The single writer.
+//! The single writer of the embedded store.
 //!
-//! It applies a batch of requests to its own copy of the state, has the log make the batch
-//! durable, then publishes the copy and answers. So nobody sees what could still be lost, and
-//! requests that came together share one fsync. When the log fails, its copy is not published
-//! and the store takes no more writes: whether the batch was written shows only when the log has
-//! recovered. Then the copy is made anew from what was published and what the log holds beyond.
+//! It applies a batch of requests to its own copy of the state, has the log make the batch durable, then publishes the
+//! copy and replies. So no reader sees a change that could still be lost, and requests that came together share one
+//! fsync. When the log fails, the copy is not published and the store accepts no more writes: whether the batch was
+//! written is known only when the log has recovered. Then the copy is made anew from the published state and what the
+//! log holds beyond it.
 //!
-//! A write that would make the records need more room than the quota allows is refused.
-//! Deletions, the end of leases and compaction are not: by them it gets below the quota again.
+//! A write that would make the records larger than the quota is refused. Deletions, the expiry of leases and compaction
+//! are not: they bring the store below its quota again.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
@@ -22,18 +22,18 @@ use super::published::{Published, closed_error};
 use crate::clock::Instant;
 use crate::storage::backend::{BackendError, Compare, LeaseId, Op, Txn, TxnResponse};
 
-/// How many obsolete records one batch removes from the log; the rest waits for the next, so that
-/// a compaction does not hold writes up.
+/// The most obsolete records that one batch removes from the log; the rest waits for the next, so that a compaction
+/// does not delay writes.
 const REMOVALS_PER_BATCH_MAX: usize = 1_000;
 /// The overhead of a put beside its key and its value, as in etcd.
 const PUT_OVERHEAD_BYTES: usize = 256;
 /// The cost of a lease, as in etcd.
 const LEASE_BYTES: usize = 64;
 
-/// Where the outcome of a request goes. Nobody may be waiting any more.
+/// The sender of a request's outcome. The caller may have gone.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
 
-/// The requests that the writer takes. It reads no clock, so that requests bring the time.
+/// A request to the writer. The writer reads no clock, so requests carry the time.
 #[derive(Debug)]
 pub(super) enum Request {
     Txn(Txn, Reply<TxnResponse>),
@@ -51,14 +51,14 @@ pub(super) enum Request {
         revision: u64,
         reply: Reply<()>,
     },
-    /// Has a log that failed take writes again.
+    /// Recovers a log that failed.
     Recover {
         now: Instant,
         reply: Reply<()>,
     },
 }
 
-/// Tells one who waits the outcome, or why the batch failed.
+/// Sends a caller the outcome of its request, or the error of the batch.
 type Answer = Box<dyn FnOnce(Option<&BackendError>)>;
 
 /// The owner of the newest state.
@@ -69,22 +69,21 @@ pub(super) struct Writer {
     log: Box<dyn LogStore>,
     /// Revisions whose records are still to be removed from the log, oldest first.
     obsolete: VecDeque<u64>,
-    /// How much room the records may need; any if `None`.
+    /// The most bytes that the records may need; unlimited if `None`.
     quota_bytes: Option<u64>,
-    /// How much room the batch at hand needs.
+    /// The bytes that the batch at hand adds.
     batch_bytes: u64,
-    /// How much a write needed that was refused because of the quota, while there still is less.
+    /// The bytes that the last write refused because of the quota needed, while they are still not available.
     lacking_bytes: Option<u64>,
     published: Arc<watch::Sender<Published>>,
-    /// When the next lease expires.
+    /// The time at which the next lease expires.
     expiry: watch::Sender<Option<Instant>>,
-    /// Why nothing is written any more.
+    /// The reason why the log accepts no writes.
     refusal: Option<BackendError>,
 }
 
 impl Writer {
-    /// A writer over a log, and what it publishes. `obsolete` are records that the log still holds
-    /// and nothing needs.
+    /// Creates a writer over a log. `obsolete` are the revisions of records in the log that nothing needs.
     pub(super) fn new(
         state: State,
         leases: LeaseBook,
@@ -114,13 +113,13 @@ impl Writer {
         }
     }
 
-    /// Takes no writes before the log has recovered, if there is a reason.
+    /// Refuses all writes until the log has recovered, if there is a reason.
     pub(super) fn refuse(&mut self, refusal: Option<BackendError>) {
         self.refusal = refusal;
         self.publish();
     }
 
-    /// Limits how much room the records may need.
+    /// Limits how many bytes the records may need.
     pub(super) fn set_quota(&mut self, quota_bytes: Option<u64>) {
         self.quota_bytes = quota_bytes;
     }
@@ -130,7 +129,7 @@ impl Writer {
         Arc::clone(&self.published)
     }
 
-    /// When the next lease expires.
+    /// Returns a receiver of the time at which the next lease expires.
     pub(super) fn expiry(&self) -> watch::Receiver<Option<Instant>> {
         self.expiry.subscribe()
     }
@@ -140,7 +139,7 @@ impl Writer {
         !self.obsolete.is_empty() && self.refusal.is_none()
     }
 
-    /// Does what is asked for, makes it durable at once, shows it, and answers. Blocks.
+    /// Executes requests, makes them durable at once, publishes the new state, and replies. Blocks.
     pub(super) fn commit(&mut self, requests: Vec<Request>) {
         let mut batch = LogBatch::default();
         let mut answers = Vec::with_capacity(requests.len());
@@ -165,7 +164,7 @@ impl Writer {
         }
         self.batch_bytes = 0;
         if failure.is_some() {
-            // The log may still hold what was to be removed. What the batch was to compact is
+            // The log may still hold the records that were to be removed. Those that the batch was to compact are
             // needed, unless it turns out that the compaction was written.
             self.obsolete.truncate(still_obsolete);
             batch.obsolete.extend(self.obsolete.drain(..));
@@ -178,7 +177,7 @@ impl Writer {
         }
     }
 
-    /// Has the log take writes again, if that is what is in the way.
+    /// Recovers the log, if it has failed.
     fn recover(&mut self, now: Instant) -> Result<(), BackendError> {
         let mut state = match &*self.published.borrow() {
             published if published.closed => return Err(closed_error()),
@@ -277,7 +276,7 @@ impl Writer {
         batch.records.extend(self.state.delete(keys));
     }
 
-    /// Ends the bond of a key's newest version with its lease.
+    /// Detaches a key's newest version from its lease.
     fn detach(&mut self, key: &str) {
         if let Some(lease) = self.state.get(key).and_then(|version| version.lease) {
             self.leases.detach(lease, key);
@@ -306,7 +305,7 @@ impl Writer {
         Ok(id)
     }
 
-    /// Drawn at random, so that an id is not used again after a restart.
+    /// The id is random, so that none is used again after a restart.
     fn unused_lease_id(&self) -> LeaseId {
         loop {
             let id = LeaseId(rand::random_range(1..=i64::MAX));
@@ -316,7 +315,7 @@ impl Writer {
         }
     }
 
-    /// Each lease's keys vanish at one revision.
+    /// The keys of each lease are deleted at one revision.
     fn expire(&mut self, now: Instant, batch: &mut LogBatch) {
         while let Some((id, keys)) = self.leases.take_expired(now) {
             batch.expired.push(id);
@@ -330,7 +329,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Counts what a write needs, if the quota allows it.
+    /// Counts the bytes of a write, if the quota allows it.
     fn take_room(&mut self, needed_bytes: u64) -> Result<(), BackendError> {
         if !self.has_room(needed_bytes) {
             self.lacking_bytes = Some(needed_bytes);
@@ -346,7 +345,7 @@ impl Writer {
         self.quota_bytes.is_none_or(|quota| wanted_bytes <= quota)
     }
 
-    /// Shows what is durable, and whether more can be written. Only a new state is news to watches.
+    /// Publishes the durable state, and whether more can be written. Watches are notified only of a new state.
     fn publish(&mut self) {
         self.lacking_bytes = self.lacking_bytes.filter(|it| !self.has_room(*it));
         let size_bytes = self.log.size_bytes();
@@ -359,13 +358,13 @@ impl Writer {
             it.refusal.clone_from(&self.refusal);
             let news = (it.state.revision(), it.state.compacted())
                 != (self.state.revision(), self.state.compacted());
-            // What a failed batch was to write is not durable.
+            // The changes of a failed batch are not durable.
             if news && self.refusal.is_none() {
                 replaced = Some(std::mem::replace(&mut it.state, self.state.clone()));
             }
             failed || replaced.is_some()
         });
-        // Outside of the lock: a snapshot may be the last owner of much.
+        // Dropped outside of the lock: a snapshot may be the last owner of much.
         drop(replaced);
         let next = self.leases.next_deadline();
         self.expiry
@@ -374,7 +373,7 @@ impl Writer {
 }
 
 impl Request {
-    /// Answers that it is not done.
+    /// Replies that the request was refused.
     fn refuse(self, refusal: BackendError) -> Answer {
         match self {
             Self::Txn(_, reply) => answer(reply, Err(refusal)),
@@ -386,14 +385,14 @@ impl Request {
     }
 }
 
-/// The answer to one request, unless the batch fails.
+/// Returns the reply to one request, to be sent unless the batch fails.
 fn answer<T: 'static>(reply: Reply<T>, outcome: Result<T, BackendError>) -> Answer {
     Box::new(move |failure| {
         let outcome = match failure {
             Some(error) => Err(error.clone()),
             None => outcome,
         };
-        // An error means that nobody waits for it.
+        // An error means that the caller has gone.
         let _ = reply.send(outcome);
     })
 }
@@ -416,7 +415,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::storage::backend::embedded::log::{MemoryLog, WitnessLog};
 
-    /// A request that writes a key, and where its outcome comes.
+    /// Returns a request that writes a key, and the receiver of its outcome.
     fn put() -> (
         Request,
         oneshot::Receiver<Result<TxnResponse, BackendError>>,

@@ -1,4 +1,4 @@
-//! The cluster: which endpoint to ask, and how often.
+//! A cluster of etcd members: which endpoint is called, and how calls are retried.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -20,9 +20,9 @@ use crate::storage::backend::{
 };
 use crate::sync::Mutex;
 
-/// How often all endpoints are tried in turn before a call fails.
+/// The number of rounds over all endpoints before a call fails.
 const ROUNDS_MAX: usize = 5;
-/// A key that nobody writes.
+/// A key that is never written.
 const OLDEST_PROBE_KEY: &str = "ringwatch/oldest-revision";
 /// How long to wait between two rounds.
 const ROUND_PAUSE: Duration = Duration::from_millis(250);
@@ -35,24 +35,24 @@ pub struct Etcd {
     preferred: Mutex<usize>,
     request_timeout: Duration,
     clock: Clock,
-    /// Counts the requests for progress; the watches ask for it when it rises.
+    /// The number of requests for progress; watches request it when it rises.
     progress_requests: value::Sender<u64>,
 }
 
-/// The effect of a call on the store, which decides whether it may be repeated.
+/// The effect of a call on the store, which decides whether it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// Doing it twice does no harm.
+    /// The call may be repeated.
     Repeatable,
-    /// It is made again only if it was never sent.
+    /// The call is repeated only if it was never sent.
     Once,
 }
 
 impl Etcd {
-    /// Connects, and asks every endpoint for its version. One that answers is enough.
+    /// Connects, and requests the version of every endpoint. It is enough if one responds.
     ///
     /// # Errors
-    /// One line that names the endpoints and says what is wrong.
+    /// One line that names the endpoints and the error.
     pub async fn connect(config: Config, clock: Clock) -> Result<Self, BackendError> {
         let endpoints = config.open().await?;
         let etcd = Self {
@@ -77,12 +77,12 @@ impl Etcd {
         )))
     }
 
-    /// Asks every endpoint for its version and its size in bytes, and returns the size that the
-    /// first one gives. Trust in progress notices follows from the versions, so a caller should
-    /// ask from time to time: endpoints are replaced.
+    /// Requests the version and the database size of every endpoint, and returns the size in bytes that the first one
+    /// gives. The versions decide whether progress notices are trusted, so a caller should probe from time to time:
+    /// endpoints are replaced.
     ///
     /// # Errors
-    /// The error of the first endpoint, if none answers.
+    /// The error of the first endpoint, if none responds.
     pub async fn probe(&self) -> Result<u64, BackendError> {
         let probes = self.endpoints.iter().map(Endpoint::probe);
         let mut first_error = None;
@@ -100,7 +100,7 @@ impl Etcd {
         }
     }
 
-    /// Makes a call on one endpoint after the other until one answers.
+    /// Makes a call on one endpoint after the other until one responds.
     async fn call<T, F>(
         &self,
         effect: Effect,
@@ -165,7 +165,7 @@ impl Etcd {
         Err(last)
     }
 
-    /// The endpoints' URLs, for messages.
+    /// Returns the endpoints' URLs, for messages.
     fn names(&self) -> String {
         let names: Vec<&str> = self.endpoints.iter().map(Endpoint::name).collect();
         names.join(", ")
@@ -235,8 +235,8 @@ impl Backend for Etcd {
         Ok(())
     }
 
-    /// etcd says which revision it was compacted to in one place alone: to a watch that begins
-    /// before it. Such a watch is answered only if there was a compaction, hence the read.
+    /// Reads the revision from the one response in which etcd gives it: that to a watch which begins before it. Such a
+    /// watch gets a response only if there was a compaction, hence the read.
     async fn oldest_revision(&self) -> Result<u64, BackendError> {
         let first = RangeRequest {
             revision: 1,

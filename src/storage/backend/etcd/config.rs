@@ -1,4 +1,4 @@
-//! How to reach etcd.
+//! The connection settings of an etcd cluster.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,37 +9,37 @@ use tonic::transport;
 use super::endpoint::Endpoint;
 use crate::storage::backend::BackendError;
 
-/// How long a connection may take to come about; that of kube-apiserver.
+/// The time limit of establishing a connection; that of kube-apiserver.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a call may take in all, attempts on other endpoints included.
+/// The time limit of a call, attempts on other endpoints included.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// A connection on which something is under way is probed this often,
+/// The interval of pings on a connection that has calls in progress.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// and given up when the probe stays unanswered for so long.
+/// The time limit of the reply to a ping, after which the connection is closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much a response may have in flight before it is read. Watches that nobody reads stop here.
+/// The most bytes of a response that may be in flight. Watches that are not read stop here.
 const STREAM_WINDOW_BYTES: u32 = 1 << 18;
-/// How much all responses of a connection may have in flight: the protocol's limit, so that it
-/// takes thousands of unread watches to stop the others.
+/// The most bytes of all responses of a connection that may be in flight: the protocol's limit, so that it takes
+/// thousands of unread watches to stop the others.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
-/// How to reach an etcd cluster.
+/// The connection settings of an etcd cluster.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The URLs of its members; without a scheme, `http`.
     pub endpoints: Vec<String>,
     /// The TLS files of `https` endpoints.
     pub tls: TlsFiles,
-    /// How long a connection may take to come about.
+    /// The time limit of establishing a connection.
     pub connect_timeout: Duration,
-    /// How long a call may take in all.
+    /// The time limit of a call, attempts on other endpoints included.
     pub request_timeout: Duration,
 }
 
 /// PEM files for TLS.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFiles {
-    /// The authorities that sign the members' certificates.
+    /// The certificate authorities of the members' certificates.
     pub ca: Option<PathBuf>,
     /// The client certificate.
     pub cert: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct TlsFiles {
 }
 
 impl Config {
-    /// How to reach these endpoints, with the usual time limits.
+    /// Creates the settings of these endpoints, with the default time limits.
     #[must_use]
     pub fn new(endpoints: Vec<String>, tls: TlsFiles) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Config {
     /// Prepares all endpoints; nothing is sent yet.
     ///
     /// # Errors
-    /// One line on what is wrong with the configuration or a file.
+    /// One line that names the setting or the file, and the error.
     pub(super) async fn open(&self) -> Result<Vec<Endpoint>, BackendError> {
         if self.endpoints.is_empty() {
             return Err(wrong("no etcd endpoint is given"));
@@ -87,7 +87,7 @@ impl Config {
             .connect_timeout(self.connect_timeout)
             .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
             .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-            // etcd takes pings on an idle connection for an attack, and closes it.
+            // etcd treats pings on an idle connection as an attack, and closes it.
             .keep_alive_while_idle(false)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);

@@ -1,4 +1,4 @@
-//! Between this crate's words and those of etcd's protocol.
+//! Conversion between the types of [`crate::storage::backend`] and those of etcd's protocol.
 
 use bytes::Bytes;
 use etcd_client::proto::{PbEvent, PbKeyValue, PbResponseHeader, PbTxnOpResponse};
@@ -11,7 +11,7 @@ use crate::storage::backend::{
     RangeResponse, Txn, TxnResponse,
 };
 
-/// The key and the options of a read.
+/// Returns the key and the options of a read.
 pub(super) fn request(request: &RangeRequest) -> (String, GetOptions) {
     let mut options = GetOptions::new()
         .with_revision(signed(request.revision))
@@ -70,7 +70,7 @@ pub(super) fn txn_response(response: etcd_client::TxnResponse) -> TxnResponse {
     }
 }
 
-/// An event; `None` for one without a key, which etcd does not send.
+/// Converts an event; `None` for one without a key, which etcd does not send.
 pub(super) fn event(event: PbEvent) -> Option<Event> {
     let kind = if event.r#type == EventType::Delete as i32 {
         EventKind::Delete
@@ -84,12 +84,12 @@ pub(super) fn event(event: PbEvent) -> Option<Event> {
     })
 }
 
-/// The store's revision when a response was made.
+/// Returns the store's revision in the header of a response.
 pub(super) fn revision(header: Option<&PbResponseHeader>) -> u64 {
     header.map_or(0, |header| unsigned(header.revision))
 }
 
-/// etcd's numbers are signed but never negative.
+/// Converts to etcd's numbers, which are signed but never negative.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -111,7 +111,7 @@ fn operation(operation: &Op) -> TxnOp {
 
 fn key_value(kv: PbKeyValue) -> KeyValue {
     KeyValue {
-        // A key that is not text was written by somebody else; it names nothing of ours.
+        // A key that is not text was written by another program; it names none of our objects.
         key: String::from_utf8(kv.key)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         value: Bytes::from(kv.value),

@@ -1,4 +1,4 @@
-//! One member of the cluster: its connections and what is known of its version.
+//! One member of the cluster: its connections, and what its version implies.
 
 use std::sync::PoisonError;
 
@@ -11,17 +11,17 @@ use super::version;
 use crate::storage::backend::BackendError;
 use crate::sync::{Mutex, MutexGuard};
 
-/// How large a message may be. A list without a limit is one message.
+/// The largest message in bytes. A list without a limit is one message.
 const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
 
-/// One member of the cluster. Connections come about when they are used and again when they break.
+/// One member of the cluster. Connections are established on first use and again when they break.
 pub(super) struct Endpoint {
     name: String,
     /// The client for calls.
     calls: Client,
     /// The client for watches.
     watches: Client,
-    /// True if progress notices of its version can be trusted; `None` until it has answered.
+    /// True if progress notices of its version can be trusted; `None` until it has responded.
     progress_is_trusted: Mutex<Option<bool>>,
 }
 
@@ -60,7 +60,7 @@ impl Endpoint {
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Asks for its version and its size in bytes.
+    /// Requests its version and its database size, and returns the size in bytes.
     pub(super) async fn probe(&self) -> Result<u64, Error> {
         let mut maintenance: MaintenanceClient = self.calls.maintenance_client();
         let status = maintenance.status().await?;
@@ -69,7 +69,7 @@ impl Endpoint {
         Ok(u64::try_from(status.db_size()).unwrap_or_default())
     }
 
-    /// Returns true if its progress notices never overtake events; false until it has told its version.
+    /// Returns true if its progress notices never overtake events; false until it has reported its version.
     pub(super) fn progress_is_trusted(&self) -> bool {
         self.trust().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! Translates etcd's errors.
+//! Conversion of etcd's errors.
 //!
-//! etcd's own errors are told apart by their text, as its Go client does: codes alone are too
-//! coarse. An error that has a source was made on this side: the connection failed.
+//! etcd's errors are distinguished by their text, as its Go client does, because the codes are too coarse. An error
+//! that has a source was raised on this side: the connection failed.
 
 use std::error::Error as StdError;
 
@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 
 use crate::storage::backend::BackendError;
 
-/// The meaning of an error.
+/// Converts an error.
 pub(super) fn explain(error: Error) -> BackendError {
     match error {
         Error::GRpcStatus(status) => explain_status(&status),
@@ -36,7 +36,7 @@ pub(super) fn was_never_sent(error: &Error) -> bool {
     false
 }
 
-/// The meaning of the reason why etcd cancelled a watch.
+/// Converts the reason why etcd cancelled a watch.
 pub(super) fn explain_cancellation(reason: &str, compact_revision: i64) -> BackendError {
     if compact_revision > 0 {
         let compact_revision = u64::try_from(compact_revision).unwrap_or_default();
@@ -89,7 +89,7 @@ fn by_text(message: &str) -> Option<BackendError> {
     }
 }
 
-/// The text of the cause of all causes, which says most.
+/// Returns the text of the innermost cause, which is the most specific.
 fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

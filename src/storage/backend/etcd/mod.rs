@@ -1,11 +1,11 @@
 //! The etcd backend.
 //!
-//! Every endpoint has two connections, one for calls and one for watches, so that watches which
-//! nobody reads do not hold up calls. Calls go to one endpoint until it fails, then to the next;
-//! what may have been done already is not done twice.
+//! Every endpoint has two connections, one for calls and one for watches, so that watches which are not read do not
+//! hold up calls. Calls go to one endpoint until it fails, then to the next; a call that may already have had an effect
+//! is not repeated.
 //!
-//! The hard part is the watch: etcd cuts large responses into fragments, which are put together
-//! again, and its progress notices are to be trusted only where every endpoint is new enough.
+//! The hard part is the watch: etcd splits large responses into fragments, which are joined again, and its progress
+//! notices are trusted only if every endpoint is new enough.
 
 mod cluster;
 mod config;

@@ -1,7 +1,7 @@
-//! Which etcd versions can be trusted with progress notices.
+//! The etcd versions whose progress notices can be trusted.
 
-/// Returns true if progress notices of this version never overtake events. Before 3.4.31 and 3.5.13 one that was asked for
-/// could, and a read that believed it missed a write.
+/// Returns true if progress notices of this version never overtake events. Before 3.4.31 and 3.5.13 a requested one
+/// could, and a read that relied on it missed a write.
 pub(super) fn progress_is_trusted(version: &str) -> bool {
     let numbers = version.split(['-', '+']).next().unwrap_or_default();
     let mut numbers = numbers.split('.').map(str::parse::<u32>);

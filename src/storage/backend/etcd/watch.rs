@@ -1,8 +1,8 @@
 //! One watch: a stream of its own on the endpoint's watch connection.
 //!
-//! It works only while it is polled. Fragments of a response are kept until the last one, so that
-//! no response splits a revision; what lies before the next expected revision is dropped, which
-//! etcd sends after some partitions to watches that began in the future.
+//! It works only while it is polled. Fragments of a response are kept until the last one, so that no response splits a
+//! revision. Events before the next expected revision are dropped: etcd sends them after some partitions to watches
+//! that began in the future.
 
 use etcd_client::{Error, WatchClient, WatchOptions, WatchStream};
 use futures::stream::{self, StreamExt};
@@ -27,11 +27,11 @@ struct Watching {
     first: Option<etcd_client::WatchResponse>,
     /// True if progress responses are wanted.
     progress: bool,
-    /// Rises when progress is asked for.
+    /// Changes when progress is requested.
     asks: Receiver<u64>,
     /// The events of a response whose last fragment is still to come.
     partial: Vec<Event>,
-    /// Everything before this revision was handed over or is not wanted.
+    /// The revision before which everything has been returned or is not wanted.
     next_revision: u64,
     ended: bool,
 }
@@ -65,7 +65,7 @@ pub(super) async fn open(mut client: WatchClient, request: WatchRequest) -> Resu
     })
 }
 
-/// The responses of a watch.
+/// Returns the responses of a watch.
 pub(super) fn responses(
     opened: Opened,
     request: &WatchRequest,
@@ -93,7 +93,7 @@ impl Watching {
         Some((outcome, self))
     }
 
-    /// The next response that has something to say.
+    /// Waits for the next response that has events or progress.
     async fn response(&mut self) -> Result<WatchResponse, BackendError> {
         loop {
             let message = match self.first.take() {
@@ -110,7 +110,7 @@ impl Watching {
         }
     }
 
-    /// Waits for a message, and asks for progress meanwhile.
+    /// Waits for a message, and requests progress meanwhile.
     async fn message(&mut self) -> Result<etcd_client::WatchResponse, BackendError> {
         loop {
             tokio::select! {
@@ -126,7 +126,7 @@ impl Watching {
         }
     }
 
-    /// Makes a response of a message; `None` if it is not the last fragment or says nothing.
+    /// Converts a message into a response; `None` if it is not the last fragment or is empty.
     fn take(&mut self, message: etcd_client::WatchResponse) -> Option<WatchResponse> {
         let message = message.0;
         if message.created {
@@ -144,7 +144,7 @@ impl Watching {
         let events = std::mem::take(&mut self.partial);
         match events.last() {
             Some(last) => self.next_revision = last.kv.mod_revision + 1,
-            // Progress to before the start of a watch in the future is none.
+            // Progress before the first revision of a watch in the future is no progress.
             None if !self.progress || !is_progress || revision + 1 < self.next_revision => {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! The file under a log, as far as the log needs to know it.
+//! The file under a log, as the log needs it.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -7,20 +7,20 @@ use std::io;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-/// A file that redb writes to. Tests have one that fails.
+/// A file that redb writes to. Tests have one that fails on demand.
 pub(crate) trait DiskFile: Debug + Send + Sync {
-    /// The file as redb sees it.
+    /// Returns the file as redb sees it.
     fn storage(&self) -> &dyn StorageBackend;
 
-    /// Has reads come from the disk. The system's cache may hold what never reached it: after a
-    /// failed fsync Linux counts the pages as clean, and a later fsync says nothing of them.
+    /// Makes reads come from the disk rather than the system's cache, which may hold what never reached the disk: after
+    /// a failed fsync Linux counts the pages as clean, and a later fsync succeeds without writing them.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the operating system.
     fn forget_cached(&self) -> io::Result<()>;
 }
 
-/// A file of the system.
+/// A file of the operating system.
 #[derive(Debug)]
 pub(crate) struct SystemFile {
     storage: FileBackend,
@@ -29,10 +29,10 @@ pub(crate) struct SystemFile {
 }
 
 impl SystemFile {
-    /// A file that is open for reading and writing.
+    /// Wraps a file that is open for reading and writing.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the operating system.
     pub(crate) fn new(file: File) -> io::Result<Self> {
         Ok(Self {
             storage: FileBackend::new(file.try_clone()?).map_err(io::Error::other)?,

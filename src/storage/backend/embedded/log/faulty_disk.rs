@@ -1,4 +1,4 @@
-//! A disk for tests, with the system's cache before it, that fails when it is told to.
+//! A disk for tests, with the system's cache before it, that fails on demand.
 //!
 //! It does what Linux may do. A write that fails may have written a part. A sync that fails may
 //! have written any blocks; all count as clean afterwards, so that the cache shows what the disk
@@ -24,9 +24,9 @@ pub(crate) struct FaultyDisk(Arc<Mutex<Disk>>);
 
 #[derive(Clone)]
 struct Disk {
-    /// The file as reads see it.
+    /// The file as reads return it.
     cached: Vec<u8>,
-    /// The file as it is without power.
+    /// The content after a loss of power.
     durable: Vec<u8>,
     /// The blocks that the next sync writes.
     dirty: BTreeSet<usize>,
@@ -36,12 +36,12 @@ struct Disk {
     random: u64,
 }
 
-/// When the disk fails, and for how long.
+/// The point at which the disk fails, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
-    /// How many changes and syncs succeed before.
+    /// The number of changes and syncs that succeed before.
     pub(crate) after: u32,
-    /// True if only one fails; else all do until the disk is mended.
+    /// True if only one fails; otherwise all do until the disk is repaired.
     pub(crate) once: bool,
 }
 
@@ -69,7 +69,7 @@ impl FaultyDisk {
         self.disk().has_failed
     }
 
-    /// The disk as it is when the power comes back, if it went now.
+    /// Returns a disk with the content after a loss of power now.
     pub(crate) fn after_power_loss(&self) -> Self {
         let mut disk = self.disk().clone();
         disk.write_back(true);
@@ -85,7 +85,7 @@ impl FaultyDisk {
 }
 
 impl Disk {
-    /// An error if the disk fails now.
+    /// Returns an error if the disk fails now.
     fn change(&mut self) -> io::Result<()> {
         match &mut self.fault {
             Some(Fault { after: 0, once }) => {

@@ -1,11 +1,11 @@
-//! A log that keeps nothing but count of its size.
+//! A log that keeps nothing but the size that its records would have.
 
 use std::collections::BTreeMap;
 
 use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::BackendError;
 
-/// Nothing survives the process.
+/// A log in memory: nothing survives the process.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryLog {
     /// How large the record of each revision would be.
@@ -26,7 +26,7 @@ impl LogStore for MemoryLog {
         Ok(())
     }
 
-    /// Nothing ever fails here.
+    /// Commits never fail, so there is nothing to recover.
     fn recover(&mut self, _since: u64) -> Result<Recovered, BackendError> {
         Err(BackendError::Other(
             "a store in memory is not recovered; start again".to_owned(),

@@ -1,4 +1,4 @@
-//! Where changes are made durable.
+//! The log, which makes changes durable.
 
 mod disk_file;
 #[cfg(test)]
@@ -22,41 +22,41 @@ pub(super) use witness::WitnessLog;
 use super::mvcc::Record;
 use crate::storage::backend::{BackendError, LeaseId};
 
-/// redb's smallest page.
+/// The smallest page of redb, in bytes.
 const PAGE_BYTES: u64 = 4_096;
-/// The overhead of a record in redb: its revision, and its place in the page.
+/// The overhead of a record in redb in bytes: its revision, and its entry in the page.
 const RECORD_OVERHEAD_BYTES: u64 = 32;
 
-/// A store of records by revision, and of the little that is needed beside them.
+/// A store of records by revision, and of leases and the compacted revision beside them.
 pub(super) trait LogStore: Send + Debug {
     /// Makes a batch durable, the whole of it or nothing. Blocks until it is.
     ///
     /// # Errors
-    /// [`BackendError::ReadOnly`]. Whether the batch was written shows when the log has recovered,
-    /// or is opened again; until then nothing more may be written.
+    /// [`BackendError::ReadOnly`]. Whether the batch was written is known when the log has recovered, or is opened
+    /// again; until then nothing more may be written.
     fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError>;
 
-    /// Makes a log whose last commit failed take writes again, and tells what it holds that is
-    /// newer than a revision. Blocks while everything is read.
+    /// Recovers a log whose last commit failed, and returns its content after a revision. Blocks while everything is
+    /// read.
     ///
     /// # Errors
-    /// [`BackendError::ReadOnly`] if it still cannot be written. Try again later.
+    /// [`BackendError::ReadOnly`] if it still cannot be written. Retry later.
     fn recover(&mut self, since: u64) -> Result<Recovered, BackendError>;
 
-    /// How much room it takes, in bytes.
+    /// Returns the size of the log in bytes.
     ///
     /// # Errors
     /// [`BackendError::Other`].
     fn size_bytes(&self) -> Result<u64, BackendError>;
 
-    /// How much of that its records need, in bytes: what is removed no longer counts.
+    /// Returns how many bytes its records need: removed ones no longer count.
     fn used_bytes(&self) -> u64;
 }
 
-/// The content of a log that has recovered, as far as it is newer than a revision.
+/// The content of a recovered log after a revision.
 #[derive(Debug, Default)]
 pub(super) struct Recovered {
-    /// The records after the revision that was asked for, in rising order.
+    /// The records after that revision, in rising order.
     pub(super) records: Vec<Arc<Record>>,
     /// The compacted revision; 0 if nothing is.
     pub(super) compacted: u64,
@@ -64,8 +64,8 @@ pub(super) struct Recovered {
     pub(super) leases: Vec<(LeaseId, i64)>,
 }
 
-/// About how much of the file a record of so many bytes takes: redb's pages hold several small
-/// records, or one large record alone, in a power of two of pages.
+/// Estimates how many bytes of the file a record of `bytes` takes: a page of redb holds several small records, or one
+/// large record alone, in a power-of-two number of pages.
 pub(super) fn room(bytes: usize) -> u64 {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     match bytes.saturating_add(RECORD_OVERHEAD_BYTES) {
@@ -74,7 +74,7 @@ pub(super) fn room(bytes: usize) -> u64 {
     }
 }
 
-/// The changes of the log that are made atomically.
+/// The changes of one commit, which is atomic.
 #[derive(Debug, Default)]
 pub(super) struct LogBatch {
     /// New records, in rising order.
@@ -85,7 +85,7 @@ pub(super) struct LogBatch {
     pub(super) compacted: Option<u64>,
     /// New leases and their times to live in seconds.
     pub(super) granted: Vec<(LeaseId, i64)>,
-    /// Leases that are gone.
+    /// Leases that have expired.
     pub(super) expired: Vec<LeaseId>,
 }
 

@@ -6,22 +6,22 @@
 //!
 //! # Opening
 //!
-//! A file is either taken as a whole or left as it is. redb repairs a file while it opens it, and
-//! would write into another program's redb file too. So all its writes are held back in memory
-//! ([`TentativeFile`]) until the checksums of every page, the format and every record have proved
+//! A file is either accepted as a whole or not changed. redb repairs a file while it opens it, and would write into
+//! another program's redb file too. So all its writes are held back in memory ([`TentativeFile`]) until the checksums
+//! of every page, the format and every record have been verified.
 //! right.
 //!
-//! redb checks the checksums only of a file that was not closed, and believes what it noted down
-//! when it closed one. So what it writes on closing is held back for good: every start is one
-//! after a crash. It reads the whole file, which we do anyway. A last commit whose checksums are
-//! wrong counts as one that the crash cut off, and the one before it is taken.
+//! redb verifies the checksums only of a file that was not closed, and trusts the state that it wrote when it closed
+//! one. So what it writes on closing is held back for good: every start is one after a crash. It reads the whole file,
+//! which we do anyway. A last commit whose checksums are wrong counts as one that the crash interrupted, and the one
+//! before it is taken.
 //!
 //! # After a failure
 //!
-//! A commit that failed, on a full disk for instance, leaves redb refusing everything. Then the
-//! last good state of the file is put back and the file opened again in the same way, and a write
-//! as large as any is done and undone before others are taken. What the failed commit wrote is
-//! never relied on: after a failed fsync nobody can say how much of it is on the disk.
+//! After a commit that failed, on a full disk for instance, redb refuses everything. Then the last good state of the
+//! file is restored and the file opened again in the same way, and before other writes are accepted, a write as large
+//! as the largest is done and undone. What the failed commit wrote is never relied on: after a failed fsync it is not
+//! known how much of it is on the disk.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -47,7 +47,7 @@ const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch
 const LEASES: TableDefinition<'_, i64, i64> = TableDefinition::new("ringwatch.leases");
 /// One of the names below -> its number.
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("ringwatch.meta");
-/// There only for a moment: what proves that the log can be written again.
+/// Proves that the log can be written again; empty otherwise.
 const PROOF: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch.proof");
 
 const META_FORMAT: &str = "format";
@@ -55,9 +55,9 @@ const META_COMPACTED: &str = "compacted";
 
 /// The format that this program reads and writes.
 const FORMAT: u64 = 1;
-/// How much redb may cache. Little: after opening, nothing is read but the paths of new pages.
+/// The most bytes that redb may cache. Little: after opening, nothing is read but the paths of new pages.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// How much must be writable before writes are taken again: more than the largest record.
+/// The size of the trial write after which writes are accepted again: more than the largest record.
 const PROOF_BYTES: usize = 1_600 << 10;
 
 /// The log in a file.
@@ -66,9 +66,9 @@ pub(crate) struct RedbLog {
     /// `None` while a file that failed could not be opened again.
     database: Option<Database>,
     file: Arc<TentativeFile>,
-    /// How much room the records take.
+    /// The bytes that the records take.
     used_bytes: u64,
-    /// For the log of the server. Clients do not learn it.
+    /// The path of the file, for log messages. Clients do not see it.
     path: PathBuf,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct RedbLog {
 pub(crate) struct Loaded {
     pub(crate) log: RedbLog,
     pub(crate) state: State,
-    /// Revisions whose records a compaction left to be removed.
+    /// Revisions of records that a compaction has left to be removed.
     pub(crate) obsolete: Vec<u64>,
     /// The leases and their times to live in seconds.
     pub(crate) leases: Vec<(LeaseId, i64)>,
-    /// The reason why the log has to recover before anything is written.
+    /// The reason why the log has to recover before it accepts writes; `None` if it need not.
     pub(crate) refusal: Option<BackendError>,
 }
 
@@ -89,7 +89,7 @@ impl RedbLog {
     /// Opens the log in a file, which is created if it is missing or empty. Blocks.
     ///
     /// # Errors
-    /// [`OpenError`]; then the file is as it was.
+    /// [`OpenError`]; the file is not changed then.
     pub(crate) fn open(path: &Path) -> Result<Loaded, OpenError> {
         let at = |failure| Failure::into_error(failure, path);
         let is_new = !path.exists();
@@ -102,7 +102,7 @@ impl RedbLog {
         Ok(loaded)
     }
 
-    /// The log in any file; `path` names it in the log of the server.
+    /// Loads the log from any file; `path` is its name in log messages.
     pub(crate) fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
         let file = TentativeFile::new(file)?;
         let database = open_database(&file)?;
@@ -121,7 +121,7 @@ impl RedbLog {
         let refusal = match log.file.accept() {
             Ok(()) => None,
             Err(error) if log.file.is_new() => return Err(error.into()),
-            // What there is can be read all the same.
+            // The content can be read nevertheless.
             Err(error) => {
                 log.close();
                 Some(log.refused(&error))
@@ -136,7 +136,7 @@ impl RedbLog {
         })
     }
 
-    /// Closes the database after a failure. Nobody else can open the file meanwhile.
+    /// Closes the database after a failure. No other process can open the file meanwhile.
     fn close(&mut self) {
         self.file.suspend();
         drop(self.database.take());
@@ -150,7 +150,7 @@ impl RedbLog {
         let (recovered, used_bytes) = read_since(&database, since)?;
         let accepted = self.file.accept().map_err(Failure::from);
         if let Err(failure) = accepted.and_then(|()| Ok(prove_writable(&database)?)) {
-            // The database knows of no failure, and must not write when it is closed.
+            // The database does not know of the failure, and must not write when it is closed.
             self.file.suspend();
             return Err(failure);
         }
@@ -160,7 +160,7 @@ impl RedbLog {
         Ok(recovered)
     }
 
-    /// Returns how much room the records take afterwards.
+    /// Writes a batch. Returns the bytes that the records take afterwards.
     fn write(&self, batch: &LogBatch) -> Result<u64, redb::Error> {
         let database = self.database.as_ref().ok_or(redb::Error::PreviousIo)?;
         let txn = database.begin_write()?;
@@ -192,7 +192,7 @@ impl RedbLog {
         Ok(used_bytes)
     }
 
-    /// Logs that from now on nothing is written. Returns the error for writers.
+    /// Logs that no writes are accepted from now on. Returns the error for writers.
     fn refused(&self, error: &dyn Display) -> BackendError {
         let path = self.path.display();
         tracing::error!(
@@ -241,12 +241,12 @@ impl LogStore for RedbLog {
     }
 }
 
-/// The error for writers, which names no file.
+/// Returns the error for writers, which does not name the file.
 fn refusal(error: &dyn Display) -> BackendError {
     BackendError::ReadOnly(format!("the database takes no more writes: {error}"))
 }
 
-/// Objects may be secrets: the file is for its owner alone.
+/// Objects may be secrets: only the owner may read the file.
 fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -255,7 +255,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes it durable that a new file has its name.
+/// Makes the name of a new file durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
@@ -272,8 +272,8 @@ fn open_database(file: &Arc<TentativeFile>) -> Result<Database, Failure> {
     Ok(database)
 }
 
-/// Writes as much as the largest record takes, and removes it. The bytes are random, since a file
-/// system that compresses has room for any number of zeros.
+/// Writes as much as the largest record takes, and removes it. The bytes are random, since a file system that
+/// compresses has room for any number of zeros.
 fn prove_writable(database: &Database) -> Result<(), redb::Error> {
     let mut bytes = vec![0; PROOF_BYTES];
     rand::fill(bytes.as_mut_slice());
@@ -286,7 +286,7 @@ fn prove_writable(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Checks who wrote the file and in which format; an empty database is made ours.
+/// Checks which program wrote the file and in which format; an empty database is given the format.
 fn check_format(database: &Database) -> Result<(), Failure> {
     let txn = database.begin_read()?;
     let names: Vec<_> = txn
@@ -315,15 +315,15 @@ fn initialize(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// The state that the records of a log make.
+/// The state that the records of a log add up to.
 struct Records {
     state: State,
-    /// Revisions whose records a compaction left to be removed.
+    /// Revisions of records that a compaction has left to be removed.
     obsolete: Vec<u64>,
     used_bytes: u64,
 }
 
-/// The state that the records make, and what compaction left to be removed.
+/// Reads the records, and returns their state and what compaction has left to be removed.
 fn read_records(database: &Database) -> Result<Records, Failure> {
     let compacted = read_compacted(database)?;
     let mut state = State::new();
@@ -352,7 +352,7 @@ fn read_records(database: &Database) -> Result<Records, Failure> {
     })
 }
 
-/// Reads the part of a log that is newer than a revision, and how much room all its records take.
+/// Reads the part of a log after a revision, and the bytes that all its records take.
 fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failure> {
     let compacted = read_compacted(database)?;
     let mut records: Vec<Arc<Record>> = Vec::new();
@@ -367,7 +367,7 @@ fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failu
             records.push(decode(newest, bytes.value())?);
         }
     }
-    // An empty store has a revision, and no record of it.
+    // An empty store has a revision, but no record of it.
     if newest < since && since > State::new().revision() {
         return Err(Failure::damaged("acknowledged revisions are missing"));
     }
@@ -401,7 +401,7 @@ fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
     Ok(leases)
 }
 
-/// An [`OpenError`] that does not know the path yet.
+/// An [`OpenError`] without the path.
 #[derive(Debug)]
 pub(crate) enum Failure {
     InUse,
@@ -416,7 +416,7 @@ impl Failure {
         Self::Damaged(detail.to_owned())
     }
 
-    /// The reason without the name of the file.
+    /// Returns the reason without the name of the file.
     fn into_reason(self) -> String {
         match self {
             Self::InUse => "another process has it open".to_owned(),
@@ -446,7 +446,7 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // What redb says of a file that does not begin as its files do.
+            // redb's error about a file without its magic number.
             io::ErrorKind::InvalidData => Self::Foreign,
             io::ErrorKind::UnexpectedEof => Self::damaged("it is cut off"),
             _ => Self::Io(error),

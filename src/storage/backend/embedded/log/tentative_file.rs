@@ -1,8 +1,8 @@
-//! A file whose changes are held back until it has proved to be ours, and again when it is closed.
+//! A file whose changes are held back until it has been verified, and again when it is closed.
 //!
-//! Until [`TentativeFile::accept`], writes go into a list and reads see them; the file does not
-//! change. Accepting does the same writes and syncs in the same order, so that a crash meanwhile
-//! leaves what a crash of the database at that point would have left, which it can repair.
+//! Until [`TentativeFile::accept`], writes go into a list and reads see them; the file does not change. Accepting
+//! repeats the writes and syncs in the same order, so that a crash meanwhile leaves what a crash of the database at
+//! that point would have left, which it can repair.
 //!
 //! # After a failure
 //!
@@ -21,11 +21,11 @@ use redb::{BackendError, StorageBackend};
 use super::disk_file::DiskFile;
 use crate::sync::{Mutex, MutexGuard};
 
-/// How large the file of a creation that a crash interrupted can be: redb's first layout.
+/// The largest file that an interrupted creation leaves, in bytes: redb's first layout.
 const INTERRUPTED_CREATION_BYTES_MAX: u64 = 16 << 20;
-/// redb's header, the only part of a new file that is written before its magic number.
+/// The size of redb's header in bytes, the only part of a new file that is written before its magic number.
 const HEADER_BYTES: usize = 320;
-/// redb's magic number.
+/// The size of redb's magic number in bytes.
 const MAGIC_BYTES: usize = 9;
 
 /// A file that does not change before it is accepted.
@@ -35,7 +35,7 @@ pub(crate) struct TentativeFile {
     progress: Mutex<Progress>,
 }
 
-/// How far the file is.
+/// The state of the file: which changes are held back.
 #[derive(Debug)]
 struct Progress {
     /// The writes that are held back; `None` once the file is accepted.
@@ -45,12 +45,12 @@ struct Progress {
     keeps_locks: bool,
 }
 
-/// The part of the file by which redb finds everything else.
+/// The part of the file from which redb finds everything else.
 #[derive(Clone, Debug)]
 struct Header {
-    /// As it was written last.
+    /// The bytes written last.
     written: [u8; HEADER_BYTES],
-    /// As it was at the last good sync.
+    /// The bytes at the last good sync.
     durable: [u8; HEADER_BYTES],
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct TentativeBackend(Arc<TentativeFile>);
 #[derive(Debug)]
 struct Held {
     changes: Vec<Change>,
-    /// How much of the file is still as on the disk.
+    /// The length of the part that is as on the disk, in bytes.
     unchanged_bytes: u64,
-    /// How long the file would be.
+    /// The length that the file would have, in bytes.
     len: u64,
 }
 
@@ -75,10 +75,10 @@ enum Change {
 }
 
 impl TentativeFile {
-    /// A file from which nothing has been read yet.
+    /// Wraps a file from which nothing has been read yet.
     ///
     /// # Errors
-    /// Those of reading the file.
+    /// The error of reading the file.
     pub(crate) fn new(file: Box<dyn DiskFile>) -> io::Result<Arc<Self>> {
         file.forget_cached()?;
         let storage = file.storage();
@@ -98,15 +98,15 @@ impl TentativeFile {
         }))
     }
 
-    /// The half for redb.
+    /// Returns the half for redb.
     pub(crate) fn backend(self: &Arc<Self>) -> TentativeBackend {
         TentativeBackend(Arc::clone(self))
     }
 
-    /// Does what was held back, and from now on holds nothing back.
+    /// Does the changes that were held back, and stops holding back.
     ///
     /// # Errors
-    /// Those of writing the file.
+    /// The error of writing the file.
     pub(crate) fn accept(&self) -> io::Result<()> {
         let mut progress = self.progress();
         let held = progress.held.take();
@@ -120,30 +120,30 @@ impl TentativeFile {
         Ok(())
     }
 
-    /// The file is in use again after a failure, and closing it is as before.
+    /// Ends [`Self::suspend`]: the file is in use again.
     pub(crate) fn resume(&self) {
         self.progress().keeps_locks = false;
     }
 
-    /// Holds back what is changed from now on, for good.
+    /// Holds back all changes from now on, for good.
     pub(crate) fn hold_back(&self) {
-        // Nothing that is read afterwards matters.
+        // No content that is read afterwards matters.
         let len = self.storage().len().unwrap_or(0);
         self.progress().held.get_or_insert_with(|| Held::new(len));
     }
 
-    /// Holds back what redb writes when it closes the file after a failure. The file stays locked,
-    /// so that nobody else opens it before it is opened again.
+    /// Holds back what redb writes when it closes the file after a failure. The file stays locked, so that no other
+    /// process opens it before it is opened again.
     pub(crate) fn suspend(&self) {
         self.hold_back();
         self.progress().keeps_locks = true;
     }
 
-    /// Makes the file what it was at the last good sync, and holds changes back until it is
-    /// accepted. redb must have closed it.
+    /// Restores the file to its state at the last good sync, and holds changes back until it is accepted. redb must
+    /// have closed it.
     ///
     /// # Errors
-    /// The file still cannot be written.
+    /// The error of writing the file.
     pub(crate) fn roll_back(&self) -> io::Result<()> {
         let mut progress = self.progress();
         let header = progress.header.durable;
@@ -154,15 +154,15 @@ impl TentativeFile {
         Ok(())
     }
 
-    /// True if nothing was ever written to the file.
+    /// Returns true if nothing was ever written to the file.
     pub(crate) fn is_new(&self) -> bool {
         self.progress().header.durable == [0; HEADER_BYTES]
     }
 
-    /// How long the file is, in bytes.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the operating system.
     pub(crate) fn size_bytes(&self) -> io::Result<u64> {
         self.storage().len()
     }
@@ -235,7 +235,7 @@ impl Held {
         self.changes.push(Change::SetLen(len));
     }
 
-    /// Reads through what is held back. Of the changes the last one wins.
+    /// Reads the file with the held-back changes applied; later ones win.
     fn read(&self, file: &dyn StorageBackend, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let end = offset + out.len() as u64;
         if end > self.len {
@@ -262,8 +262,8 @@ impl Held {
     }
 }
 
-/// Where two spans of a file meet, as seen from the start of the second and of the first; empty if
-/// they do not.
+/// Returns the intersection of two spans of a file, relative to the start of the second and of the first; empty if
+/// there is none.
 fn overlap(
     first: (u64, u64),
     second: (u64, u64),
@@ -281,8 +281,8 @@ fn overlap(
     )
 }
 
-/// Returns true if the file is all that a crash left of a new one: redb sizes it and writes its header before the magic
-/// number.
+/// Returns true if the file is what a crash left of a new one: redb sets the size and writes its header before the
+/// magic number.
 fn creation_was_interrupted(file: &dyn StorageBackend, len: u64) -> io::Result<bool> {
     if len == 0 || len > INTERRUPTED_CREATION_BYTES_MAX {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! A log for tests that tells what was asked of it, and fails on demand.
+//! A log for tests that records its batches, and fails on demand.
 
 use std::sync::Arc;
 

@@ -1,16 +1,16 @@
-//! Forgetting what can no longer be read.
+//! Compaction: dropping the versions that can no longer be read.
 //!
-//! After a compaction at a revision, reads at it and watches from it on still succeed. So its own
-//! record stays, a deletion included, and what was valid at it stays.
+//! After a compaction at a revision, reads at it and watches from it on still succeed. So the record of that revision
+//! stays, even if it is a deletion, and so do the versions that were valid at it.
 
 use super::record::Change;
 use super::state::State;
 use crate::storage::backend::BackendError;
 
 impl State {
-    /// Forgets what was overwritten or deleted up to a revision. Returns the revisions whose
-    /// records nothing needs any more, in rising order. A log may remove them one after the other:
-    /// in that order a put goes before the deletion that ended it, and so never comes back.
+    /// Drops the versions that were overwritten or deleted up to a revision. Returns the revisions of the records that
+    /// nothing needs any more, in rising order. A log may remove them one after the other: in that order a put is
+    /// removed before the deletion that ended it, and so never reappears.
     ///
     /// # Errors
     /// [`BackendError::Compacted`] or [`BackendError::FutureRevision`].

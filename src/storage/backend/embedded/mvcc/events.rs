@@ -1,30 +1,29 @@
-//! Reading what happened from a revision on.
+//! Reading the events from a revision on.
 
 use super::range::contains;
 use super::state::{REVISION_EMPTY, State};
 use crate::storage::backend::{Event, KeyRange};
 
-/// After how many events a page ends; a revision is never split, so that the last one may bring
-/// more.
+/// The number of events after which a page ends; a revision is never split, so the last one may exceed it.
 const PAGE_EVENTS_MAX: usize = 1_000;
-/// After how many revisions a page ends, whether they concern the range or not.
+/// The number of revisions after which a page ends, whether or not they concern the range.
 const PAGE_REVISIONS_MAX: usize = 4_096;
 
-/// Events of some revisions, complete.
+/// The events of some revisions, each complete.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) events: Vec<Event>,
-    /// The first revision that has not been looked at.
+    /// The first revision that the page does not cover.
     pub(crate) next: u64,
 }
 
 impl State {
-    /// Returns the events of a range from a revision on, which must not lie below the compacted one; with previous values,
-    /// if they are asked for and not compacted.
+    /// Returns a page of the events of a range from a revision on, which must not be below the compacted one; with
+    /// previous values if `previous` is set and they are not compacted.
     pub(crate) fn events(&self, from: u64, range: &KeyRange, previous: bool) -> Page {
         let mut page = Page {
             events: Vec::new(),
-            // Nothing happened at the revision of the empty store.
+            // There is no event at the revision of the empty store.
             next: from.max(REVISION_EMPTY + 1),
         };
         for (revision, record) in self.history.range(from..).take(PAGE_REVISIONS_MAX) {

@@ -38,7 +38,7 @@ impl State {
         })
     }
 
-    /// The revision to read at.
+    /// Returns the revision to read at.
     fn readable(&self, revision: u64) -> Result<u64, BackendError> {
         if revision == 0 {
             return Ok(self.revision);
@@ -62,7 +62,7 @@ impl State {
         let (start, end) = bounds(range);
         let from: Arc<str> = Arc::from(start);
         let to: Arc<str> = Arc::from(end.as_ref());
-        // Nothing of the past is valid at the newest revision.
+        // No past version is valid at the newest revision.
         let past = (at < self.revision && from < to)
             .then(|| self.past.range((from, 0)..(to, 0)))
             .into_iter()
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-/// The first key of a range and the first one after it.
+/// Returns the first key of a range and the first key after it.
 fn bounds(range: &KeyRange) -> (&str, std::borrow::Cow<'_, str>) {
     match range {
         KeyRange::Key(key) => (key, format!("{key}\0").into()),

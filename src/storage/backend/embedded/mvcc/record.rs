@@ -1,7 +1,7 @@
 //! The change of one revision, in memory and as bytes.
 //!
-//! A record stands by itself: a put carries its creation revision and version, since the records
-//! before it may be compacted away.
+//! A record is self-contained: a put has its creation revision and version, since the records before it may be
+//! compacted away.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Version {
     pub(crate) value: Bytes,
     pub(crate) create_revision: u64,
     pub(crate) mod_revision: u64,
-    /// How many writes since the key came to be, this one included.
+    /// The number of writes since the key was created, this one included.
     pub(crate) version: u64,
     pub(crate) lease: Option<LeaseId>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Record {
     pub(crate) change: Change,
 }
 
-/// A revision writes one key, or deletes one or more.
+/// The change of a revision: one key is written, or one or more are deleted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Put(Arc<Version>),
@@ -46,7 +46,7 @@ const TAG_PUT: u8 = 1;
 const TAG_DELETE: u8 = 2;
 
 impl Version {
-    /// The version as it is returned by a read.
+    /// Returns the version as a read returns it.
     pub(crate) fn to_kv(&self) -> KeyValue {
         KeyValue {
             value: self.value.clone(),
@@ -54,7 +54,7 @@ impl Version {
         }
     }
 
-    /// The same without its value.
+    /// Returns the version without its value.
     pub(super) fn to_key_only(&self) -> KeyValue {
         KeyValue {
             key: self.key.as_ref().to_owned(),
@@ -68,7 +68,7 @@ impl Version {
 }
 
 impl Record {
-    /// The keys that it changed.
+    /// Returns the keys that it changed.
     pub(super) fn keys(&self) -> &[Arc<str>] {
         match &self.change {
             Change::Put(version) => std::slice::from_ref(&version.key),
@@ -76,7 +76,7 @@ impl Record {
         }
     }
 
-    /// The change of one of its keys as a watch tells it.
+    /// Returns the event of one of its keys, as a watch sends it.
     pub(super) fn event(&self, key: &Arc<str>, previous: Option<&Arc<Version>>) -> Event {
         let (kind, kv) = match &self.change {
             Change::Put(version) => (EventKind::Put, version.to_kv()),
@@ -100,7 +100,7 @@ impl Record {
         }
     }
 
-    /// How many bytes [`Record::encode`] makes.
+    /// Returns the length of the bytes of [`Record::encode`].
     pub(crate) fn encoded_len(&self) -> usize {
         match &self.change {
             Change::Put(version) => 1 + 4 + version.key.len() + 3 * 8 + version.value.len(),
@@ -108,9 +108,9 @@ impl Record {
         }
     }
 
-    /// The record as bytes, its revision left out. A put is its tag, the length of the key (u32),
-    /// the key, the creation revision, the version and the lease (u64 or i64, 0 for none), and the
-    /// value; a deletion its tag, then length and bytes of each key. All numbers little-endian.
+    /// Encodes the record without its revision. A put is its tag, the length of the key (u32), the key, the creation
+    /// revision, the version and the lease (u64 or i64, 0 for none), and the value; a deletion its tag, then length and
+    /// bytes of each key. All numbers are little-endian.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         match &self.change {
@@ -133,7 +133,7 @@ impl Record {
         bytes
     }
 
-    /// The record of a revision.
+    /// Decodes the record of a revision.
     ///
     /// # Errors
     /// [`RecordError`] when the bytes are not what [`Record::encode`] makes.

@@ -1,9 +1,8 @@
-//! The snapshot and how a revision changes it.
+//! The snapshot of a store, and how a revision changes it.
 //!
-//! Three maps: what is, what was, and what happened. A version that is overwritten or deleted
-//! moves from the first to the second, under its key and the revision that ended it; so a read at
-//! a revision finds what was valid then without tombstones, and a compaction finds what nobody can
-//! read any more.
+//! Three maps: the current versions, the past ones, and the changes. A version that is overwritten or deleted moves
+//! from the first to the second, under its key and the revision that ended it; so a read at a revision finds the
+//! version that was valid then without tombstones, and a compaction finds the versions that nobody can read any more.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::storage::backend::LeaseId;
 /// The revision of a store to which nothing has been written, as in etcd.
 pub(super) const REVISION_EMPTY: u64 = 1;
 
-/// Everything that can be read, at one moment.
+/// The content of a store at one moment, with its history.
 #[derive(Clone)]
 pub(crate) struct State {
     /// The newest revision.
@@ -26,8 +25,7 @@ pub(crate) struct State {
     pub(super) compacted: u64,
     /// The keys that exist.
     pub(super) live: OrdMap<Arc<str>, Arc<Version>>,
-    /// Versions that were ended after the compacted revision, by key and the revision that
-    /// overwrote or deleted them.
+    /// Versions that were overwritten or deleted after the compacted revision, by key and the revision that did it.
     pub(super) past: OrdMap<(Arc<str>, u64), Arc<Version>>,
     /// The changes from the compacted revision on, without a gap.
     pub(super) history: OrdMap<u64, Arc<Record>>,
@@ -52,12 +50,12 @@ impl State {
         self.compacted
     }
 
-    /// A key as it is now.
+    /// Returns the current version of a key.
     pub(crate) fn get(&self, key: &str) -> Option<&Arc<Version>> {
         self.live.get(key)
     }
 
-    /// Every key as it is now, in order.
+    /// Returns the current version of every key, in key order.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Arc<Version>> {
         self.live.values()
     }
@@ -106,8 +104,8 @@ impl State {
         record
     }
 
-    /// Does what a record says; records come in the order of their revisions. Those up to the
-    /// compacted revision may have gaps, so that a deletion may meet a key that is already gone.
+    /// Applies a record; records come in the order of their revisions. Those up to the compacted revision may have
+    /// gaps, so a deletion may name a key that is already gone.
     pub(crate) fn apply(&mut self, record: Arc<Record>) {
         match &record.change {
             Change::Put(version) => {
