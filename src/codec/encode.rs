@@ -7,10 +7,10 @@
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
-use super::special_write;
+use super::encode_custom;
 use super::tables::{Arity, Field, Message, Shape, Type};
 use super::typed::base64;
-use super::unknown::{self, Old, OldItems};
+use super::unknown_fields::{self, Old, OldItems};
 use super::wire::{put_bytes, put_fixed64, put_nested, put_number};
 
 /// The number of fields that nearly all messages have at most.
@@ -24,7 +24,7 @@ pub(super) fn message(out: &mut Vec<u8>, message: &Message, value: Option<&Value
     if message.shape == Shape::Object {
         members(out, message, value.and_then(Value::as_object), old);
     } else {
-        special_write::write(out, message, value, old);
+        encode_custom::write(out, message, value, old);
     }
 }
 
@@ -41,7 +41,7 @@ fn members(
         }
         if let (true, Type::Message(id)) = (field.inline, field.kind) {
             put_nested(out, field.number, |out| {
-                let old = Old::new(unknown::content(old));
+                let old = Old::new(unknown_fields::content(old));
                 self::members(out, id.message(), members, old);
             });
         } else {
@@ -71,7 +71,7 @@ fn field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
         Arity::One => one(out, field, value, old),
         Arity::List => list(out, field, value, old),
         Arity::Map => {
-            let olds = unknown::entries(old);
+            let olds = unknown_fields::entries(old);
             for (key, value) in value.and_then(Value::as_object).into_iter().flatten() {
                 put_nested(out, field.number, |out| {
                     put_bytes(out, 1, key.as_bytes());
@@ -106,7 +106,7 @@ pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old:
 fn one(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     let value = value.filter(|value| fits(field.kind, value));
     if value.is_some() || !field.optional {
-        let old = Old::new(unknown::content(old));
+        let old = Old::new(unknown_fields::content(old));
         put(out, field.number, field.kind, value, old);
     }
 }

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::encode as write;
 use super::error::{DecodeError, WireError};
-use super::order;
+use super::field_order;
 use super::tables::{Kind, kind};
 use super::transcode::{self, Transcoder};
-use super::unknown::{Old, to_keep};
+use super::unknown_fields::{Old, to_keep};
 use super::wire::{Content, Fields, put_bytes, put_nested};
 
 /// The magic bytes with which every protobuf object begins.
@@ -104,7 +104,7 @@ pub(super) fn nested(
 /// As [`nested`].
 pub(super) fn nested_ordered(bytes: &[u8], depth: usize) -> Result<Vec<u8>, WireError> {
     let (unknown, found) = typed(bytes)?;
-    let raw = order::ordered(found.0, unknown.raw, depth + 1)?;
+    let raw = field_order::ordered(found.0, unknown.raw, depth + 1)?;
     let mut out = begin(&unknown.api_version, &unknown.kind);
     put_bytes(&mut out, 2, &raw);
     Ok(out)

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::encode;
 use super::envelope::{END, begin};
 use super::tables::{Type, kind};
-use super::unknown::Old;
+use super::unknown_fields::Old;
 use super::wire::{put_nested, put_run};
 
 /// The tag and the length of an item.

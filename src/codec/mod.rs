@@ -1,46 +1,46 @@
 //! Kubernetes' protobuf to JSON and back, driven by tables.
 //!
-//! A protobuf object is the magic bytes `k8s\0`, then an envelope (`envelope`) that names kind and
-//! version, then the object's message. No type is compiled in: `tables` knows every message, its
-//! fields and how Go writes them. Bytes become JSON in one pass (`transcode`), without a tree; trees
-//! become bytes (`encode`). The hard part is what the wire does not say: which empty fields are
-//! written (`absent`), and the dozen messages whose JSON is not an object of their fields (`special`).
+//! A protobuf object is the magic bytes `k8s\0`, then an envelope (`envelope`) with kind and version, then the object's
+//! message. No type is compiled in: `tables` has every message, its fields and how Go writes them. Bytes become JSON in one
+//! pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is what the bytes do not say: which empty
+//! fields are written (`absent_field`), and the dozen messages whose JSON is not an object with a member for each field
+//! (`transcode_custom` and `encode_custom`).
 //!
 //! ```text
 //! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
-//!     \--order--/  if fields come twice or out of order
+//!     \--field_order--/  if fields occur twice or out of order
 //! ```
 //!
 //! Objects that clients send are checked against the same tables first (`typed`), and normalised as Go's types would hold
 //! them (`canonical`).
 //!
-//! Fields that the tables do not know are skipped when read, as Go does. They survive when an object is
-//! written over its older self (`unknown`).
+//! Fields that the tables do not have are skipped when an object is decoded, as in Go. They are kept when an object replaces
+//! its older self (`unknown_fields`).
 
-mod absent;
+mod absent_field;
 mod canonical;
-mod cut;
 mod duration;
 mod encode;
+mod encode_custom;
 mod envelope;
 mod error;
+mod field_order;
+mod field_split;
 mod frame;
+mod json_string;
 mod list;
-mod member;
 mod object;
-mod order;
 mod output;
 mod quantity;
 mod raw_json;
-mod special;
-mod special_write;
+mod scalar;
 mod stored_fields;
 mod tables;
-mod text;
 mod time;
 mod transcode;
+mod transcode_custom;
 mod typed;
-mod unknown;
+mod unknown_fields;
 pub mod wire;
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::cut::{Cut, cut};
 use super::envelope::{self, MAGIC};
 use super::error::{DecodeError, WireError};
-use super::member::member;
+use super::field_split::{FieldSplit, split_at};
+use super::scalar::scalar_at;
 use super::tables::{Message, kind};
 use super::wire::{Content, Fields};
 use crate::meta;
@@ -124,17 +124,17 @@ fn assemble(
             "objects of this kind have no metadata".to_owned(),
         ));
     }
-    let envelope = cut(content, MESSAGE, "raw")?;
+    let envelope = split_at(content, MESSAGE, "raw")?;
     let body = envelope.found.last().copied().unwrap_or_default();
-    let object = cut(body, METADATA, "metadata")?;
+    let object = split_at(body, METADATA, "metadata")?;
     // A message that occurs several times is the concatenation of its occurrences.
     let metadata: Cow<'_, [u8]> = match object.found.as_slice() {
         [metadata] => Cow::Borrowed(metadata),
         parts => Cow::Owned(parts.concat()),
     };
-    let Cut { below, above, .. } = cut(&metadata, VERSION, "resourceVersion")?;
+    let FieldSplit { below, above, .. } = split_at(&metadata, VERSION, "resourceVersion")?;
     let mut attributes = attributes(&metadata)?;
-    attributes.fields = schema.values(|path| member(message, body, path));
+    attributes.fields = schema.values(|path| scalar_at(message, body, path));
     let head = [&MAGIC, &*envelope.below].concat();
     let parts = ProtobufParts {
         head: &head,

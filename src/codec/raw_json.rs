@@ -5,8 +5,8 @@
 //! JSON parser.
 
 use super::error::WireError;
+use super::json_string;
 use super::output::Output;
-use super::text;
 use super::transcode::NESTING_MAX;
 
 /// Numbers with fewer digits and no exponent are in the range of a double.
@@ -97,7 +97,7 @@ fn after_object(raw: &[u8], depth_max: usize) -> Option<&[u8]> {
 fn after_text(raw: &[u8]) -> Option<&[u8]> {
     let mut rest = raw.strip_prefix(b"\"")?;
     loop {
-        rest = &rest[text::unquoted_bytes(rest)..];
+        rest = &rest[json_string::unquoted_bytes(rest)..];
         match rest {
             [b'"', after @ ..] => return Some(after),
             [b'\\', b'"' | b'\\', after @ ..] => rest = after,
@@ -213,7 +213,7 @@ impl Compactor<'_> {
     fn string(&mut self, out: &mut Output) -> Result<(), WireError> {
         self.at += 1;
         loop {
-            self.at += text::plain_bytes(&self.raw[self.at..]);
+            self.at += json_string::plain_bytes(&self.raw[self.at..]);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
@@ -222,12 +222,12 @@ impl Compactor<'_> {
                 Some(b'\\') => self.escape(out)?,
                 Some(byte @ (b'<' | b'>' | b'&')) => {
                     self.replace(out, 1);
-                    text::put_escaped(out, byte);
+                    json_string::put_escaped(out, byte);
                 }
-                Some(0x80..) if text::is_separator(&self.raw[self.at..]) => {
+                Some(0x80..) if json_string::is_separator(&self.raw[self.at..]) => {
                     let rest = &self.raw[self.at..];
-                    self.replace(out, text::SEPARATOR_BYTES);
-                    text::put_separator(out, rest);
+                    self.replace(out, json_string::SEPARATOR_BYTES);
+                    json_string::put_separator(out, rest);
                 }
                 Some(0x80..) => self.at += 1,
                 _ => return Err(self.unexpected()),
@@ -245,7 +245,7 @@ impl Compactor<'_> {
                 }
                 Some(0xd800..0xe000) => {
                     self.replace(out, 6);
-                    out.put(text::REPLACEMENT);
+                    out.put(json_string::REPLACEMENT);
                 }
                 Some(_) => self.at += 6,
                 None => return Err(self.unexpected()),

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::absent;
+use super::absent_field;
 
 /// The generated tables.
 const TEXT: &str = include_str!("tables.txt");
@@ -356,9 +356,9 @@ impl Tables {
         let known: Vec<(Vec<u8>, bool, bool, bool)> = fields
             .map(|(message, field)| {
                 (
-                    absent::of_field(field, &find),
-                    absent::may_vanish(field, &find),
-                    absent::is_optional(field, &find),
+                    absent_field::json(field, &find),
+                    absent_field::may_vanish(field, &find),
+                    absent_field::is_optional(field, &find),
                     !message.is_kind && field.is_list_of(&|id| find(id).is_kind),
                 )
             })

@@ -11,7 +11,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
 
 use super::tables::{Arity, Field, Message, Shape, Type, all_kinds};
-use super::unknown::Old;
+use super::unknown_fields::Old;
 use super::wire::{Content, Fields};
 use super::*;
 use ringwatch_testing::recorded;

@@ -12,11 +12,11 @@
 //! ```
 
 use super::error::WireError;
-use super::order;
+use super::field_order;
+use super::json_string;
 use super::output::Output;
-use super::special;
 use super::tables::{Arity, Field, KEY_BYTES, Message, Shape, Type};
-use super::text;
+use super::transcode_custom;
 use super::wire::{self, Fields};
 
 /// The depth to which lists, maps and messages may be nested; JSON that is nested deeper cannot be decoded again.
@@ -43,7 +43,7 @@ pub(super) fn object(
         transcoder.out.finish()
     };
     match attempt(bytes) {
-        Err(WireError::OutOfOrder) => attempt(&order::ordered(message, bytes, 0)?),
+        Err(WireError::OutOfOrder) => attempt(&field_order::ordered(message, bytes, 0)?),
         done => done,
     }
 }
@@ -65,9 +65,9 @@ impl Transcoder {
         depth: usize,
     ) -> Result<(), WireError> {
         self.out.put(b"{\"kind\":");
-        text::put(&mut self.out, kind.as_bytes());
+        json_string::put(&mut self.out, kind.as_bytes());
         self.out.put(b",\"apiVersion\":");
-        text::put(&mut self.out, api_version.as_bytes());
+        json_string::put(&mut self.out, api_version.as_bytes());
         self.out.push(b',');
         self.members(message, bytes, depth)?;
         self.out.close(b'}');
@@ -83,7 +83,7 @@ impl Transcoder {
         depth: usize,
     ) -> Result<(), WireError> {
         if message.shape != Shape::Object {
-            return special::write(self, message, bytes, depth);
+            return transcode_custom::write(self, message, bytes, depth);
         }
         self.out.push(b'{');
         self.members(message, bytes, depth)?;
@@ -237,7 +237,7 @@ impl Transcoder {
                 return Err(WireError::OutOfOrder);
             }
             last_key = Some(key);
-            text::put(&mut self.out, key);
+            json_string::put(&mut self.out, key);
             self.out.push(b':');
             match value {
                 Some((wire_type, mut value)) if wire_type == field.wire_type => {
@@ -263,7 +263,7 @@ impl Transcoder {
         depth: usize,
     ) -> Result<(), WireError> {
         match kind {
-            Type::Text => text::put(&mut self.out, fields.run()?),
+            Type::Text => json_string::put(&mut self.out, fields.run()?),
             Type::Bytes => self.out.base64(fields.run()?),
             Type::Bool => self.out.put(if fields.varint()? == 0 {
                 b"false"

@@ -189,8 +189,11 @@ impl CacheWriter {
         self.cache.metrics.engine.overflows.inc_by(overflows);
         wake.into_iter().for_each(Waker::wake);
         if !events.is_empty() {
-            let told = self.cache.clock.now();
-            self.cache.metrics.dispatch.observe(now, published, told);
+            let notified = self.cache.clock.now();
+            self.cache
+                .metrics
+                .dispatch
+                .observe(now, published, notified);
         }
         self.window.evict(now);
         self.cache

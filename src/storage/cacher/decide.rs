@@ -199,8 +199,8 @@ mod tests {
             (Some(7), Some(Exact), 0, NotOlderThan(7), Some(7), 0),
             (Some(7), Some(Exact), 5, NotOlderThan(7), Some(7), 5),
         ];
-        for (version, version_match, asked, fresh, exact, limit) in rows {
-            let options = options(version, version_match, asked);
+        for (version, version_match, limit_option, fresh, exact, limit) in rows {
+            let options = options(version, version_match, limit_option);
             let plan = list("/pods/", &options).expect("no token").expect("cached");
             assert_eq!(
                 (plan.fresh, plan.exact, plan.limit),

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::decide;
-use super::handle::{Cacher, Listed};
+use super::handle::{Cacher, ListAnswer};
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
@@ -98,9 +98,9 @@ impl Interface for CacheDelegator {
         }
         let recursive = options.recursive;
         match self.cacher.list(key, recursive, predicate, &plan).await? {
-            Listed::Here(list) => Ok(list),
-            Listed::AskStore => self.store.get_list(key, options).await,
-            Listed::Lagging(_turn) => self.store.get_list(key, options).await,
+            ListAnswer::Here(list) => Ok(list),
+            ListAnswer::AskStore => self.store.get_list(key, options).await,
+            ListAnswer::Lagging(_permit) => self.store.get_list(key, options).await,
         }
     }
 

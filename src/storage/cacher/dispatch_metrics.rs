@@ -1,7 +1,7 @@
 //! The time that events take from the store through the cache to the watchers, under kube-apiserver's name.
 //!
 //! ```text
-//!   a batch comes      it is in the window      all whom it concerns are told and woken
+//!   a batch comes      it is in the window      its watchers are notified
 //!        |--- storage_to_cache ---|------- cache_to_watcher -------|
 //!        |------------------------- total -------------------------|
 //! ```
@@ -96,11 +96,11 @@ impl DispatchMetrics {
 
 impl TypeDispatchMetrics {
     /// Observes a batch of events: when it came, when it was in the window, and when all its watchers were notified.
-    pub(super) fn observe(&self, came: Instant, published: Instant, told: Instant) {
+    pub(super) fn observe(&self, came: Instant, published: Instant, notified: Instant) {
         let family = &self.all.0;
         let make = |stage| family.get_or_create_owned(&StageLabels::new(&self.labels, stage));
         let stages = self.stages.get_or_init(|| STAGES.map(make));
-        let spans = [(came, told), (came, published), (published, told)];
+        let spans = [(came, notified), (came, published), (published, notified)];
         for (stage, (from, to)) in stages.iter().zip(spans) {
             stage.observe(to.saturating_duration_since(from).as_secs_f64());
         }

@@ -23,8 +23,8 @@ use super::config::TypeConfig;
 use super::freshness::Freshness;
 use super::handle::Cacher;
 use super::metrics::CacheMetrics;
-use super::probe::RevisionProbe;
 use super::reflector::Reflector;
+use super::revision_probe::RevisionProbe;
 use super::watch_cache::WatchCache;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
@@ -70,7 +70,7 @@ pub(super) struct FeedShared {
     /// The probe of the store's newest revision.
     probe: RevisionProbe,
     /// The permits to read from the store because the cache lags.
-    turns: Arc<Semaphore>,
+    lagging_lists: Arc<Semaphore>,
     /// The metric families of all types.
     pub(super) metrics: CacheMetrics,
     /// The ledger of the memory budget.
@@ -124,7 +124,7 @@ impl Feed {
             fresh: ArcSwap::from_pointee(fresh),
             clock,
             probe: RevisionProbe::default(),
-            turns: Arc::new(Semaphore::new(LAGGING_LISTS_MAX)),
+            lagging_lists: Arc::new(Semaphore::new(LAGGING_LISTS_MAX)),
             metrics,
             ledger,
             commands: Mutex::default(),
@@ -252,10 +252,14 @@ impl FeedShared {
         fresh: &Freshness,
         deadline: Instant,
     ) -> Result<u64, StorageError> {
-        let told = fresh.revision();
+        let reported = fresh.revision();
         let newest = self.probe.revision(&self.clock, deadline).await?;
-        if newest < told {
-            tracing::error!(newest, told, "the store was restored from an older state");
+        if newest < reported {
+            tracing::error!(
+                newest,
+                reported,
+                "the store was restored from an older state"
+            );
             self.command(|commands| {
                 commands.store_rolled_back = commands.store_rolled_back.max(Some(fresh.epoch()));
             });
@@ -268,9 +272,9 @@ impl FeedShared {
     ///
     /// # Errors
     /// [`StorageError::NotReady`] when [`LAGGING_LISTS_MAX`] readers hold one.
-    pub(super) fn turn_at_store(&self) -> Result<OwnedSemaphorePermit, StorageError> {
-        let turn = Arc::clone(&self.turns).try_acquire_owned();
-        turn.map_err(|_| StorageError::NotReady {
+    pub(super) fn permit_lagging_list(&self) -> Result<OwnedSemaphorePermit, StorageError> {
+        let permit = Arc::clone(&self.lagging_lists).try_acquire_owned();
+        permit.map_err(|_| StorageError::NotReady {
             reason: Some("the watch cache is behind the store".to_owned()),
             retry_after_seconds: LAGGING_RETRY_AFTER_SECONDS,
         })
@@ -288,7 +292,7 @@ impl FeedShared {
 
     /// Requests progress at once when a reader begins to wait for a revision, and again for as long as one waits. Never
     /// completes.
-    pub(super) async fn ask_for_progress(&self) {
+    pub(super) async fn request_progress(&self) {
         loop {
             let fresh = self.fresh();
             let again = fresh.is_awaited();

@@ -10,7 +10,7 @@ use super::bookmark::Bookmarks;
 use super::decide::{self, Fresh, ListPlan, WatchPlan};
 use super::feed::{FeedShared, TypeId};
 use super::filter::Filter;
-use super::read::{list_folder, list_key};
+use super::list_snapshot::{list_folder, list_key};
 use super::readiness::Readiness;
 use super::snapshot::{Entry, SnapshotMap};
 use super::view::CacheView;
@@ -35,7 +35,7 @@ pub struct Cacher {
 }
 
 /// The cache's answer to a list.
-pub(super) enum Listed {
+pub(super) enum ListAnswer {
     /// The list, answered from memory.
     Here(List),
     /// Only the store can answer.
@@ -166,17 +166,17 @@ impl Cacher {
         recursive: bool,
         predicate: &SelectionPredicate,
         plan: &ListPlan,
-    ) -> Result<Listed, StorageError> {
+    ) -> Result<ListAnswer, StorageError> {
         let cache = self.cache();
         if plan.fresh == Fresh::MostRecent {
             let trusted = self.feed.progress_is_trusted();
             let fresh = trusted && self.wait(&cache, plan.fresh).await.is_ok();
             cache.metrics.count_consistent_read(fresh, !fresh);
             if !trusted {
-                return Ok(Listed::AskStore);
+                return Ok(ListAnswer::AskStore);
             }
             if !fresh {
-                return Ok(Listed::Lagging(self.feed.turn_at_store()?));
+                return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
             }
         } else {
             self.wait(&cache, plan.fresh).await?;
@@ -187,7 +187,7 @@ impl Cacher {
             None => Some(view.state()),
         };
         let Some(state) = state.filter(|state| !state.has_unreadable()).cloned() else {
-            return Ok(Listed::AskStore);
+            return Ok(ListAnswer::AskStore);
         };
         drop(view);
         let revision = plan.exact.unwrap_or(newest);
@@ -198,11 +198,11 @@ impl Cacher {
         };
         let metrics = &cache.metrics;
         metrics.lists.inc();
-        metrics.listed_fetched.inc_by(listed.looked_at);
+        metrics.listed_fetched.inc_by(listed.objects_read);
         metrics
             .listed_returned
             .inc_by(listed.list.items.len() as u64);
-        Ok(Listed::Here(listed.list))
+        Ok(ListAnswer::Here(listed.list))
     }
 
     /// Starts a watch. Any error but that the cache is not ready is the only item of the stream.

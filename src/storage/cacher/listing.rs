@@ -74,7 +74,7 @@ pub(super) struct Listing {
     /// True if more than [`CHANGED_KEYS_MAX`] keys changed, so that the page in flight must be dropped.
     spoilt: bool,
     /// The ticket of the page in flight.
-    asked: Option<u64>,
+    in_flight: Option<u64>,
     /// True once the last page has come.
     complete: bool,
     /// How many pages in a row have failed.
@@ -117,7 +117,7 @@ impl Listing {
             revision: 0,
             changed: HashSet::new(),
             spoilt: false,
-            asked: None,
+            in_flight: None,
             complete: false,
             failures: 0,
             due,
@@ -127,12 +127,12 @@ impl Listing {
 
     /// Returns when a page is to be requested; `None` while one is in flight or when all have come.
     pub(super) fn due(&self) -> Option<Instant> {
-        (self.asked.is_none() && !self.complete).then_some(self.due)
+        (self.in_flight.is_none() && !self.complete).then_some(self.due)
     }
 
     /// Returns the request for the next page. `ticket` must differ from that of every other page, of whichever list.
     /// `pin` is the stream's revision if the store's progress notices cannot be trusted.
-    pub(super) fn ask(&mut self, ticket: u64, pin: Option<u64>) -> PageRequest {
+    pub(super) fn request_page(&mut self, ticket: u64, pin: Option<u64>) -> PageRequest {
         if self.after.is_none() {
             self.pinned = pin;
         }
@@ -140,7 +140,7 @@ impl Listing {
             self.changed.clear();
             self.spoilt = false;
         }
-        self.asked = Some(ticket);
+        self.in_flight = Some(ticket);
         PageRequest {
             after: self.after.clone(),
             revision: self.pinned.unwrap_or(0),
@@ -149,13 +149,13 @@ impl Listing {
     }
 
     /// Returns true if the page with a ticket is the one in flight, rather than a late one of an abandoned list.
-    pub(super) fn asked_for(&self, ticket: u64) -> bool {
-        self.asked == Some(ticket)
+    pub(super) fn is_in_flight(&self, ticket: u64) -> bool {
+        self.in_flight == Some(ticket)
     }
 
     /// Applies a page. The next one is requested at `now`.
     pub(super) fn take(&mut self, cache: &WatchCache, page: Page, now: Instant) {
-        self.asked = None;
+        self.in_flight = None;
         self.due = now;
         self.failures = 0;
         if self.spoilt {
@@ -178,7 +178,7 @@ impl Listing {
 
     /// Records that a page could not be read, and returns how many failures there were in a row.
     pub(super) fn fail(&mut self, error: &StorageError) -> u32 {
-        self.asked = None;
+        self.in_flight = None;
         self.failures = self.failures.saturating_add(1);
         match error {
             StorageError::Timeout { .. } => {

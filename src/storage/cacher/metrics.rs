@@ -39,7 +39,7 @@ struct FeedMetrics {
     /// The revision that all types have reached.
     revision: Gauge,
     /// When the store last reported changes or progress, in seconds since 1970.
-    told: Gauge,
+    last_batch: Gauge,
 }
 
 impl FeedMetrics {
@@ -51,8 +51,8 @@ impl FeedMetrics {
         );
         registry.register(
             "ringwatch_feed_last_batch_timestamp_seconds",
-            "When the store last told of changes or of progress",
-            self.told.clone(),
+            "When the store last reported changes or progress",
+            self.last_batch.clone(),
         );
     }
 }
@@ -254,7 +254,7 @@ impl CacheMetrics {
     /// Sets the revision that all types have reached, and the time of it.
     pub(super) fn set_feed(&self, revision: u64, now: Timestamp) {
         self.feed.revision.set(shown(revision));
-        self.feed.told.set(now.as_second());
+        self.feed.last_batch.set(now.as_second());
     }
 
     /// Removes a type's metrics from `/metrics`.

@@ -39,9 +39,9 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
+use super::followed_types::FollowedTypes;
 use super::listing::{Page, read_all, read_page};
-use super::relief::{RELIEF_PERIOD, shrink_windows};
-use super::types::Types;
+use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
@@ -74,7 +74,7 @@ pub struct Reflector {
     /// Publishes the revision that all listed types have reached.
     publisher: Publisher,
     /// The types that are followed.
-    types: Types,
+    types: FollowedTypes,
     /// The requests for pages in flight.
     pages: FuturesUnordered<BoxFuture<'static, PageAnswer>>,
     /// The ticket of the next page.
@@ -93,7 +93,7 @@ struct PageAnswer {
     ticket: u64,
     /// The lowest revision that the page may have: the newest that the store had reported at the time of the request,
     /// or the requested one. A page below it shows that the store was rolled back.
-    told: u64,
+    revision_min: u64,
     /// The page, or the error of reading it.
     page: Result<Page, StorageError>,
 }
@@ -107,7 +107,7 @@ enum State {
     /// The changes of the stream are applied as they come.
     Following { stream: ChangeStream, attempt: u32 },
     /// The store was rolled back: everything begins anew.
-    PutBack,
+    RolledBack,
 }
 
 /// The revision of the first lists.
@@ -125,7 +125,7 @@ impl Reflector {
         Self {
             feed,
             publisher,
-            types: Types::default(),
+            types: FollowedTypes::default(),
             pages: FuturesUnordered::new(),
             next_ticket: 0,
             serve_from: None,
@@ -140,7 +140,7 @@ impl Reflector {
             () = shutdown => {}
             () = self.reflect() => {}
             () = feed.serve_probes() => {}
-            () = feed.ask_for_progress() => {}
+            () = feed.request_progress() => {}
             () = feed.send_bookmarks() => {}
         }
     }
@@ -153,7 +153,7 @@ impl Reflector {
                 State::Beginning { attempt, from } => self.begin(attempt, from).await,
                 State::Opening { attempt } => self.open(attempt).await,
                 State::Following { stream, attempt } => self.follow(stream, attempt).await,
-                State::PutBack => self.begin_anew(),
+                State::RolledBack => self.begin_anew(),
             };
         }
     }
@@ -162,10 +162,10 @@ impl Reflector {
     async fn begin(&mut self, attempt: u32, from: Origin) -> State {
         self.back_off(attempt).await;
         if self.apply_commands() {
-            return State::PutBack;
+            return State::RolledBack;
         }
         let failed = match self.first_revision(from).await {
-            Ok((_, newest)) if newest < self.publisher.current() => return State::PutBack,
+            Ok((_, newest)) if newest < self.publisher.current() => return State::RolledBack,
             Ok((first, newest)) => {
                 self.serve_from = Some(newest);
                 let listed = match from {
@@ -265,11 +265,11 @@ impl Reflector {
     async fn open(&mut self, attempt: u32) -> State {
         self.back_off(attempt).await;
         if self.apply_commands() {
-            return State::PutBack;
+            return State::RolledBack;
         }
         match self.open_stream().await {
             Ok(Some(stream)) => State::Following { stream, attempt },
-            Ok(None) => State::PutBack,
+            Ok(None) => State::RolledBack,
             Err(error) => self.broken(&error, attempt),
         }
     }
@@ -297,10 +297,10 @@ impl Reflector {
     async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> State {
         let feed = Arc::clone(&self.feed);
         let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
-        let mut ask = feed.clock.now();
-        let mut relief = feed.clock.now();
+        let mut progress_due = feed.clock.now();
+        let mut shrink_due = feed.clock.now();
         loop {
-            let page_due = self.ask_for_pages();
+            let page_due = self.request_pages();
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
@@ -311,24 +311,24 @@ impl Reflector {
                     Some(Err(error)) => return self.broken(&error, attempt),
                     None => return State::Opening { attempt: attempt.saturating_add(1) },
                 },
-                Some(asked) = self.pages.next() => if self.take_page(asked) {
-                    return State::PutBack;
+                Some(answer) = self.pages.next() => if self.take_page(answer) {
+                    return State::RolledBack;
                 },
                 () = feed.commands_pending() => if self.apply_commands() {
-                    return State::PutBack;
+                    return State::RolledBack;
                 },
                 () = feed.clock.sleep_until(page_due.unwrap_or(expiry)), if page_due.is_some() => {}
-                () = feed.clock.sleep_until(ask), if catching_up => {
+                () = feed.clock.sleep_until(progress_due), if catching_up => {
                     // Without changes the stream alone would not report how far it is.
                     if let Err(error) = feed.source.request_progress().await {
                         tracing::info!(%error, "cannot request progress of the watch");
                     }
-                    ask = feed.clock.now() + CATCH_UP_PERIOD;
+                    progress_due = feed.clock.now() + CATCH_UP_PERIOD;
                 }
-                () = feed.clock.sleep_until(relief), if feed.ledger.owed_by_windows() > 0 => {
+                () = feed.clock.sleep_until(shrink_due), if feed.ledger.owed_by_windows() > 0 => {
                     let now = feed.clock.now();
                     shrink_windows(self.types.caches_mut(), &feed.ledger, now);
-                    relief = now + RELIEF_PERIOD;
+                    shrink_due = now + SHRINK_PERIOD;
                 }
                 () = feed.clock.sleep_until(expiry) => {
                     self.types.caches_mut().for_each(CacheWriter::expire_events);
@@ -378,22 +378,22 @@ impl Reflector {
     }
 
     /// Requests the pages that are due, and returns when the next one is.
-    fn ask_for_pages(&mut self) -> Option<Instant> {
+    fn request_pages(&mut self) -> Option<Instant> {
         while self.pages.len() < LISTS_AT_ONCE_MAX {
             let (due, id) = self.types.next_due()?;
             if due > self.feed.clock.now() {
                 return Some(due);
             }
-            let told = self.publisher.current();
-            let pin = (!self.feed.progress_is_trusted()).then_some(told);
+            let reported = self.publisher.current();
+            let pin = (!self.feed.progress_is_trusted()).then_some(reported);
             let ticket = self.next_ticket;
             self.next_ticket += 1;
             let (cache, listing) = self.types.listing(id)?;
-            let request = listing.ask(ticket, pin);
+            let request = listing.request_page(ticket, pin);
             // A page at a given revision is of that one, however far the store has come since.
-            let told = match request.revision {
-                0 => told,
-                pinned => pinned.min(told),
+            let revision_min = match request.revision {
+                0 => reported,
+                pinned => pinned.min(reported),
             };
             let (feed, cache) = (Arc::clone(&self.feed), Arc::clone(cache.shared()));
             let page = async move {
@@ -401,7 +401,7 @@ impl Reflector {
                 PageAnswer {
                     id,
                     ticket,
-                    told,
+                    revision_min,
                     page,
                 }
             };
@@ -411,16 +411,16 @@ impl Reflector {
     }
 
     /// Applies a page. Returns true if it shows that the store was rolled back.
-    fn take_page(&mut self, asked: PageAnswer) -> bool {
+    fn take_page(&mut self, answer: PageAnswer) -> bool {
         let now = self.feed.clock.now();
-        let Some((cache, listing)) = self.types.listing(asked.id) else {
+        let Some((cache, listing)) = self.types.listing(answer.id) else {
             return false;
         };
-        if !listing.asked_for(asked.ticket) {
+        if !listing.is_in_flight(answer.ticket) {
             return false;
         }
-        match asked.page {
-            Ok(page) if page.revision < asked.told => return true,
+        match answer.page {
+            Ok(page) if page.revision < answer.revision_min => return true,
             Ok(page) => listing.take(cache.shared(), page, now),
             Err(error) => {
                 tracing::warn!(%error, prefix = cache.prefix(), "listing a type failed");
@@ -455,9 +455,9 @@ impl Reflector {
 
     /// Begins anew with what the store holds now; nothing that is known is kept.
     fn begin_anew(&mut self) -> State {
-        let told = self.publisher.current();
+        let reported = self.publisher.current();
         tracing::error!(
-            told,
+            reported,
             "the store was restored from an older state; everything is listed again"
         );
         let (publisher, published) = published(0);

@@ -3,7 +3,7 @@
 //! ```text
 //!   add --> Listing --complete, and the stream is there--> Following --> remove
 //!              ^                                               |
-//!              +------- asked for, or a change that cannot be -+
+//!              +----- on request, or after a contradiction ----+
 //! ```
 //!
 //! The phases of types are independent: listing one, slowly or again, does not affect the others.
@@ -20,16 +20,16 @@ use crate::storage::{Change, ChangeBatch, StorageError};
 
 /// All types of a feed, with their writers.
 #[derive(Debug, Default)]
-pub(super) struct Types {
+pub(super) struct FollowedTypes {
     /// The types, by number.
-    by_id: BTreeMap<TypeId, Followed>,
+    by_id: BTreeMap<TypeId, FollowedType>,
     /// The type of each prefix; of several types with the same prefix the one added last.
     by_prefix: HashMap<Box<str>, TypeId>,
 }
 
 /// A type of the feed, with the writer of its cache.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedType {
     /// The writer of its cache.
     pub(super) cache: CacheWriter,
     /// The phase that it is in.
@@ -50,7 +50,7 @@ enum Phase {
     },
 }
 
-impl Types {
+impl FollowedTypes {
     /// Adds a type, which is to be listed. If there is one of that number, the new one is stopped instead.
     pub(super) fn add(&mut self, id: TypeId, cache: CacheWriter, now: Instant) {
         if self.by_id.contains_key(&id) {
@@ -59,7 +59,7 @@ impl Types {
         }
         self.by_prefix.insert(cache.prefix().into(), id);
         let listing = Listing::new(cache.begin_filling(), now);
-        let followed = Followed {
+        let followed = FollowedType {
             cache,
             phase: Phase::Listing(Box::new(listing)),
             faults: 0,
@@ -191,7 +191,7 @@ impl Types {
 
     /// Returns the type whose next page is due first, and when.
     pub(super) fn next_due(&self) -> Option<(Instant, TypeId)> {
-        let due = |(id, followed): (&TypeId, &Followed)| match &followed.phase {
+        let due = |(id, followed): (&TypeId, &FollowedType)| match &followed.phase {
             Phase::Listing(listing) => Some((listing.due()?, *id)),
             Phase::Following { .. } => None,
         };
@@ -216,7 +216,7 @@ impl Types {
     }
 }
 
-impl Followed {
+impl FollowedType {
     fn relist(&mut self, reason: &StorageError, due: Instant) {
         if matches!(self.phase, Phase::Following { .. }) {
             self.cache.invalidate(reason);

@@ -7,7 +7,7 @@ use super::tables::{Arity, Field, Message, MessageId, Shape, Type};
 
 /// Returns the JSON member of an absent field, with a comma at its end; empty if Go omits it. `find` resolves message
 /// ids.
-pub(super) fn of_field<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
+pub(super) fn json<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let nested = match (field.arity, field.kind) {
         (Arity::One, Type::Message(id)) => Some(find(id)),
         _ => None,
@@ -20,7 +20,7 @@ pub(super) fn of_field<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Messag
         return Vec::new();
     }
     let value = match nested {
-        Some(message) if is_struct => of_message(message, find),
+        Some(message) if is_struct => message_json(message, find),
         _ if field.pointer || field.arity != Arity::One => b"null".to_vec(),
         _ => match field.kind {
             Type::Text => b"\"\"".to_vec(),
@@ -56,11 +56,11 @@ pub(super) fn is_optional<'a>(field: &Field, find: &dyn Fn(MessageId) -> &'a Mes
 /// Returns the JSON members of a message without any bytes.
 fn members<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let fields = message.fields.iter();
-    fields.flat_map(|field| of_field(field, find)).collect()
+    fields.flat_map(|field| json(field, find)).collect()
 }
 
 /// Returns the JSON of a message without any bytes.
-fn of_message<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
+fn message_json<'a>(message: &Message, find: &dyn Fn(MessageId) -> &'a Message) -> Vec<u8> {
     let text: &[u8] = match message.shape {
         Shape::Object => {
             let members = members(message, find);

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::encode::whole;
-use super::order;
+use super::field_order;
 use super::tables::{Arity, Field, Kind, Message, Type};
 use super::transcode::entry_of;
 use super::wire::{Content, Fields};
@@ -45,7 +45,7 @@ pub(super) enum OldItems<'a, 'f> {
 /// Returns the message in order if it has an unknown field; `None` if there is nothing to keep.
 pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
     // Bytes that cannot be read have no fields to keep.
-    let ordered = order::ordered(kind.0, raw, 0).ok()?;
+    let ordered = field_order::ordered(kind.0, raw, 0).ok()?;
     has_unknown(kind.0, &ordered).then_some(ordered)
 }
 

@@ -12,10 +12,10 @@ use crate::clock::Instant;
 
 /// The interval between attempts while windows exceed the budget. Events that were too young a moment ago can be
 /// dropped soon.
-pub(super) const RELIEF_PERIOD: Duration = Duration::from_secs(1);
+pub(super) const SHRINK_PERIOD: Duration = Duration::from_secs(1);
 
 /// The most segments that are dropped at a time, so that changes do not wait long.
-const RELIEF_SEGMENTS_MAX: usize = 64;
+const SHRINK_SEGMENTS_MAX: usize = 64;
 
 /// Shrinks windows until they are within the budget or nothing more can be dropped.
 pub(super) fn shrink_windows<'a>(
@@ -24,7 +24,7 @@ pub(super) fn shrink_windows<'a>(
     now: Instant,
 ) {
     let mut caches: Vec<_> = caches.collect();
-    for _ in 0..RELIEF_SEGMENTS_MAX {
+    for _ in 0..SHRINK_SEGMENTS_MAX {
         if ledger.owed_by_windows() == 0 {
             return;
         }

@@ -6,14 +6,14 @@ use super::wire::{Content, Fields};
 /// Returns the scalar at a dotted path, as selectors compare it; `None` where JSON would not have it.
 ///
 /// The message has been decoded as a whole before, so broken bytes are not reported here.
-pub(super) fn member(message: &Message, bytes: &[u8], path: &str) -> Option<Box<str>> {
+pub(super) fn scalar_at(message: &Message, bytes: &[u8], path: &str) -> Option<Box<str>> {
     let (name, rest) = path
         .split_once('.')
         .map_or((path, None), |(name, rest)| (name, Some(rest)));
     for field in message.fields.iter().filter(|it| it.inline) {
         if let Type::Message(id) = field.kind
             && let Some(found) = find(field, bytes, |content| match content {
-                Content::Bytes(inner) => member(id.message(), inner, path),
+                Content::Bytes(inner) => scalar_at(id.message(), inner, path),
                 _ => None,
             })
         {
@@ -26,7 +26,7 @@ pub(super) fn member(message: &Message, bytes: &[u8], path: &str) -> Option<Box<
     }
     match (field.kind, rest) {
         (Type::Message(id), Some(rest)) => find(field, bytes, |content| match content {
-            Content::Bytes(inner) => member(id.message(), inner, rest),
+            Content::Bytes(inner) => scalar_at(id.message(), inner, rest),
             _ => None,
         }),
         (kind, None) => find(field, bytes, |content| scalar(kind, content))

@@ -9,7 +9,7 @@ use super::raw_json;
 use super::tables::{Message, Shape, Type};
 use super::transcode::Transcoder;
 use super::wire::{Content, Fields};
-use super::{duration, text, time};
+use super::{duration, json_string, time};
 
 /// The seconds of Go's zero time, the year 1, which is `null` in JSON.
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
@@ -48,13 +48,13 @@ pub(super) fn write(
                 Shape::IntOrString if parts.first_number == 0 => {
                     out.whole(i64::from(parts.second_number as i32));
                 }
-                Shape::IntOrString => text::put(out, parts.third.unwrap_or_default()),
+                Shape::IntOrString => json_string::put(out, parts.third.unwrap_or_default()),
                 Shape::Quantity if raw.is_empty() => out.put(b"\"0\""),
-                Shape::Quantity => text::put(out, raw),
+                Shape::Quantity => json_string::put(out, raw),
                 Shape::Time | Shape::MicroTime => return parts.time(transcoder, shape),
                 Shape::Duration => {
                     let text = duration::format(parts.first_number as i64);
-                    text::put(out, text.as_bytes());
+                    json_string::put(out, text.as_bytes());
                 }
                 _ if raw.is_empty() => out.put(b"null"),
                 Shape::RawExtension if raw.starts_with(&envelope::MAGIC) => {
@@ -91,8 +91,8 @@ impl<'a> Parts<'a> {
             return Ok(());
         }
         match shape {
-            Shape::Time => text::put(out, &time::seconds(seconds)?),
-            _ => text::put(out, time::micros(seconds, nanos)?.as_bytes()),
+            Shape::Time => json_string::put(out, &time::seconds(seconds)?),
+            _ => json_string::put(out, time::micros(seconds, nanos)?.as_bytes()),
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ fn items(transcoder: &mut Transcoder, bytes: &[u8]) -> Result<(), WireError> {
     let mut fields = Fields::new(bytes);
     while let Some((number, content)) = fields.next_field()? {
         if let (1, Content::Bytes(item)) = (number, content) {
-            text::put(&mut transcoder.out, item);
+            json_string::put(&mut transcoder.out, item);
             transcoder.out.push(b',');
         }
     }
@@ -161,7 +161,7 @@ fn list(
         if let (2, Content::Bytes(item)) = (number, content) {
             match shape {
                 Shape::SchemaOrArray => transcoder.message(schema, item, depth + 1)?,
-                _ => text::put(&mut transcoder.out, item),
+                _ => json_string::put(&mut transcoder.out, item),
             }
             transcoder.out.push(b',');
         }

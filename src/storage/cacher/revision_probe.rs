@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   readers   a b    c d e        f
-//!   ask        |-------|----------|---> 1 ms apart at least, a few under way at a time
+//!   send       |-------|----------|---> 1 ms apart at least, a few under way at a time
 //!   answers      a b ...  c d e ...  f ...
 //! ```
 //!
@@ -23,10 +23,10 @@ use crate::storage::{ChangeSource, StorageError};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The shortest time between two requests while one is in flight.
-const QUESTION_SPACING: Duration = Duration::from_millis(1);
+const REQUEST_SPACING: Duration = Duration::from_millis(1);
 
 /// The most requests that may be in flight.
-const QUESTIONS_MAX: usize = 16;
+const REQUESTS_MAX: usize = 16;
 
 /// A response that several readers share.
 type Answer = Result<u64, Arc<StorageError>>;
@@ -37,7 +37,7 @@ pub(super) struct RevisionProbe {
     /// The readers that came since the last request.
     waiting: Mutex<Vec<oneshot::Sender<Answer>>>,
     /// Notified by each reader.
-    asked: Notify,
+    reader_came: Notify,
 }
 
 impl RevisionProbe {
@@ -52,7 +52,7 @@ impl RevisionProbe {
     ) -> Result<u64, StorageError> {
         let (sender, receiver) = oneshot::channel();
         self.lock().push(sender);
-        self.asked.notify_one();
+        self.reader_came.notify_one();
         tokio::select! {
             biased;
             answer = receiver => match answer {
@@ -65,31 +65,31 @@ impl RevisionProbe {
 
     /// Sends requests for as long as readers wait. Never completes.
     pub(super) async fn serve(&self, source: &dyn ChangeSource, clock: &Clock) {
-        let mut questions = FuturesUnordered::new();
+        let mut requests = FuturesUnordered::new();
         let mut next = clock.now();
         loop {
-            let busy = !questions.is_empty();
+            let busy = !requests.is_empty();
             tokio::select! {
                 // While a request is in flight, more readers are given time to come.
-                () = self.asked(clock, busy.then_some(next)), if questions.len() < QUESTIONS_MAX => {
-                    next = clock.now() + QUESTION_SPACING;
-                    questions.push(self.ask(source, clock));
+                () = self.reader_waits(clock, busy.then_some(next)), if requests.len() < REQUESTS_MAX => {
+                    next = clock.now() + REQUEST_SPACING;
+                    requests.push(self.request(source, clock));
                 }
-                Some(()) = questions.next() => {}
+                Some(()) = requests.next() => {}
             }
         }
     }
 
     /// Completes when a reader waits, but not before an instant.
-    async fn asked(&self, clock: &Clock, not_before: Option<Instant>) {
+    async fn reader_waits(&self, clock: &Clock, not_before: Option<Instant>) {
         if let Some(not_before) = not_before {
             clock.sleep_until(not_before).await;
         }
-        self.asked.notified().await;
+        self.reader_came.notified().await;
     }
 
     /// Sends one request, for all readers that have come.
-    async fn ask(&self, source: &dyn ChangeSource, clock: &Clock) {
+    async fn request(&self, source: &dyn ChangeSource, clock: &Clock) {
         let waiting = std::mem::take(&mut *self.lock());
         if waiting.is_empty() {
             return;

@@ -13,7 +13,7 @@ use super::wire::{Content, Fields};
 
 /// A message split at a field number: the fields with lower numbers, the field itself, and those with higher numbers.
 #[derive(Debug)]
-pub(super) struct Cut<'a> {
+pub(super) struct FieldSplit<'a> {
     /// The fields with lower numbers, with their tags.
     pub(super) below: Cow<'a, [u8]>,
     /// The content of each occurrence of the field; empty if there is none.
@@ -24,7 +24,7 @@ pub(super) struct Cut<'a> {
 
 /// The fields on one side.
 #[derive(Debug, Default)]
-struct Part {
+struct Side {
     /// The range of the fields in the message, as long as they are contiguous.
     run: Range<usize>,
     /// A copy of the fields, if they are not contiguous.
@@ -35,12 +35,12 @@ struct Part {
 ///
 /// # Errors
 /// [`WireError`] when the bytes are broken or the field has another wire type.
-pub(super) fn cut<'a>(
+pub(super) fn split_at<'a>(
     message: &'a [u8],
     number: u32,
     name: &'static str,
-) -> Result<Cut<'a>, WireError> {
-    let (mut below, mut found, mut above) = (Part::default(), Vec::new(), Part::default());
+) -> Result<FieldSplit<'a>, WireError> {
+    let (mut below, mut found, mut above) = (Side::default(), Vec::new(), Side::default());
     let mut fields = Fields::new(message);
     loop {
         let start = message.len() - fields.bytes_left();
@@ -60,14 +60,14 @@ pub(super) fn cut<'a>(
             (Ordering::Greater, _) => above.add(message, run),
         }
     }
-    Ok(Cut {
+    Ok(FieldSplit {
         below: below.finish(message),
         found,
         above: above.finish(message),
     })
 }
 
-impl Part {
+impl Side {
     fn add(&mut self, message: &[u8], run: Range<usize>) {
         if let Some(gathered) = &mut self.gathered {
             gathered.extend_from_slice(&message[run]);
@@ -104,31 +104,36 @@ mod tests {
     #[test]
     fn parts_in_order_are_not_copied() {
         let message = message(&[1, 2, 2, 6, 7, 8]);
-        let cut = cut(&message, 6, "version").expect("fields");
-        assert!(matches!(cut.below, Cow::Borrowed(run) if run == &message[..9]));
-        assert!(matches!(cut.above, Cow::Borrowed(run) if run == &message[12..]));
-        assert_eq!(cut.found, [[3]]);
+        let split = split_at(&message, 6, "version").expect("fields");
+        assert!(matches!(split.below, Cow::Borrowed(run) if run == &message[..9]));
+        assert!(matches!(split.above, Cow::Borrowed(run) if run == &message[12..]));
+        assert_eq!(split.found, [[3]]);
     }
 
     #[test]
     fn fields_out_of_order_are_gathered() {
         let message = message(&[7, 6, 1, 8, 6, 2]);
-        let cut = cut(&message, 6, "version").expect("fields");
-        assert_eq!(*cut.below, [&message[6..9], &message[15..]].concat());
-        assert_eq!(*cut.above, [&message[..3], &message[9..12]].concat());
-        assert_eq!(cut.found, [[1], [4]]);
+        let split = split_at(&message, 6, "version").expect("fields");
+        assert_eq!(*split.below, [&message[6..9], &message[15..]].concat());
+        assert_eq!(*split.above, [&message[..3], &message[9..12]].concat());
+        assert_eq!(split.found, [[1], [4]]);
     }
 
     #[test]
     fn a_field_of_another_type_is_refused() {
         let mut message = Vec::new();
         put_number(&mut message, 6, 1);
-        let error = cut(&message, 6, "version").expect_err("a number");
+        let error = split_at(&message, 6, "version").expect_err("a number");
         assert_eq!(
             error.to_string(),
             "proto: wrong wireType = 0 for field version"
         );
-        assert!(cut(&[0x32, 9], 6, "version").is_err());
-        assert!(cut(&[], 6, "version").expect("nothing").found.is_empty());
+        assert!(split_at(&[0x32, 9], 6, "version").is_err());
+        assert!(
+            split_at(&[], 6, "version")
+                .expect("nothing")
+                .found
+                .is_empty()
+        );
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::encode::{list, message, whole};
 use super::tables::{Arity, Message, Shape, Type};
-use super::unknown::{self, Old};
+use super::unknown_fields::{self, Old};
 use super::wire::{put_bytes, put_nested, put_number};
 use super::{duration, time};
 
@@ -73,7 +73,7 @@ fn schema_or(out: &mut Vec<u8>, parent: &Message, value: Option<&Value>, mut old
             }
             (Arity::One, Type::Message(id)) => {
                 if let Some(value) = value.filter(|value| value.is_object()) {
-                    let old = Old::new(unknown::content(old));
+                    let old = Old::new(unknown_fields::content(old));
                     put_nested(out, field.number, |out| {
                         message(out, id.message(), Some(value), old);
                     });

@@ -7,11 +7,11 @@ use super::snapshot::{Entry, SnapshotMap};
 use crate::storage::{ContinueToken, List, SelectionPredicate, StorageError};
 
 /// A list, and how many objects were read for it.
-pub(super) struct Listed {
+pub(super) struct SnapshotList {
     /// The list as the client gets it.
     pub(super) list: List,
     /// The number of objects that were read, selected or not.
-    pub(super) looked_at: u64,
+    pub(super) objects_read: u64,
 }
 
 /// Lists the objects under a folder in a state of `revision`, as a plan and a predicate say.
@@ -24,7 +24,7 @@ pub(super) fn list_folder(
     key: &str,
     plan: &ListPlan,
     predicate: &SelectionPredicate,
-) -> Result<Listed, StorageError> {
+) -> Result<SnapshotList, StorageError> {
     let folder = folder(key);
     let start = plan.start.as_deref().unwrap_or_default();
     let mut entries = state.under(&folder, start);
@@ -32,10 +32,10 @@ pub(super) fn list_folder(
         revision,
         ..List::default()
     };
-    let mut looked_at = 0;
+    let mut objects_read = 0;
     let everything = predicate.is_everything();
     for (key, entry) in entries.by_ref() {
-        looked_at += 1;
+        objects_read += 1;
         let Some(object) = entry.object() else {
             continue;
         };
@@ -56,7 +56,7 @@ pub(super) fn list_folder(
             break;
         }
     }
-    Ok(Listed { list, looked_at })
+    Ok(SnapshotList { list, objects_read })
 }
 
 /// Lists a single key in a state of `revision`.
@@ -65,7 +65,7 @@ pub(super) fn list_key(
     revision: u64,
     key: &str,
     predicate: &SelectionPredicate,
-) -> Listed {
+) -> SnapshotList {
     let found = state.get(key).and_then(Entry::object);
     let selected = found.filter(|object| predicate.matches(object.attributes()));
     let list = List {
@@ -73,5 +73,8 @@ pub(super) fn list_key(
         items: selected.cloned().into_iter().collect(),
         ..List::default()
     };
-    Listed { list, looked_at: 1 }
+    SnapshotList {
+        list,
+        objects_read: 1,
+    }
 }
