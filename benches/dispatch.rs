@@ -29,7 +29,7 @@ use ringwatch::meta::LabelSelector;
 use ringwatch::storage::{ListOptions, SelectionPredicate};
 use rustix::time::{ClockId, clock_gettime};
 
-use self::world::{World, heard, since};
+use self::world::{World, received, since};
 
 /// How many events are published before the watchers look; less than a channel holds.
 const ROUND_EVENTS: u64 = 16;
@@ -55,7 +55,7 @@ fn publish(criterion: &mut Criterion, samples: &Samples) {
         let mut world = World::new(watchers, |_| since(1));
         measure(criterion, samples, &format!("asleep {watchers}"), || {
             let taken = publish_to(&mut world);
-            world.hear(1);
+            world.receive(1);
             taken
         });
         measure(criterion, samples, &format!("busy {watchers}"), || {
@@ -65,7 +65,7 @@ fn publish(criterion: &mut Criterion, samples: &Samples) {
                 .map(|_| publish_to(&mut world))
                 .sum::<Duration>()
                 / further;
-            world.hear(ROUND_EVENTS as usize);
+            world.receive(ROUND_EVENTS as usize);
             taken
         });
         if watchers > 1 {
@@ -75,13 +75,17 @@ fn publish(criterion: &mut Criterion, samples: &Samples) {
     let mut world = World::new(10_000, |number| labelled(number, since(1)));
     measure(criterion, samples, "one of 10000", || {
         let taken = publish_to(&mut world);
-        let told = world.watches.iter_mut().take(2).map(heard);
-        assert_eq!(told.collect::<Vec<_>>(), [1, 0], "the first alone is told");
+        let items = world.watches.iter_mut().take(2).map(received);
+        assert_eq!(
+            items.collect::<Vec<_>>(),
+            [1, 0],
+            "only the first receives it"
+        );
         taken
     });
 }
 
-/// A number for each watcher into a `Vec` of its own: once after the watchers have heard of something,
+/// A number for each watcher into a `Vec` of its own: once after the watchers have received something,
 /// when the caches hold what they need, and once again and again.
 fn floors(criterion: &mut Criterion, samples: &Samples, world: &mut World) {
     let watchers = world.watches.len();
@@ -107,7 +111,7 @@ fn floors(criterion: &mut Criterion, samples: &Samples, world: &mut World) {
         &format!("floor asleep {watchers}"),
         || {
             publish_to(world);
-            world.hear(1);
+            world.receive(1);
             push(1)
         },
     );
@@ -134,7 +138,7 @@ fn sweep(criterion: &mut Criterion, samples: &Samples) {
         let minute = tokio::time::advance(Duration::from_secs(61));
         world.runtime.block_on(minute);
         let taken = timed(|| world.turn());
-        world.hear(1);
+        world.receive(1);
         taken
     });
 }
@@ -150,9 +154,9 @@ fn resident_bytes_of_idle_watchers() -> usize {
         let watch = world.attach(since(2));
         world.watches.push(watch);
     }
-    world.hear(0);
+    world.receive(0);
     publish_to(&mut world);
-    world.hear(1);
+    world.receive(1);
     (resident_bytes() - before) / WATCHERS
 }
 
@@ -172,7 +176,7 @@ fn timed(act: impl FnOnce()) -> Duration {
     Duration::from_nanos(nanoseconds.unsigned_abs())
 }
 
-/// Lets criterion measure, and keeps what it is told. A sample is the median of its runs, so that what
+/// Lets criterion measure, and keeps what it reports. A sample is the median of its runs, so that what
 /// else the machine does counts as little as it can.
 fn measure(
     criterion: &mut Criterion,
@@ -240,7 +244,7 @@ fn print_table(samples: &Samples, resident: usize) {
     println!("| an idle watcher | {resident} bytes | | |");
 }
 
-/// Writes the object and lets the feed tell everyone of it. Returns how long the telling took.
+/// Writes the object and lets the feed send it to all watchers. Returns how long that took.
 fn publish_to(world: &mut World) -> Duration {
     world.write();
     timed(|| world.turn())

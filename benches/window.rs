@@ -35,7 +35,7 @@ const CURSORS: u64 = 100;
 
 /// How many events a position moves on at a time.
 ///
-/// One, as a watcher that was told of an event; or as many as it looks at before others have their
+/// One, as a watcher to which an event was signalled; or as many as it looks at before others have their
 /// turn, when it catches up.
 const TURNS: [u64; 2] = [1, 100];
 
@@ -77,7 +77,7 @@ impl Read for EventLog {
     fn turn(&self, cursor: u64, turn: u64) -> u64 {
         let reader = self.read();
         if turn == 1 {
-            // As a watcher reads what it was told of.
+            // As a watcher reads a signalled event.
             return match reader.slot(cursor) {
                 Slot::Value(event) => event.revision,
                 Slot::Future | Slot::Gone => panic!("it is there"),

@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(ledger.total(), 7_900);
         first.set(0);
         assert!(ledger.admit(1).is_ok());
-        assert!(ledger.admit(u64::MAX).is_err(), "whatever is asked for");
+        assert!(ledger.admit(u64::MAX).is_err(), "no estimate is admitted");
     }
 
     #[test]
@@ -394,16 +394,16 @@ mod tests {
     #[test]
     fn scarcity_is_told_once_for_each_time_it_comes() {
         let ledger = Ledger::new(8_000);
-        let told = || ledger.pressed().now_or_never().is_some();
+        let notified = || ledger.pressed().now_or_never().is_some();
         let mut objects = ledger.share(Account::Objects);
         objects.set(6_000);
-        assert!(!told());
+        assert!(!notified());
         objects.set(6_001);
         objects.set(6_002);
-        assert!(told());
-        assert!(!told());
+        assert!(notified());
+        assert!(!notified());
         assert!(ledger.admit(2_000).is_err());
-        assert!(told(), "somebody was refused");
+        assert!(notified(), "somebody was refused");
     }
 
     #[test]

@@ -58,13 +58,13 @@ fn compare(budgets: &Budgets) -> ExitCode {
     for path in PATHS {
         let (counted, budget) = (count(path), budgets.of_path(path.name));
         let part = counted as f64 / budget as f64;
-        let said = match part {
+        let verdict = match part {
             part if part > 1.0 => "OVER",
             part if part < LOOSE => "loose: renew it",
             _ => "",
         };
         println!(
-            "{:24} {counted:>14} {budget:>14} {:>5.1} % {said}",
+            "{:24} {counted:>14} {budget:>14} {:>5.1} % {verdict}",
             path.name,
             part * 100.0
         );

@@ -9,7 +9,7 @@ use ringwatch::storage::SelectionPredicate;
 use super::world::{World, since};
 use ringwatch_testing::pod::pod;
 
-/// How many watchers are told of an event.
+/// The number of watchers that an event is sent to.
 const WATCHERS: usize = 1_000;
 
 /// How often a path is gone: what happens only now and then, such as a new segment, spreads.
@@ -24,7 +24,7 @@ pub struct Path {
 
 /// All paths that are counted.
 pub const PATHS: &[Path] = &[
-    Path::new("tell-1000-watchers", tell_watchers),
+    Path::new("notify-1000-watchers", notify_watchers),
     Path::new("read-stored-pod", read_stored),
     Path::new("pod-to-json", to_json),
     Path::new("pod-to-protobuf", to_protobuf),
@@ -58,12 +58,12 @@ pub fn named(name: &str) -> &'static Path {
 }
 
 /// From a change of the store until every watcher has read its event in the window.
-fn tell_watchers() -> Box<dyn FnMut()> {
+fn notify_watchers() -> Box<dyn FnMut()> {
     let mut world = World::new(WATCHERS, |_| since(1));
     Box::new(move || {
         world.write();
         world.turn();
-        world.hear(1);
+        world.receive(1);
     })
 }
 

@@ -26,7 +26,7 @@ use ringwatch::storage::{
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-/// A feed that moves when it is told to, and its watchers.
+/// A feed that moves when it is polled, and its watchers.
 pub struct World {
     script: Arc<Script>,
     running: Pin<Box<dyn Future<Output = ()>>>,
@@ -38,7 +38,7 @@ pub struct World {
 }
 
 impl World {
-    /// Watchers that have heard of everything.
+    /// Watchers that have received everything.
     pub fn new(watchers: usize, options: impl Fn(usize) -> ListOptions) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -63,7 +63,7 @@ impl World {
             let watch = world.attach(options(number));
             world.watches.push(watch);
         }
-        world.hear(0);
+        world.receive(0);
         world.warm_up();
         world
     }
@@ -73,7 +73,7 @@ impl World {
         self.write();
         self.turn();
         for watch in &mut self.watches {
-            heard(watch);
+            received(watch);
         }
     }
 
@@ -96,16 +96,16 @@ impl World {
         self.script.write();
     }
 
-    /// Every watcher hears so many items, and then sleeps.
-    pub fn hear(&mut self, items: usize) {
+    /// Every watcher receives so many items, and then sleeps.
+    pub fn receive(&mut self, items: usize) {
         for watch in &mut self.watches {
-            assert_eq!(heard(watch), items, "no event is lost");
+            assert_eq!(received(watch), items, "no event is lost");
         }
     }
 }
 
 /// How many items a watch has.
-pub fn heard(watch: &mut WatchStream) -> usize {
+pub fn received(watch: &mut WatchStream) -> usize {
     let mut items = 0;
     while let Some(item) = watch.next().now_or_never() {
         let _: WatchEvent = item.unwrap().unwrap();
@@ -128,7 +128,7 @@ fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>
     (cacher, Box::pin(reflector.run(std::future::pending())))
 }
 
-/// A store that is never asked.
+/// A store that is never called.
 fn store() -> etcd3::Store {
     let config = etcd3::Config {
         path_prefix: "/registry".to_owned(),

@@ -14,7 +14,7 @@ use ringwatch_explore::loom::{Seen, explore};
 /// A window of events that are their own numbers: how many there are.
 type Window = Arc<AtomicU64>;
 
-/// The dispatcher's part: publishes an event, then tells of it.
+/// The dispatcher's part: publishes an event, then pushes its number.
 fn publish<const N: usize>(sender: &mut Sender<N>, window: &Window, number: u64) -> PushOutcome {
     window.store(number + 1, Ordering::Release);
     let outcome = sender.push(number);
@@ -38,9 +38,9 @@ struct Watcher<const N: usize> {
     cursor: u64,
     /// Revisions of bookmarks, with the cursor at which they came.
     bookmarks: Vec<(u64, u64)>,
-    /// How often the channel told of an event, or said that one was missed.
-    told: usize,
-    missed: usize,
+    /// How often the channel signalled an event, or that one found no room.
+    signalled: usize,
+    lagged: usize,
 }
 
 impl<const N: usize> Watcher<N> {
@@ -50,8 +50,8 @@ impl<const N: usize> Watcher<N> {
             window: Arc::clone(window),
             cursor: 0,
             bookmarks: Vec::new(),
-            told: 0,
-            missed: 0,
+            signalled: 0,
+            lagged: 0,
         }
     }
 
@@ -61,7 +61,7 @@ impl<const N: usize> Watcher<N> {
         self.cursor = end;
     }
 
-    /// Reads to the window's end, asks to be told again, and reads once more.
+    /// Reads to the window's end, resumes the channel, and reads once more.
     fn catch_up(&mut self) {
         self.read_window();
         self.receiver.resume();
@@ -74,17 +74,17 @@ impl<const N: usize> Watcher<N> {
             let receiver = &mut self.receiver;
             match block_on(poll_fn(|context| receiver.poll(context))) {
                 Signal::Event(number) => {
-                    self.told += 1;
+                    self.signalled += 1;
                     if number >= self.cursor {
                         assert_eq!(number, self.cursor, "an event was left out");
                         let end = self.window.load(Ordering::Relaxed);
-                        assert!(end > number, "told before it was in the window");
+                        assert!(end > number, "signalled before it was in the window");
                         self.cursor = number + 1;
                     }
                 }
                 Signal::Bookmark(revision) => self.bookmarks.push((revision, self.cursor)),
                 Signal::Lagged(number) => {
-                    self.missed += 1;
+                    self.lagged += 1;
                     assert!(number <= self.cursor, "an event was left out");
                     self.catch_up();
                 }
@@ -98,10 +98,10 @@ impl<const N: usize> Watcher<N> {
     }
 
     fn path(&self) -> &'static str {
-        match (self.told > 0, self.missed > 0) {
+        match (self.signalled > 0, self.lagged > 0) {
             (false, false) => "read",
-            (true, false) => "told",
-            (true, true) => "told and parked",
+            (true, false) => "signalled",
+            (true, true) => "signalled and parked",
             (false, true) => "parked without a signal",
         }
     }
@@ -122,7 +122,7 @@ fn look_once<const N: usize>(receiver: &mut Receiver<N>) -> Poll<Signal> {
 
 #[test]
 fn a_full_channel_parks_and_is_resumed_without_a_gap() {
-    let paths = ["told", "told and parked"];
+    let paths = ["signalled", "signalled and parked"];
     explore(1000, &paths, |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<1>();
         let noted = seen.clone();
@@ -142,7 +142,7 @@ fn a_full_channel_parks_and_is_resumed_without_a_gap() {
 
 #[test]
 fn a_watcher_that_begins_parked_misses_nothing() {
-    let paths = ["read", "told", "told and parked"];
+    let paths = ["read", "signalled", "signalled and parked"];
     explore(1000, &paths, |seen: &Seen| {
         let (mut sender, receiver) = channel::<1>();
         let window = Window::default();
@@ -165,7 +165,7 @@ fn a_watcher_that_begins_parked_misses_nothing() {
 
 #[test]
 fn slots_are_used_again_once_they_are_taken() {
-    let paths = ["told", "told and parked"];
+    let paths = ["signalled", "signalled and parked"];
     explore(1000, &paths, |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<2>();
         let noted = seen.clone();
@@ -281,7 +281,7 @@ fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
 
 #[test]
 fn the_last_bookmark_comes_after_everything_else() {
-    let paths = ["told", "told and parked"];
+    let paths = ["signalled", "signalled and parked"];
     explore(500, &paths, |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<1>();
         let noted = seen.clone();
@@ -295,7 +295,7 @@ fn the_last_bookmark_comes_after_everything_else() {
         }
         let outcome = sender.end(Some(50));
         wake(&sender, outcome);
-        // It has been told of the end, and is not told once more.
+        // The end has been signalled, and is not signalled once more.
         drop(sender);
         watching.join().expect("the watcher ends");
     });
@@ -303,7 +303,7 @@ fn the_last_bookmark_comes_after_everything_else() {
 
 #[test]
 fn a_sender_that_goes_ends_the_watch() {
-    explore(20, &["read", "told"], |seen: &Seen| {
+    explore(20, &["read", "signalled"], |seen: &Seen| {
         let (mut sender, receiver) = channel::<1>();
         let window = Window::default();
         let mut watcher = Watcher::new(receiver, &window);
@@ -312,7 +312,11 @@ fn a_sender_that_goes_ends_the_watch() {
             watcher.catch_up();
             watcher.follow();
             assert_eq!(watcher.cursor, 1, "an event was missed");
-            noted.note(if watcher.told > 0 { "told" } else { "read" });
+            noted.note(if watcher.signalled > 0 {
+                "signalled"
+            } else {
+                "read"
+            });
         });
         let _ = publish(&mut sender, &window, 0);
         drop(sender);

@@ -79,7 +79,7 @@ fn a_batch_is_seen_whole_or_not_at_all() {
     });
 }
 
-/// The segment is listed already, so only the end tells of the values.
+/// The segment is listed already, so only the end shows the values.
 #[test]
 fn a_batch_in_a_listed_segment_is_seen_whole_or_not_at_all() {
     explore(5, &["before", "after"], |seen: &Seen| {
@@ -140,22 +140,22 @@ fn a_later_read_is_never_older() {
     });
 }
 
-/// Whoever is told by another thread of what that has read, reads nothing older.
+/// A thread that synchronises with what another has read, reads nothing older.
 #[test]
 fn a_read_is_not_older_than_one_it_was_told_of() {
-    explore(3000, &["not told", "told"], |seen: &Seen| {
+    explore(3000, &["before", "after"], |seen: &Seen| {
         let (mut writer, log) = log(0);
-        let told = Arc::new(AtomicU64::new(0));
-        let (teller, handle) = (Arc::clone(&told), log.clone());
+        let known = Arc::new(AtomicU64::new(0));
+        let (reader, handle) = (Arc::clone(&known), log.clone());
         let first = thread::spawn(move || {
-            teller.store(handle.read().end(), Ordering::Release);
+            reader.store(handle.read().end(), Ordering::Release);
         });
         let noted = seen.clone();
         let second = thread::spawn(move || {
-            let at_least = told.load(Ordering::Acquire);
+            let at_least = known.load(Ordering::Acquire);
             let newest = check(&log.read());
-            assert!(newest >= at_least, "older than what it was told of");
-            noted.note(if at_least == 0 { "not told" } else { "told" });
+            assert!(newest >= at_least, "older than what it synchronised with");
+            noted.note(if at_least == 0 { "before" } else { "after" });
         });
         publish(&mut writer, [1]);
         first.join().expect("the first reader ends");
@@ -279,7 +279,7 @@ fn a_reset_leaves_out_the_number_that_was_waited_for() {
     });
 }
 
-/// A reader goes on from where it was, over a slide: each value once, in order, or it is told that
+/// A reader goes on from where it was, over a slide: each value once, in order, or it finds that
 /// some are gone.
 #[test]
 fn a_position_that_is_read_on_from_misses_nothing() {
@@ -322,15 +322,15 @@ fn read_on(log: &Log<u64, u64>, values: &mut Vec<u64>) -> bool {
 }
 
 /// Attaching against publishing: a watcher registers, reads the window to its end, and from then on
-/// goes by what it is told, passing over what it has. No gap, nothing twice.
+/// goes by the numbers pushed to it, skipping those that it has. No gap, nothing twice.
 #[test]
 fn a_watcher_that_attaches_misses_nothing_and_gets_nothing_twice() {
-    let outcomes = ["read", "told", "both, once"];
+    let outcomes = ["read", "pushed", "both, once"];
     explore(60, &outcomes, |seen: &Seen| {
         let (mut writer, log) = log(0);
-        // Whom the writer tells; nobody before the watcher registers.
-        let told: Arc<Mutex<Option<Vec<u64>>>> = Arc::new(Mutex::new(None));
-        let (registry, handle) = (Arc::clone(&told), log.clone());
+        // The channel that the writer pushes to; none before the watcher registers.
+        let pushed: Arc<Mutex<Option<Vec<u64>>>> = Arc::new(Mutex::new(None));
+        let (registry, handle) = (Arc::clone(&pushed), log.clone());
         let watcher = thread::spawn(move || {
             *registry.lock().expect("no panic") = Some(Vec::new());
             let reader = handle.read();
@@ -339,25 +339,25 @@ fn a_watcher_that_attaches_misses_nothing_and_gets_nothing_twice() {
         for value in [1, 2] {
             let number = writer.end();
             publish(&mut writer, [value]);
-            if let Some(told) = &mut *told.lock().expect("no panic") {
-                told.push(number);
+            if let Some(pushed) = &mut *pushed.lock().expect("no panic") {
+                pushed.push(number);
             }
         }
         let (mut values, cursor) = watcher.join().expect("the watcher ends");
         let reader = log.read();
-        let told = told.lock().expect("no panic").take().unwrap_or_default();
+        let pushed = pushed.lock().expect("no panic").take().unwrap_or_default();
         let read = values.len();
-        let both = told.iter().any(|number| *number < cursor);
-        for number in told.into_iter().filter(|number| *number >= cursor) {
+        let both = pushed.iter().any(|number| *number < cursor);
+        for number in pushed.into_iter().filter(|number| *number >= cursor) {
             match reader.slot(number) {
                 Slot::Value(value) => values.push(*value),
-                other => panic!("told of {other:?}"),
+                other => panic!("pushed {other:?}"),
             }
         }
         assert_eq!(values, [1, 2]);
         seen.note(match (read, both) {
             (_, true) => "both, once",
-            (0, false) => "told",
+            (0, false) => "pushed",
             (_, false) => "read",
         });
     });

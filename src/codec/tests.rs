@@ -70,7 +70,7 @@ fn kubernetes_objects_are_read_and_written() {
     );
 }
 
-/// The objects were written by their types alone; kube-apiserver tells what the claims in a stateful set are.
+/// The objects were written by their types alone; kube-apiserver adds the kind and version of the claims in a stateful set.
 fn tell_kinds_of_claims(object: &mut Value) {
     let claims = object.pointer_mut("/spec/volumeClaimTemplates");
     for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -79,7 +79,7 @@ fn tell_kinds_of_claims(object: &mut Value) {
     }
 }
 
-/// Tells where two values differ first.
+/// Collects the paths at which two values differ.
 fn difference(path: &str, found: &Value, expected: &Value, wrong: &mut Vec<String>) {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {

@@ -2,7 +2,7 @@
 //!
 //! It carries the numbers of events, and bookmarks, in one order. A full channel is no error and
 //! stops nobody: it is *parked*, which means that the watcher reads the window from the first
-//! number that found no room and then asks for signals again.
+//! number that found no room and then resumes the channel.
 //!
 //! ```text
 //!             head (the watcher's own)         tail (the dispatcher's own)
@@ -56,8 +56,8 @@
 //!
 //! - Only the dispatcher moves the tail, only the watcher the head. Each keeps its own position as a
 //!   plain field, and neither needs the other's: a slot says itself whether it is taken.
-//! - Whoever takes a signal sees everything that was written before it was pushed. Whoever
-//!   pushes into a channel that was resumed sees everything that was done before that.
+//! - The thread that takes a signal sees everything that was written before it was pushed. The thread that
+//!   pushes into a channel after a resume sees everything that was done before that.
 //! - `lagged_at` is written while the slot at the tail is a signal without PARKED, and read while it
 //!   is PARKED: never at the same time.
 //! - A push changes the slot at the first, second, third or fourth attempt: between two of them the
@@ -289,7 +289,7 @@ impl<const N: usize> Receiver<N> {
     fn sleep(&mut self, context: &Context<'_>) -> bool {
         let mut waker = self.shared.lock();
         let before = waker.replace(context.waker().clone());
-        // Relaxed: the lock orders this with whoever finds the mark.
+        // Relaxed: the lock orders this with the push that finds the mark.
         let changed =
             self.slot()
                 .compare_exchange(0, SLEEPING, Ordering::Relaxed, Ordering::Relaxed);

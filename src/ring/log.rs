@@ -32,8 +32,8 @@
 //! - The segments of a directory stand without a gap in the order of their numbers. The first begins
 //!   with `first`, each has a value, and only the last takes more of them: a *sealed* segment may
 //!   have slots that stay empty, whose numbers belong to the next one.
-//! A value is evicted only after it was published, and with its whole segment. `base` and `first` change by the same
-//! store, so no reader sees one without the other.
+//! - A value is evicted only after it was published, and with its whole segment. `base` and `first` change by the same
+//!   store, so no reader sees one without the other.
 //! - The writer keeps its own copy of everything: a writer that loads what only it stores hides
 //!   interleavings from loom.
 //!
@@ -61,7 +61,7 @@
 //!
 //! - A reader that looks at one value only pays for the directory's guard (some 10 ns). Reading on
 //!   with the same [`Reader`] costs two loads a value.
-//! A `Reader` keeps the segments of its directory alive: take what is needed, and drop it.
+//! - A `Reader` keeps the segments of its directory alive: take what is needed, and drop it.
 //! - Eviction is as coarse as segments are. The caller seals a segment that would be too coarse.
 //! - A new directory copies the list of segments: some nanoseconds for each of them, once a segment.
 

@@ -30,10 +30,10 @@
 //!
 //! # Invariants
 //!
-//! The queue keeps the order in which things happened, so a number that is reused comes after the removal that freed
-//! it.
-//! A thread that finds the queue longer than [`WAITING_MAX`] is told so by the result, and applies the queue for the
-//! dispatcher before it continues. So the queue exceeds that length by at most one for each thread.
+//! - The queue keeps the order in which things happened, so a number that is reused comes after the removal that freed
+//!   it.
+//! - A thread that finds the queue longer than [`WAITING_MAX`] gets `true`, and applies the queue for the
+//!   dispatcher before it continues. So the queue exceeds that length by at most one for each thread.
 
 use std::sync::PoisonError;
 

@@ -26,10 +26,10 @@
 //!
 //! - The value never falls. Only the publisher stores it, and it keeps its own copy as a plain
 //!   field: a writer that loads what only it stores hides interleavings from loom.
-//! - Whoever has seen a value sees everything that was written before it was published.
+//! - A thread that has read a value sees everything that was written before it was published.
 //! - An entry of `wakers` belongs to a live [`Wait`] that has not been woken. Dropping the `Wait`
 //!   takes it out, so a cancelled waiter leaves nothing behind.
-//! Wakers are called outside the lock. A waiter whose target is not reached costs the publisher nothing.
+//! - Wakers are called outside the lock. A waiter whose target is not reached costs the publisher nothing.
 
 use std::collections::BTreeMap;
 use std::future::Future;

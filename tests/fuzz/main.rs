@@ -39,7 +39,7 @@ const CASES: u64 = 4_000;
 /// The seed of the first case unless `PROPTEST_RNG_SEED` names one. Each further case has the next number.
 const FIRST_SEED: u64 = 1;
 
-/// Does something with an input of this size, and tells what it took if it was too much.
+/// Does something with an input of this size, and returns what it took if that was too much.
 fn measured<T>(what: &str, input_bytes: usize, act: impl FnOnce() -> T) -> T {
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();

@@ -88,7 +88,7 @@ fn a_store_that_is_put_back_tells_its_watches_that_they_are_too_old() {
             for _ in 0..CLIENTS {
                 let watch = watch_since(&world.pods, "/pods/", 2).await;
                 let mut watch = watch.expect("ready");
-                assert!(matches!(watch.next().await, Some(Ok(_))), "b is told");
+                assert!(matches!(watch.next().await, Some(Ok(_))), "b is delivered");
                 let seen = seen.clone();
                 clients.push(spawn(async move {
                     match watch.next().await {

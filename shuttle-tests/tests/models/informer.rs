@@ -1,5 +1,5 @@
 //! A client that keeps a copy of what it selects, as client-go's informers do, and that knows what
-//! it must be told next.
+//! must come next.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ pub(crate) struct Informer {
     selection: Selection,
     /// True if it sometimes does not read.
     slow: bool,
-    /// The revision of each object, as told.
+    /// The revision of each object, as delivered.
     copy: BTreeMap<String, u64>,
     /// The position: a revision, and the place of the next change in the store's log.
     reached: Option<(u64, usize)>,
@@ -96,7 +96,7 @@ pub(crate) struct Informer {
 
 /// How a watch ended.
 enum End {
-    /// Everything has been told.
+    /// True once everything has been delivered.
     Complete,
     /// Watch again from where it ended.
     Resume,
@@ -142,7 +142,7 @@ impl Informer {
                 End::StartOver => self.reached = None,
             }
         }
-        panic!("{:?}: never told everything", self.selection);
+        panic!("{:?}: not everything was delivered", self.selection);
     }
 
     /// A watch from where the client is, after a list if need be.
@@ -230,10 +230,10 @@ impl Informer {
         }
     }
 
-    /// Reads a watch to its end, or until everything has been told.
+    /// Reads a watch to its end, or until everything has been delivered.
     async fn follow(&mut self, watch: &mut WatchStream) -> End {
         let mut bookmarked = false;
-        // A watch that began before the drain is told how far it has come, if it is not further.
+        // A watch that began before the drain gets a bookmark of the revision it has reached, if that is not lower.
         let late = self.world.drained.load(Ordering::SeqCst) > 0;
         loop {
             if self.is_complete() {
@@ -305,8 +305,8 @@ impl Informer {
             WatchEvent::Deleted(object) => ((true, false), object),
             WatchEvent::Bookmark { .. } => panic!("{event:?} after the state"),
         };
-        let told = (key_of(object), object.revision());
-        assert_eq!(told, (expected.key.clone(), expected.revision));
+        let received = (key_of(object), object.revision());
+        assert_eq!(received, (expected.key.clone(), expected.revision));
         assert_eq!(kind, (selects(expected.before), selects(expected.after)));
         let content = if kind.1 {
             expected.after
@@ -315,9 +315,9 @@ impl Informer {
         };
         assert_eq!(object.attributes().labels.get("app"), content);
         if kind.1 {
-            self.copy.insert(told.0, told.1);
+            self.copy.insert(received.0, received.1);
         } else {
-            self.copy.remove(&told.0);
+            self.copy.remove(&received.0);
         }
         self.reached = Some((expected.revision, place + 1));
     }

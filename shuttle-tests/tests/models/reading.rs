@@ -133,7 +133,7 @@ impl Reader {
         panic!("a list without end");
     }
 
-    /// An object is not older than asked for.
+    /// An object is not older than requested.
     async fn object(&self) {
         let revision = self.world.store.revision();
         let options = GetOptions {

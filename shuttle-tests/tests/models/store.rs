@@ -27,7 +27,7 @@ const PAGE_PART_MIN: usize = 4;
 /// How often an answer lets others go first at most.
 const ANSWER_YIELDS_MAX: usize = 8;
 
-/// How likely what a follower is told comes later than other answers.
+/// The probability that a change comes to a follower later than other responses.
 const LATE: f64 = 0.3;
 
 /// A pod's label, or none when there is no pod.
@@ -62,8 +62,8 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) before: Label,
     pub(crate) after: Label,
-    /// False if the followers never hear of it.
-    told: bool,
+    /// False if it is never sent to the followers.
+    is_sent: bool,
 }
 
 struct Follower {
@@ -71,7 +71,7 @@ struct Follower {
     position: u64,
     broken: bool,
     /// True if progress has been requested since the last batch.
-    asked: bool,
+    progress_requested: bool,
     waker: Option<Waker>,
 }
 
@@ -120,12 +120,12 @@ impl Store {
         inner.wake();
     }
 
-    /// Writes, and no follower ever hears of it.
+    /// Writes an object without sending the change to any follower.
     pub(crate) fn write_untold(&self, changes: &[(&str, Label)]) {
         let mut inner = self.lock();
         let revision = inner.write(changes);
         let lost = inner.log.iter_mut().filter(|it| it.revision == revision);
-        lost.for_each(|it| it.told = false);
+        lost.for_each(|it| it.is_sent = false);
     }
 
     /// Breaks all streams.
@@ -202,7 +202,7 @@ impl Inner {
             key: (*key).to_owned(),
             before: before(key),
             after: *after,
-            told: true,
+            is_sent: true,
         });
         let entries: Vec<_> = entries
             .filter(|it| it.before.is_some() || it.after.is_some())
@@ -261,20 +261,20 @@ impl Inner {
             waker.wake_by_ref();
             return Poll::Pending;
         }
-        // A revision without a change comes with a later one, or as the progress that was asked for.
-        let mut changes = self.log.iter().filter(|it| it.told);
+        // A revision without a change comes with a later one, or as the progress that was requested.
+        let mut changes = self.log.iter().filter(|it| it.is_sent);
         if let Some(next) = changes.find(|it| it.revision > follower.position) {
             let to = next.revision + thread_rng().gen_range(0..BATCH_REVISIONS_MAX);
             follower.position = to.min(revision);
-            let told = next.revision..=follower.position;
-            let changes = self.log.iter().filter(|it| it.told);
-            let changes = changes.filter(|it| told.contains(&it.revision));
+            let sent = next.revision..=follower.position;
+            let changes = self.log.iter().filter(|it| it.is_sent);
+            let changes = changes.filter(|it| sent.contains(&it.revision));
             return Poll::Ready(Some(Ok(ChangeBatch {
                 changes: changes.map(Entry::change).collect(),
-                revision: *told.end(),
+                revision: *sent.end(),
             })));
         }
-        if std::mem::take(&mut follower.asked) {
+        if std::mem::take(&mut follower.progress_requested) {
             follower.position = revision;
             return Poll::Ready(Some(Ok(ChangeBatch {
                 changes: Vec::new(),
@@ -372,7 +372,7 @@ impl ChangeSource for Store {
         let follower = Follower {
             position: revision,
             broken: false,
-            asked: false,
+            progress_requested: false,
             waker: None,
         };
         inner.followers.insert(id, follower);
@@ -387,7 +387,7 @@ impl ChangeSource for Store {
     async fn request_progress(&self) -> Result<(), StorageError> {
         let mut inner = self.lock();
         for follower in inner.followers.values_mut() {
-            follower.asked = true;
+            follower.progress_requested = true;
         }
         inner.wake();
         Ok(())

@@ -1,5 +1,5 @@
 //! Reads of the newest state, which wait for the store's revision and for the feed to reach it. Both are
-//! asked for as soon as a read waits: none is forgotten until its deadline.
+//! requested as soon as a read waits: none is forgotten until its deadline.
 
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle_tests::storage::Interface;
@@ -40,7 +40,7 @@ fn the_newest_state_is_read_from_memory_though_nothing_changes() {
                         let list = world.pods.get_list("/pods/", options).await;
                         let list = list.expect("from memory");
                         assert!(list.revision >= revision, "{} < {revision}", list.revision);
-                        assert_eq!(world.store.lists(), 0, "the store was asked for a list");
+                        assert_eq!(world.store.lists(), 0, "a list was read from the store");
                         seen.note("read");
                         yield_now().await;
                     }

@@ -22,7 +22,7 @@ const KEYS: [&str; 6] = [
     "/services/s/b",
 ];
 
-/// More than a watcher is told of before it is parked.
+/// More events than fit into the channel of a watcher before it is parked.
 const BURST_PODS: usize = 120;
 
 /// The disturbance of the store beside the writes.
@@ -31,7 +31,7 @@ enum Trouble {
     None,
     /// Streams break.
     Breaks,
-    /// Changes are compacted before they are told.
+    /// Changes are compacted before they are sent.
     LostHistory,
     /// The type is listed again, alone.
     Relists,
@@ -169,7 +169,7 @@ fn who_is_too_slow_for_the_window_is_told_so() {
     });
 }
 
-/// More events at once than a watcher is told of: it reads on in the window.
+/// More events at once than fit into the channel of a watcher: it reads on in the window.
 #[test]
 fn a_parked_watcher_misses_nothing() {
     explore(100, &["streamed the state"], |seen| {
@@ -190,10 +190,10 @@ fn a_parked_watcher_misses_nothing() {
 }
 
 /// A burst between a watcher's resumption and its next look fills its channel again. By the time that it
-/// finds its channel full, it has read more of the window than was told to it.
+/// finds its channel full, it has read more of the window than was signalled to it.
 #[test]
 fn a_burst_that_parks_a_watcher_again_is_told_once() {
-    explore(100, &["told"], |seen| {
+    explore(100, &["delivered"], |seen| {
         let seen = seen.clone();
         block_on(async move {
             let limits = WindowLimits::default();
@@ -207,7 +207,7 @@ fn a_burst_that_parks_a_watcher_again_is_told_once() {
             let keys: Vec<_> = (0..BURST_PODS).map(|it| format!("/pods/d/p{it}")).collect();
             let burst: Vec<_> = keys.iter().map(|key| (&**key, Some("x"))).collect();
             let burst = world.store.write(&burst);
-            // A list of the burst's revision waits until all of it has been told.
+            // A list of the burst's revision waits until all of it has been sent.
             let options = Selection::All.options(Some(burst));
             let list = world.pods.get_list("/pods/", options).await;
             assert_eq!(list.expect("reached").items.len(), BURST_PODS);
@@ -218,7 +218,7 @@ fn a_burst_that_parks_a_watcher_again_is_told_once() {
                 };
                 assert_eq!(key_of(&object), key);
             }
-            seen.note("told");
+            seen.note("delivered");
             running.stop().await;
         });
     });

@@ -18,7 +18,7 @@ pub use error::TypeError;
 pub(super) use formats::base64;
 
 /// The most unknown fields that are reported; all of them are removed.
-const UNKNOWN_TOLD_MAX: usize = 100;
+const UNKNOWN_REPORTED_MAX: usize = 100;
 
 /// The most bytes of the paths of unknown fields that are reported: one key of a megabyte may contain all of them.
 const UNKNOWN_BYTES_MAX: usize = 256 << 10;
@@ -72,7 +72,7 @@ impl Walk {
             } else if message.is_kind && TYPE_META.contains(&name.as_str()) {
                 self.value(&path, Type::Text, value)?;
             } else {
-                self.tell(&path);
+                self.report(&path);
                 unknown.push(name.clone());
             }
         }
@@ -82,9 +82,9 @@ impl Walk {
         Ok(())
     }
 
-    fn tell(&mut self, path: &Path<'_>) {
+    fn report(&mut self, path: &Path<'_>) {
         let has_room =
-            self.unknown.len() < UNKNOWN_TOLD_MAX && self.unknown_bytes < UNKNOWN_BYTES_MAX;
+            self.unknown.len() < UNKNOWN_REPORTED_MAX && self.unknown_bytes < UNKNOWN_BYTES_MAX;
         if !self.is_silent && has_room {
             let path = path.to_string();
             self.unknown_bytes += path.len();

@@ -190,8 +190,8 @@ mod tests {
             drop(publisher);
             next
         });
-        let told = waited.expect_err("never reached").to_string();
-        assert!(told.ends_with("restored from an older state"), "{told}");
+        let error = waited.expect_err("never reached").to_string();
+        assert!(error.ends_with("restored from an older state"), "{error}");
         assert_eq!(clock.now(), begun);
         assert_eq!((next.epoch(), next.revision()), (1, 0));
         assert!(next.is_former(9) && !next.is_former(10) && !next.is_former(0));

@@ -17,9 +17,9 @@
 //!
 //! # Invariants
 //!
-//! A watcher's place names its group and its index there. When an entry is removed, the last one of the group moves to
-//! its index and its place is updated, so adding and removing take constant time.
-//! Every group in the table has an entry: the group is removed with the last one.
+//! - A watcher's place names its group and its index there. When an entry is removed, the last one of the group moves
+//!   to its index and its place is updated, so adding and removing take constant time.
+//! - Every group in the table has an entry: the group is removed with the last one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

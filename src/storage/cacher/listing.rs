@@ -15,13 +15,13 @@
 //!
 //! Take a key, the page at `r` that covers it, and the changes of the key in their order.
 //!
-//! Changes up to `r` that came before the page was requested are in the page, since the store is never behind a
-//! revision that it has reported; the page overwrites what they left.
-//! Changes that come while the page is in flight count as newer than the page: the page's item is skipped. If it was
-//! the page that was newer, the change that made it so is still to come.
-//! Changes that come after the page and are not newer than its item are skipped. If the page did not hold the key, then
-//! the last change up to `r` was a deletion; earlier ones may restore the key for a while, and the deletion, which is
-//! still to come, removes it.
+//! - Changes up to `r` that came before the page was requested are in the page, since the store is never behind a
+//!   revision that it has reported; the page overwrites what they left.
+//! - Changes that come while the page is in flight count as newer than the page: the page's item is skipped. If it was
+//!   the page that was newer, the change that made it so is still to come.
+//! - Changes that come after the page and are not newer than its item are skipped. If the page did not hold the key,
+//!   then the last change up to `r` was a deletion; earlier ones may restore the key for a while, and the deletion,
+//!   which is still to come, removes it.
 //!
 //! All that is still to come has come when the stream has reached `r`.
 //!

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  ChangeSource --> Reflector --> CacheWriter (a type's writer)
-//!                       |              | appends to the window, tells the Watchers
+//!                       |              | appends to the window, pushes to the Watchers
 //!                       |              v
 //!                   revision       WatchCache <--- Cacher <--- CacheDelegator ---> store
 //!                  (all types)         ^
@@ -15,16 +15,16 @@
 //!
 //! # What holds
 //!
-//! Each type has one writer, the reflector. Readers read immutable data and take no lock.
-//! The feed's revision rises only after every change up to it is in its type's window. So one number is the freshness
-//! of all types, and a quiet type is as fresh as a busy one.
-//! A watch delivers every event of its selection once, in the order of revisions, from where it began; or it ends.
-//! There is never a gap. A slow client blocks nobody and ends only when the window has passed it.
+//! - Each type has one writer, the reflector. Readers read immutable data and take no lock.
+//! - The feed's revision rises only after every change up to it is in its type's window. So one number is the freshness
+//!   of all types, and a quiet type is as fresh as a busy one.
+//! - A watch delivers every event of its selection once, in the order of revisions, from where it began; or it ends.
+//!   There is never a gap. A slow client blocks nobody and ends only when the window has passed it.
 //! - A bookmark never precedes an event at or below its revision.
-//! A stored value that is not an object is logged and counted. It stops neither its type nor its watches, but as long
-//! as there is one the store answers the type's lists, since only it can report the error. Watches keep the last
-//! content that was sent to them until there is a new one.
-//! Nothing here spawns tasks: the server runs [`Reflector::run`].
+//! - A stored value that is not an object is logged and counted. It stops neither its type nor its watches, but as long
+//!   as there is one the store answers the type's lists, since only it can report the error. Watches keep the last
+//!   content that was sent to them until there is a new one.
+//! - Nothing here spawns tasks: the server runs [`Reflector::run`].
 //!
 //! # Reading order
 //!

@@ -364,9 +364,9 @@ mod tests {
         let start = Clock::real().now();
         let now = start + Duration::from_secs(12);
         let mut state = Readiness::begin(start);
-        let told = |state: &Readiness| state.complaint(now).unwrap_or_default();
+        let complaint = |state: &Readiness| state.complaint(now).unwrap_or_default();
         assert_eq!(
-            told(&state),
+            complaint(&state),
             "listing, 0 objects so far, not ready for 12 s"
         );
         for event in [
@@ -378,21 +378,21 @@ mod tests {
             state = state.after(event, now);
         }
         assert_eq!(
-            told(&state),
+            complaint(&state),
             "listing, 10000 objects so far, not ready for 12 s: no leader"
         );
         state = state.after(Event::Listed { revision: 7 }, now);
         assert_eq!(
-            told(&state),
+            complaint(&state),
             "catching up since revision 7, at 7 of 7, not ready for 12 s: no leader"
         );
         let (reached, newest) = (8, 100);
         state = state.after(Event::CaughtUp { reached, newest }, now);
         assert_eq!(
-            told(&state),
+            complaint(&state),
             "catching up since revision 7, at 8 of 100, not ready for 12 s: no leader"
         );
         state = state.after(Event::Current { generation: 1 }, now);
-        assert_eq!(told(&state), "");
+        assert_eq!(complaint(&state), "");
     }
 }

@@ -4,7 +4,7 @@
 //!   Beginning --all at one revision--> Opening --stream--> Following
 //!      ^  ^ ^                          ^  |                 |   |
 //!      |  | +---- history is gone -----+--+-----------------+   |
-//!      |  +------ the store was put back -+-----------------+   |
+//!      |  +--- the store was rolled back -+-----------------+   |
 //!      +--------- failed, wait            +---- it broke -------+
 //! ```
 //!

@@ -113,6 +113,6 @@ impl RevisionProbe {
 
 fn unanswered() -> StorageError {
     StorageError::Timeout {
-        message: "the store did not say its revision in time".to_owned(),
+        message: "the store did not return its revision in time".to_owned(),
     }
 }

@@ -9,8 +9,8 @@
 //! - *State*: the objects as of the moment the watch began, from a snapshot that was taken in
 //!   constant time, then the bookmark that marks their end.
 //! - *CatchUp*: the events of the window from the cursor on.
-//! *Live*: the signals of the channel. When it was full, back to *CatchUp*; only a watch that the window has passed
-//! ends with an error.
+//! - *Live*: the signals of the channel. When it was full, back to *CatchUp*; only a watch that the window has passed
+//!   ends with an error.
 //!
 //! Nothing is pushed to a client: the connection's own task polls for the next event when it can write it. Dropping the
 //! watch ends it.

@@ -120,7 +120,7 @@ impl Compactor {
         let read = RangeRequest::key(COMPACT_REV_KEY);
         let read = self.backend.range(read).await?;
         if self.compact(last.revision).await {
-            self.tell(last.revision);
+            self.publish_revision(last.revision);
         }
         Ok(Round {
             version: read.kvs.first().map_or(0, |kv| kv.version),
@@ -179,11 +179,11 @@ impl Compactor {
     fn publish(&self, kv: &KeyValue) {
         let text = std::str::from_utf8(&kv.value).unwrap_or_default();
         if let Ok(revision) = text.parse::<u64>() {
-            self.tell(revision);
+            self.publish_revision(revision);
         }
     }
 
-    fn tell(&self, revision: u64) {
+    fn publish_revision(&self, revision: u64) {
         self.compacted.send_if_modified(|known| {
             let rises = revision > *known;
             *known = revision.max(*known);

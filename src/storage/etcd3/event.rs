@@ -98,17 +98,18 @@ mod tests {
         }
     }
 
-    fn told(event: &Event) -> Option<(&'static str, u64, String)> {
+    fn delivered(event: &Event) -> Option<(&'static str, u64, String)> {
         let predicate = SelectionPredicate {
             label: LabelSelector::parse("app=x").expect("a selector"),
             ..SelectionPredicate::default()
         };
-        let (name, object) = match convert(&Values::default(), &predicate, event).expect("told")? {
-            WatchEvent::Added(object) => ("ADDED", object),
-            WatchEvent::Modified(object) => ("MODIFIED", object),
-            WatchEvent::Deleted(object) => ("DELETED", object),
-            WatchEvent::Bookmark { .. } => return None,
-        };
+        let (name, object) =
+            match convert(&Values::default(), &predicate, event).expect("no error")? {
+                WatchEvent::Added(object) => ("ADDED", object),
+                WatchEvent::Modified(object) => ("MODIFIED", object),
+                WatchEvent::Deleted(object) => ("DELETED", object),
+                WatchEvent::Bookmark { .. } => return None,
+            };
         let label = object.attributes().labels.get("app").unwrap_or_default();
         Some((name, object.revision(), label.to_owned()))
     }
@@ -124,19 +125,19 @@ mod tests {
     #[test]
     fn what_counts_is_selection_before_and_now() {
         let (x, y) = (r#""app":"x""#, r#""app":"y""#);
-        let said = |name, label: &str| Some((name, 5, label.to_owned()));
-        assert_eq!(told(&put(x, None)), said("ADDED", "x"));
-        assert_eq!(told(&put(y, None)), None);
-        assert_eq!(told(&put(x, Some(x))), said("MODIFIED", "x"));
-        assert_eq!(told(&put(x, Some(y))), said("ADDED", "x"));
-        assert_eq!(told(&put(y, Some(x))), said("DELETED", "x"));
-        assert_eq!(told(&put(y, Some(y))), None);
-        for (before, expected) in [(x, said("DELETED", "x")), (y, None)] {
+        let expected_event = |name, label: &str| Some((name, 5, label.to_owned()));
+        assert_eq!(delivered(&put(x, None)), expected_event("ADDED", "x"));
+        assert_eq!(delivered(&put(y, None)), None);
+        assert_eq!(delivered(&put(x, Some(x))), expected_event("MODIFIED", "x"));
+        assert_eq!(delivered(&put(x, Some(y))), expected_event("ADDED", "x"));
+        assert_eq!(delivered(&put(y, Some(x))), expected_event("DELETED", "x"));
+        assert_eq!(delivered(&put(y, Some(y))), None);
+        for (before, expected) in [(x, expected_event("DELETED", "x")), (y, None)] {
             let event = Event {
                 kind: EventKind::Delete,
                 ..put("", Some(before))
             };
-            assert_eq!(told(&event), expected);
+            assert_eq!(delivered(&event), expected);
         }
     }
 

@@ -72,8 +72,8 @@ impl LeaseManager {
             // The object at hand gets the next lease.
             self.requests.count_lease(lease.objects - 1);
         }
-        let asked = i64::try_from(granted_seconds).unwrap_or(i64::MAX);
-        let id = self.backend.grant_lease(asked).await?;
+        let lease_seconds = i64::try_from(granted_seconds).unwrap_or(i64::MAX);
+        let id = self.backend.grant_lease(lease_seconds).await?;
         *last = now
             .checked_add(Duration::from_secs(granted_seconds))
             .map(|expires| Lease {

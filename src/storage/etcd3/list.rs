@@ -55,7 +55,7 @@ pub(super) async fn get_list(
     let mut corrupt = CorruptKeys::default();
     let mut cost = ListCost::default();
     loop {
-        request.limit = memory.ask(wanted)?;
+        request.limit = memory.admit_page(wanted)?;
         let read = store.backend().range(request.clone());
         let page = match store.requests().count(operation, read).await {
             Ok(page) => page,

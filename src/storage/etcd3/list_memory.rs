@@ -78,7 +78,7 @@ impl ListMemory {
     ///
     /// # Errors
     /// [`StorageError::OutOfMemory`].
-    pub(super) fn ask(&mut self, wanted: u64) -> Result<u64, StorageError> {
+    pub(super) fn admit_page(&mut self, wanted: u64) -> Result<u64, StorageError> {
         let Some(share) = &mut self.share else {
             return Ok(wanted);
         };

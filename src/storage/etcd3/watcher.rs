@@ -54,8 +54,8 @@ pub(super) async fn watch(
     options: ListOptions,
 ) -> Result<WatchStream, StorageError> {
     let prefix = store.full_key(key, options.recursive)?;
-    let asked = options.resource_version.map_or(0, |version| version.0);
-    let initial_events = options.send_initial_events.unwrap_or(asked == 0);
+    let requested = options.resource_version.map_or(0, |version| version.0);
+    let initial_events = options.send_initial_events.unwrap_or(requested == 0);
     let mut watcher = Watcher {
         store: store.clone(),
         prefix,
@@ -66,9 +66,9 @@ pub(super) async fn watch(
     };
     if !initial_events {
         watcher.phase = Phase::Open { failures: 0 };
-        watcher.revision = match asked {
+        watcher.revision = match requested {
             0 => store.current_revision().await?,
-            asked => asked,
+            requested => requested,
         };
     }
     watcher.advance().await;
@@ -132,8 +132,8 @@ impl Watcher {
                 from: Some(format!("{}\0", last.key)),
             });
         }
-        let asked = self.options.send_initial_events == Some(true);
-        if asked && self.options.predicate.allow_watch_bookmarks {
+        let wants_initial_events = self.options.send_initial_events == Some(true);
+        if wants_initial_events && self.options.predicate.allow_watch_bookmarks {
             self.ready.push_back(Ok(WatchEvent::Bookmark {
                 revision: self.revision,
                 initial_events_end: true,

@@ -1,5 +1,5 @@
 //! A client that keeps a copy of what it selects, as client-go's informers do, and that knows what
-//! it must be told next.
+//! must come next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,11 +97,11 @@ pub(crate) struct Client {
     world: Arc<World>,
     selection: Selection,
     manner: Manner,
-    /// The revision of each object, as told.
+    /// The revision of each object, as delivered.
     copy: BTreeMap<String, u64>,
     /// The position: a revision, and the place of the next change in the store's log.
     reached: Option<(u64, usize)>,
-    /// True once everything has been told.
+    /// True once everything has been delivered.
     complete: bool,
 }
 
@@ -267,8 +267,8 @@ impl Client {
             WatchEvent::Bookmark { .. } => panic!("{event:?} after the state"),
         };
         let key = key_of(object);
-        let told = (&*key, object.revision());
-        assert_eq!(told, (&*expected.key, expected.revision));
+        let received = (&*key, object.revision());
+        assert_eq!(received, (&*expected.key, expected.revision));
         assert_eq!(kind, (selects(expected.before), selects(expected.after)));
         let content = if kind.1 {
             expected.after
@@ -303,7 +303,7 @@ impl Client {
         self.reach(revision);
     }
 
-    /// Returns the change that must be told next, and its place.
+    /// Returns the change that must be delivered next, and its place.
     fn next(&self) -> Option<(usize, Entry)> {
         let (_, from) = self.reached?;
         let selection = self.selection;
@@ -322,7 +322,7 @@ impl Client {
         !self.complete && next.is_none_or(|next| Some(next) > reached)
     }
 
-    /// Notices that everything has been told, and compares. What comes afterwards is told of nothing.
+    /// Notices that everything has been delivered, and compares. Nothing may be delivered afterwards.
     fn note_complete(&mut self) {
         let Some(last) = self.world.store.last() else {
             return;

@@ -2,7 +2,7 @@
 //!
 //! Two writers write, dozens of clients of every manner list and watch, streams break, history is
 //! lost, the type is listed anew. Every client compares each answer with what the store remembers:
-//! what a watch tells is the next change that it selects, nothing is left out or told twice, no
+//! what a watch delivers is the next change that it selects, nothing is left out or delivered twice, no
 //! bookmark overtakes an event, and no read is older than it promises. At the end all watches are
 //! drained, each to the last revision, and nothing is left behind: no watcher, no task, no memory.
 //!
@@ -129,7 +129,7 @@ async fn join(tasks: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Waits until every client has been told everything, then drains their watches.
+/// Waits until every client has received everything, then drains their watches.
 async fn finish(world: &Arc<World>, clients: Vec<JoinHandle<()>>) {
     let last = world.store.end();
     let complete = || world.complete.load(Ordering::SeqCst);
@@ -148,7 +148,7 @@ async fn finish(world: &Arc<World>, clients: Vec<JoinHandle<()>>) {
     world.draining.store(true, Ordering::SeqCst);
     world.feed.drain();
     join(clients).await;
-    assert!(all, "not all clients were told everything");
+    assert!(all, "not all clients received everything");
 }
 
 /// Returns true if the cache comes to a revision, whatever was listed anew. It refuses when it takes long, which a loaded

@@ -40,7 +40,7 @@ struct Inner {
     revision: u64,
     /// Following or listing before this fails.
     compacted: u64,
-    /// How often all streams have been broken, and progress has been asked for.
+    /// How often all streams have been broken, and progress has been requested.
     breaks: u64,
     questions: u64,
     /// The last revision that there will be, once known.
@@ -201,9 +201,9 @@ impl Inner {
             Some(beyond) => (beyond.revision - 1).max(later[0].revision),
             None => self.revision,
         };
-        let told = later.iter().take_while(|it| it.revision <= revision);
+        let sent = later.iter().take_while(|it| it.revision <= revision);
         ChangeBatch {
-            changes: told.map(Entry::change).collect(),
+            changes: sent.map(Entry::change).collect(),
             revision,
         }
     }

@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) feed: Feed,
     pub(crate) pods: Arc<CacheDelegator>,
     pub(crate) seen: Seen,
-    /// How many clients have been told everything.
+    /// How many clients have received everything.
     pub(crate) complete: AtomicUsize,
     /// True while the watches are being drained.
     pub(crate) draining: AtomicBool,

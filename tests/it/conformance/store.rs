@@ -440,7 +440,7 @@ pub(super) struct SetNode {
     node: &'static str,
     only_from: Option<&'static str>,
     ttl: Option<u64>,
-    /// The revisions that it was asked about.
+    /// The revisions that it was called with.
     seen: Vec<Option<u64>>,
 }
 

@@ -200,7 +200,7 @@ pub(super) async fn a_compacted_version_is_expired(subject: Subject) {
             assert!(expired, "{error:?}");
             assert!(watch.is_over().await, "nothing follows an error");
         }
-        Err(error) => panic!("expiry is told in the stream: {error:?}"),
+        Err(error) => panic!("expiry is an item of the stream: {error:?}"),
     }
     let mut watch = subject.watch("/pods/", from(newest)).await;
     let b = subject.create("ns", "b").await.revision();
@@ -254,7 +254,7 @@ pub(super) async fn every_watcher_sees_the_same(subject: Subject) {
     for _ in 0..10 {
         watches.push(subject.watch("/pods/", from(begin)).await);
     }
-    let mut told: Vec<Vec<(String, u64)>> = vec![Vec::new(); watches.len()];
+    let mut delivered: Vec<Vec<(String, u64)>> = vec![Vec::new(); watches.len()];
     for number in 0..100 {
         subject.create("ns", &format!("p{number:02}")).await;
         if number % 3 == 0 {
@@ -264,14 +264,14 @@ pub(super) async fn every_watcher_sees_the_same(subject: Subject) {
                 .unwrap();
         }
     }
-    for (watch, told) in watches.iter_mut().zip(&mut told) {
+    for (watch, delivered) in watches.iter_mut().zip(&mut delivered) {
         for _ in 0..134 {
-            told.push(describe(&watch.event().await));
+            delivered.push(describe(&watch.event().await));
         }
     }
-    assert!(told.iter().all(|other| *other == told[0]));
+    assert!(delivered.iter().all(|other| *other == delivered[0]));
     assert!(
-        told[0].windows(2).all(|pair| pair[0].1 < pair[1].1),
+        delivered[0].windows(2).all(|pair| pair[0].1 < pair[1].1),
         "strictly rising"
     );
 }

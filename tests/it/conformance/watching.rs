@@ -87,7 +87,7 @@ impl Watching {
         self.next().await.is_none()
     }
 
-    /// Nothing happened before what is written now: the marker is the next thing told, if the
+    /// Nothing happened before what is written now: the marker is the next event, if the
     /// watch selects it at all.
     pub(super) async fn nothing(&mut self, subject: &Subject) {
         let marker = subject.next_marker();

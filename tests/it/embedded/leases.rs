@@ -54,13 +54,13 @@ async fn keys_vanish_together(opened: Opened) {
     assert_eq!(all(store).await.len(), 3);
     seconds(2).await;
     let response = next(&mut watch).await;
-    let told: Vec<_> = response
+    let deleted: Vec<_> = response
         .events
         .iter()
         .map(|event| (event.kind, event.kv.key.as_str(), event.kv.mod_revision))
         .collect();
     assert_eq!(
-        told,
+        deleted,
         [(EventKind::Delete, "/a", 6), (EventKind::Delete, "/b", 6)]
     );
     assert_eq!(all(store).await, [("/c".to_owned(), "2".to_owned())]);

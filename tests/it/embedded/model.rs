@@ -218,11 +218,11 @@ fn range(from: usize, to: usize) -> KeyRange {
     }
 }
 
-/// A watch and what it still has to tell.
+/// A watch and the events that it has not delivered.
 struct Watching {
     responses: WatchResponses,
     request: WatchRequest,
-    /// The first revision that it has not told.
+    /// The first revision that it has not delivered.
     next: u64,
     /// True if progress was requested since it was read.
     progress_due: bool,
@@ -346,7 +346,7 @@ impl Pair<'_> {
         });
     }
 
-    /// Reads what the watches have to tell, and keeps those that live.
+    /// Reads what the watches deliver, and keeps those that live.
     fn read(&mut self, closed: bool) {
         let model = &self.model;
         self.watches.retain_mut(|watch| {

@@ -33,9 +33,9 @@ async fn write(store: Arc<Embedded>, writer: usize) -> Acknowledged {
     acknowledged
 }
 
-/// Reads up to a revision. Checks the order as it goes, and that progress covers what was told.
+/// Reads up to a revision. Checks the order as it goes, and that progress covers what was delivered.
 async fn follow(mut watch: WatchResponses, until: u64, pause: bool) -> Acknowledged {
-    let mut told = Acknowledged::new();
+    let mut delivered = Acknowledged::new();
     let mut last = 0;
     while last < until {
         let response = watch.next().await.unwrap().unwrap();
@@ -47,13 +47,13 @@ async fn follow(mut watch: WatchResponses, until: u64, pause: bool) -> Acknowled
             assert!(event.kv.mod_revision > last, "after {last}");
             last = event.kv.mod_revision;
             let value = String::from_utf8(event.kv.value.to_vec()).unwrap();
-            told.insert(last, (event.kv.key, value));
+            delivered.insert(last, (event.kv.key, value));
         }
         if pause {
             tokio::task::yield_now().await;
         }
     }
-    told
+    delivered
 }
 
 async fn all_watches_see_every_write(opened: Opened) {
@@ -90,9 +90,9 @@ async fn all_watches_see_every_write(opened: Opened) {
     }
     assert_eq!(acknowledged.len(), WRITERS * WRITES);
     while let Some(watch) = watches.join_next().await {
-        let (start, told) = watch.unwrap();
+        let (start, delivered) = watch.unwrap();
         let expected = acknowledged.range(start..);
-        assert!(told.iter().eq(expected), "from {start}");
+        assert!(delivered.iter().eq(expected), "from {start}");
     }
     opened.close().await;
 }

@@ -71,12 +71,12 @@ async fn all_types_are_followed_in_one_order(fixture: Fixture) {
         }
         seen.extend(batch.changes);
     }
-    let told: Vec<(&str, u64)> = seen
+    let received: Vec<(&str, u64)> = seen
         .iter()
         .map(|change| (&*change.key, change.revision))
         .collect();
     assert_eq!(
-        told,
+        received,
         [
             ("/secrets/default/s", secret),
             ("/configmaps/default/a", updated.revision()),
@@ -166,7 +166,7 @@ async fn history_is_compacted_in_turns(fixture: Fixture) {
             let known = known.wait_for(|revision| *revision > first).await;
             known.expect("a compactor at work");
         }
-        // The key tells of a compaction just before it is done.
+        // The key is written just before the compaction is done.
         while fixture.backend.range(old.clone()).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

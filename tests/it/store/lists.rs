@@ -271,7 +271,7 @@ async fn corrupt_values_are_all_named(fixture: Fixture) {
     let Err(StorageError::Corrupt { keys }) = corrupt else {
         panic!("{corrupt:?}");
     };
-    // The last one tells that there are more.
+    // The last one says that there are more.
     assert_eq!(keys.len(), CORRUPT_KEYS_MAX + 1);
     assert_eq!(keys[0].0, "/registry/configmaps/default/bad-000");
     assert_eq!(keys[99].0, "/registry/configmaps/default/bad-099");

@@ -126,11 +126,11 @@ fn app(object: &Object) -> &str {
     object.attributes().labels.get("app").unwrap_or_default()
 }
 
-/// An update to one content, whatever there was, that counts how often it was asked.
+/// An update to one content, whatever there was, that counts its calls.
 struct Become {
     object: Value,
     ttl: Option<u64>,
-    asked: u32,
+    calls: u32,
 }
 
 impl Become {
@@ -138,7 +138,7 @@ impl Become {
         Self {
             object,
             ttl: None,
-            asked: 0,
+            calls: 0,
         }
     }
 }
@@ -146,7 +146,7 @@ impl Become {
 #[async_trait]
 impl TryUpdate for Become {
     async fn try_update(&mut self, _existing: Option<&Object>) -> Result<Updated, Rejection> {
-        self.asked += 1;
+        self.calls += 1;
         Ok(Updated {
             object: self.object.clone(),
             ttl: self.ttl,

@@ -1,4 +1,4 @@
-//! The cache over a real backend when a server starts again, and when the store is put back.
+//! The cache over a real backend when a server starts again, and when the store is rolled back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,7 +63,7 @@ impl Server {
 }
 
 /// A server ends and another begins while writes go on. Clients that stood anywhere in the history
-/// come to the new one, and each is told everything since, once and in order: nobody is too late.
+/// come to the new one, and each receives everything since, once and in order: nobody is too late.
 async fn watches_resume_after_a_restart_from_all_of_history(fixture: Fixture) {
     let fixture = Arc::new(fixture);
     let first = fixture.create("first", "x").await.revision();
@@ -146,7 +146,7 @@ async fn f11_an_etcd_that_is_put_back_is_read_anew() {
     assert!(list.revision < last);
     let mut watch = server.watch(list.revision).await;
     let again = fixture.create("new", "y").await.revision();
-    assert!(again <= last, "a number that was told before");
+    assert!(again <= last, "a number that was delivered before");
     assert_eq!(next(&mut watch).await, format!("ADDED new y {again}"));
 }
 

@@ -65,7 +65,7 @@ async fn nothing_is_written_when_nothing_changes(fixture: Fixture) {
             .guaranteed_update(&key("a"), options, &mut update)
             .await;
         assert_eq!(same.expect("no write").bytes(), created.bytes());
-        assert_eq!(update.asked, 1);
+        assert_eq!(update.calls, 1);
     }
     let now = fixture.store.current_resource_version().await;
     assert_eq!(now.expect("a revision").0, created.revision());
@@ -102,7 +102,7 @@ async fn missing_objects_are_created_if_asked(fixture: Fixture) {
         .guaranteed_update(&key("a"), Default::default(), &mut update)
         .await;
     assert!(missing.expect_err("nothing there").is_not_found());
-    assert_eq!(update.asked, 0);
+    assert_eq!(update.calls, 0);
     let options = UpdateOptions {
         ignore_not_found: true,
         ..UpdateOptions::default()
@@ -164,7 +164,7 @@ async fn an_outdated_copy_costs_one_more_try(fixture: Fixture) {
         .guaranteed_update(&key("a"), cached(&outdated), &mut update)
         .await;
     assert_eq!(app(&updated.expect("a write")), "z");
-    assert_eq!(update.asked, 2);
+    assert_eq!(update.calls, 2);
 }
 
 /// Turns `y` into `z` and refuses all else.

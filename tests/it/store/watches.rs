@@ -250,18 +250,18 @@ async fn progress_comes_as_bookmarks(fixture: Fixture) {
     assert_eq!(next(&mut watch).await, format!("ADDED a x {a}"));
     let elsewhere = fixture.write_raw("/registry/secrets/default/s", "{}").await;
     // The watch follows only when polled, so the request has to meet it: ask until it answers.
-    let mut asked = 0;
+    let mut requests = 0;
     let bookmark = loop {
         fixture
             .store
             .request_watch_progress()
             .await
             .expect("a request");
-        asked += 1;
+        requests += 1;
         let pause = std::time::Duration::from_millis(100);
         match tokio::time::timeout(pause, next(&mut watch)).await {
             Ok(bookmark) => break bookmark,
-            Err(_) => assert!(asked < 100, "no progress"),
+            Err(_) => assert!(requests < 100, "no progress"),
         }
     };
     assert_eq!(bookmark, format!("BOOKMARK {elsewhere} false"));
@@ -288,7 +288,7 @@ async fn a_large_state_comes_in_pages(fixture: Fixture) {
     for revision in &revisions {
         assert_eq!(next(&mut watch).await, format!("ADDED n  {revision}"));
     }
-    // The one that came meanwhile is told once, after the state.
+    // The one that came meanwhile is delivered once, after the state.
     assert!(next(&mut watch).await.starts_with("ADDED n  "));
 }
 

@@ -54,7 +54,7 @@ impl Store {
         }
     }
 
-    fn ask<T>(&mut self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, BackendError> {
+    fn request<T>(&mut self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, BackendError> {
         let (reply, mut outcome) = oneshot::channel();
         self.writer.commit(vec![request(reply)]);
         outcome.try_recv().expect("an answer")
@@ -77,7 +77,7 @@ impl Store {
             then,
             otherwise: None,
         };
-        let outcome = self.ask(|reply| Request::Txn(txn, reply));
+        let outcome = self.request(|reply| Request::Txn(txn, reply));
         let expected = self.expected.entry(key).or_insert_with(|| vec![None]);
         match outcome {
             Ok(response) => {
@@ -105,13 +105,13 @@ impl Store {
         all &= self.write("/gone", None);
         let (now, revision) = (self.now, self.state().revision());
         let ttl_seconds = 60;
-        let granted = self.ask(|reply| Request::Grant {
+        let granted = self.request(|reply| Request::Grant {
             ttl_seconds,
             now,
             reply,
         });
         all &= granted.is_ok();
-        let compacted = self.ask(|reply| Request::Compact { revision, reply });
+        let compacted = self.request(|reply| Request::Compact { revision, reply });
         all &= !matches!(compacted, Err(BackendError::ReadOnly(_)));
         // Compacted records are removed by the next batch.
         self.writer.commit(Vec::new());
@@ -120,7 +120,7 @@ impl Store {
 
     fn recover(&mut self) -> Result<(), BackendError> {
         let now = self.now;
-        self.ask(|reply| Request::Recover { now, reply })
+        self.request(|reply| Request::Recover { now, reply })
     }
 
     fn state(&self) -> State {

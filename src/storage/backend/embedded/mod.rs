@@ -1,15 +1,15 @@
 //! The embedded backend: etcd's data model in this process.
 //!
 //! Read in this order:
-//! `mvcc`: the core: the content of the store at every revision since the compacted one, as an immutable snapshot;
-//! without I/O and without a clock.
-//! `log`: makes changes durable in a redb file, or keeps nothing.
-//! `lease_book`: the deadlines of leases, and the keys attached to each.
+//! - `mvcc`: the core: the content of the store at every revision since the compacted one, as an immutable snapshot;
+//!   without I/O and without a clock.
+//! - `log`: makes changes durable in a redb file, or keeps nothing.
+//! - `lease_book`: the deadlines of leases, and the keys attached to each.
 //! - `writer`: the single writer. It applies a batch of requests to its own snapshot, makes the
 //!   batch durable, and only then publishes the snapshot and answers.
-//! `commit_loop`: passes to the writer everything that came while the last batch was written.
-//! `watch`: a watch is a position in the published history; no events are queued for it.
-//! [`Embedded`]: the handle, which is a [`super::Backend`].
+//! - `commit_loop`: passes to the writer everything that came while the last batch was written.
+//! - `watch`: a watch is a position in the published history; no events are queued for it.
+//! - [`Embedded`]: the handle, which is a [`super::Backend`].
 
 mod backend;
 mod commit_loop;

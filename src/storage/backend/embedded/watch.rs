@@ -188,7 +188,7 @@ mod tests {
     }
 
     /// Returns the revision and the number of events of a response.
-    fn told(step: Step) -> (u64, usize) {
+    fn batch(step: Step) -> (u64, usize) {
         match step {
             Step::Respond(response) => (response.revision, response.events.len()),
             other => panic!("{other:?}"),
@@ -201,10 +201,10 @@ mod tests {
         let mut position = position(0, &published);
         published.state.put("/a", Bytes::new(), None);
         published.progress_requests = 2;
-        assert_eq!(told(position.step(&published)), (2, 1));
+        assert_eq!(batch(position.step(&published)), (2, 1));
         published.state.put("/a", Bytes::new(), None);
-        assert_eq!(told(position.step(&published)), (3, 1));
-        assert_eq!(told(position.step(&published)), (3, 0));
+        assert_eq!(batch(position.step(&published)), (3, 1));
+        assert_eq!(batch(position.step(&published)), (3, 0));
         assert!(matches!(position.step(&published), Step::Wait));
     }
 
@@ -217,7 +217,7 @@ mod tests {
         for _ in 0..5_000 {
             published.state.put("other", Bytes::new(), None);
         }
-        let (revision, events) = told(position.step(&published));
+        let (revision, events) = batch(position.step(&published));
         assert_eq!(events, 0);
         assert!(revision < published.state.revision());
     }
@@ -227,7 +227,7 @@ mod tests {
         let mut published = published();
         let mut position = position(10, &published);
         published.progress_requests = 1;
-        assert_eq!(told(position.step(&published)), (1, 0));
+        assert_eq!(batch(position.step(&published)), (1, 0));
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             Step::End(error) => assert_eq!(error, refused),
             other => panic!("{other:?}"),
         }
-        assert_eq!(told(position(3, &published).step(&published)), (5, 3));
+        assert_eq!(batch(position(3, &published).step(&published)), (5, 3));
     }
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
         let mut position = position(0, &published);
         published.state.put("/a", Bytes::new(), None);
         published.closed = true;
-        assert_eq!(told(position.step(&published)), (2, 1));
+        assert_eq!(batch(position.step(&published)), (2, 1));
         assert!(matches!(position.step(&published), Step::End(_)));
     }
 }

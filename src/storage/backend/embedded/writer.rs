@@ -444,14 +444,14 @@ mod tests {
         let mut writer = writer(&log);
         let published = writer.published();
         let (request, mut outcome) = put();
-        let (told, tell) = std::sync::mpsc::channel();
+        let (sender, revisions) = std::sync::mpsc::channel();
         let seen = Arc::clone(&published);
         log.0.lock().unwrap().during_commit = Some(Box::new(move || {
-            told.send(seen.borrow().state.revision()).unwrap();
+            sender.send(seen.borrow().state.revision()).unwrap();
         }));
         assert!(outcome.try_recv().is_err());
         writer.commit(vec![request]);
-        assert_eq!(tell.try_iter().collect::<Vec<_>>(), [1]);
+        assert_eq!(revisions.try_iter().collect::<Vec<_>>(), [1]);
         assert_eq!(published.borrow().state.revision(), 2);
         assert_eq!(outcome.try_recv().unwrap().unwrap().revision, 2);
     }

@@ -197,13 +197,13 @@ impl Backend for Etcd {
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
-        let asks = self.progress_requests.subscribe();
+        let progress_requests = self.progress_requests.subscribe();
         let opened = self
             .call(Effect::Repeatable, |endpoint| {
                 watch::open(endpoint.watch(), request.clone())
             })
             .await?;
-        Ok(watch::responses(opened, &request, asks))
+        Ok(watch::responses(opened, &request, progress_requests))
     }
 
     async fn request_progress(&self) -> Result<(), BackendError> {
@@ -263,7 +263,7 @@ impl Backend for Etcd {
             Some(Err(BackendError::Compacted { compact_revision })) => Ok(compact_revision),
             Some(Err(other)) => Err(other),
             Some(Ok(_)) | None => Err(BackendError::Timeout(format!(
-                "etcd at {} did not say to which revision it is compacted",
+                "etcd at {} did not return the revision to which it is compacted",
                 self.names()
             ))),
         }

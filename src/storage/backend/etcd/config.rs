@@ -160,14 +160,17 @@ mod tests {
             ca: Some("/nowhere/ca.pem".into()),
             ..none.clone()
         };
-        let said = refusal(&["https://a:1"], missing).await;
-        assert!(said.starts_with("cannot read /nowhere/ca.pem: "), "{said}");
+        let error = refusal(&["https://a:1"], missing).await;
+        assert!(
+            error.starts_with("cannot read /nowhere/ca.pem: "),
+            "{error}"
+        );
         let half = TlsFiles {
             key: Some("/nowhere/key.pem".into()),
             ..none
         };
-        let said = refusal(&["a:1"], half).await;
-        assert!(said.contains("needs its key"), "{said}");
+        let error = refusal(&["a:1"], half).await;
+        assert!(error.contains("needs its key"), "{error}");
     }
 
     #[tokio::test]

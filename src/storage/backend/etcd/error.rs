@@ -67,22 +67,22 @@ fn explain_status(status: &Status) -> BackendError {
 }
 
 fn by_text(message: &str) -> Option<BackendError> {
-    let says = |text: &str| message.contains(text);
-    if says("required revision has been compacted") {
+    let is = |text: &str| message.contains(text);
+    if is("required revision has been compacted") {
         Some(BackendError::Compacted {
             compact_revision: 0,
         })
-    } else if says("required revision is a future revision") {
+    } else if is("required revision is a future revision") {
         Some(BackendError::FutureRevision { current: 0 })
-    } else if says("requested lease not found") {
+    } else if is("requested lease not found") {
         Some(BackendError::LeaseNotFound)
-    } else if says("request is too large") {
+    } else if is("request is too large") {
         Some(BackendError::TooLarge(message.to_owned()))
-    } else if says("database space exceeded") {
+    } else if is("database space exceeded") {
         Some(BackendError::NoSpace)
-    } else if says("corrupt cluster") {
+    } else if is("corrupt cluster") {
         Some(BackendError::Corrupt(message.to_owned()))
-    } else if says("request timed out") {
+    } else if is("request timed out") {
         Some(BackendError::Timeout(message.to_owned()))
     } else {
         None

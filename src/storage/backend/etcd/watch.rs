@@ -28,7 +28,7 @@ struct Watching {
     /// True if progress responses are wanted.
     progress: bool,
     /// Changes when progress is requested.
-    asks: Receiver<u64>,
+    progress_requests: Receiver<u64>,
     /// The events of a response whose last fragment is still to come.
     partial: Vec<Event>,
     /// The revision before which everything has been returned or is not wanted.
@@ -69,13 +69,13 @@ pub(super) async fn open(mut client: WatchClient, request: WatchRequest) -> Resu
 pub(super) fn responses(
     opened: Opened,
     request: &WatchRequest,
-    asks: Receiver<u64>,
+    progress_requests: Receiver<u64>,
 ) -> WatchResponses {
     let watching = Watching {
         stream: opened.stream,
         first: opened.first,
         progress: request.progress,
-        asks,
+        progress_requests,
         partial: Vec::new(),
         next_revision: request.start_revision,
         ended: false,
@@ -119,7 +119,7 @@ impl Watching {
                         BackendError::Unavailable("etcd ended the watch".to_owned())
                     });
                 }
-                Ok(()) = self.asks.changed(), if self.progress => {
+                Ok(()) = self.progress_requests.changed(), if self.progress => {
                     self.stream.request_progress().await.map_err(explain)?;
                 }
             }

@@ -12,14 +12,14 @@ async fn a_break_resumes_without_listing_again() {
         world.script.put(&format!("/pods/d/q{number}"), "x");
         let (p, q) = (2 * number + 2, 2 * number + 3);
         let expected = format!("+p{number}@{p} +q{number}@{q}");
-        assert_eq!(heard_all(&mut watch, 2).await, expected);
+        assert_eq!(next_items(&mut watch, 2).await, expected);
     }
     let state = world.script.state();
     assert_eq!(state.pages, 1);
     assert_eq!(state.follows, 21);
 }
 
-/// A store that comes and goes is not asked without pause.
+/// A store whose streams break at once is not called without pause.
 #[tokio::test(start_paused = true)]
 async fn k87292_a_store_that_is_away_is_found_again() {
     let world = World::new(WindowLimits::default()).await;
@@ -30,9 +30,9 @@ async fn k87292_a_store_that_is_away_is_found_again() {
     world.clock.sleep(Duration::from_secs(100)).await;
     let follows = world.script.state().follows;
     assert!((10..40).contains(&follows), "{follows} attempts in 100 s");
-    assert_eq!(heard(&mut watch).await, "=1");
+    assert_eq!(next_item(&mut watch).await, "=1");
     world.script.state().reachable = true;
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     assert_eq!(world.script.state().pages, 1);
 }
 
@@ -41,22 +41,22 @@ async fn lost_history_ends_the_watches_and_lists_again() {
     let world = World::new(WindowLimits::default()).await;
     world.script.put("/pods/d/a", "x");
     let mut watch = world.watch(since(1)).await;
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     world.script.hold();
     world.script.put("/pods/d/b", "x");
     world.script.delete("/pods/d/b");
     world.script.lose_history();
     world.script.release();
-    assert_eq!(heard(&mut watch).await, "end");
+    assert_eq!(next_item(&mut watch).await, "end");
     world.pods.ready().await.expect("listed");
     let mut again = world.watch(since(2)).await;
     let ended = "too old resource version: 2 (5) end";
-    assert_eq!(heard_all(&mut again, 2).await, ended);
+    assert_eq!(next_items(&mut again, 2).await, ended);
     let list = world.list(since(0)).await.expect("from memory");
     assert_eq!(listed(&list), "5: a");
     let mut watch = world.watch(since(list.revision)).await;
     world.script.put("/pods/d/c", "x");
-    assert_eq!(heard(&mut watch).await, "+c@6");
+    assert_eq!(next_item(&mut watch).await, "+c@6");
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,10 +80,10 @@ async fn types_are_told_apart_by_their_longest_prefix() {
     world.script.put("/services/other/d/b", "x");
     world.script.put("/unknown/d/c", "x");
     world.script.put("/pods", "x");
-    assert_eq!(heard(&mut specs).await, "+a@2");
-    assert_eq!(heard_now(&mut specs).await, None);
-    assert_eq!(heard(&mut outer).await, "+b@3");
-    assert_eq!(heard_now(&mut outer).await, None);
+    assert_eq!(next_item(&mut specs).await, "+a@2");
+    assert_eq!(item_now(&mut specs).await, None);
+    assert_eq!(next_item(&mut outer).await, "+b@3");
+    assert_eq!(item_now(&mut outer).await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +110,7 @@ async fn a_new_feed_remembers_what_its_predecessor_told() {
     world.pods.ready().await.expect("listed");
     let mut watch = world.watch(since(2)).await;
     world.script.put("/pods/d/b", "x");
-    assert_eq!(heard_all(&mut watch, 3).await, "~a@3 -a@4 +b@5");
+    assert_eq!(next_items(&mut watch, 3).await, "~a@3 -a@4 +b@5");
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,10 +125,10 @@ async fn a_new_feed_goes_back_as_far_as_history_reaches() {
     let world = World::of(script, WindowLimits::default());
     world.pods.ready().await.expect("listed");
     let mut watch = world.watch(since(50)).await;
-    assert_eq!(heard(&mut watch).await, "+49@51");
+    assert_eq!(next_item(&mut watch).await, "+49@51");
     let mut older = world.watch(since(30)).await;
     assert!(
-        heard(&mut older)
+        next_item(&mut older)
             .await
             .starts_with("too old resource version")
     );
@@ -158,7 +158,7 @@ async fn a_feed_that_stops_ends_its_watches() {
     let mut watch = world.watch(since(1)).await;
     drop(world.shutdown.take());
     assert!(world.running.join_next().await.is_some());
-    assert_eq!(heard(&mut watch).await, "end");
+    assert_eq!(next_item(&mut watch).await, "end");
     assert!(world.pods.check_ready().is_err());
     assert!(world.pods.ready().await.is_err());
 }

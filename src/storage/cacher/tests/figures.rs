@@ -39,31 +39,31 @@ async fn a_watcher_is_counted_as_parked_until_it_listens_again() {
     let mut slow = world.watch(since(1)).await;
     let mut fast = world.watch(since(1)).await;
     world.script.put("/pods/d/first", "x");
-    assert_eq!(heard(&mut slow).await, "+first@2");
-    assert_eq!(heard(&mut fast).await, "+first@2");
+    assert_eq!(next_item(&mut slow).await, "+first@2");
+    assert_eq!(next_item(&mut fast).await, "+first@2");
     for watch in [&mut slow, &mut fast] {
-        assert_eq!(heard_now(watch).await, None, "it listens");
+        assert_eq!(item_now(watch).await, None, "it listens");
     }
     assert_eq!(shown(&registry, "ringwatch_watchers"), 2.0);
     for number in 0..500 {
         world.script.put(&format!("/pods/d/p{number}"), "x");
         world.settle().await;
-        heard(&mut fast).await;
-        assert_eq!(heard_now(&mut fast).await, None);
+        next_item(&mut fast).await;
+        assert_eq!(item_now(&mut fast).await, None);
     }
     let overflows = shown(&registry, "ringwatch_channel_overflows_total");
     assert!((400.0..500.0).contains(&overflows), "{overflows} overflows");
     assert_eq!(shown(&registry, "ringwatch_watcher_parks_total"), 0.0);
     for number in 0..400 {
-        let event = heard(&mut slow).await;
+        let event = next_item(&mut slow).await;
         assert!(event.starts_with(&format!("+p{number}@")), "{event}");
     }
     assert_eq!(shown(&registry, "ringwatch_watcher_parks_total"), 1.0);
     assert_eq!(shown(&registry, "ringwatch_parked_watchers"), 1.0);
     for _ in 400..500 {
-        heard(&mut slow).await;
+        next_item(&mut slow).await;
     }
-    assert_eq!(heard_now(&mut slow).await, None);
+    assert_eq!(item_now(&mut slow).await, None);
     assert_eq!(shown(&registry, "ringwatch_parked_watchers"), 0.0);
     drop(slow);
     assert_eq!(shown(&registry, "ringwatch_watchers"), 1.0);
@@ -73,13 +73,13 @@ async fn a_watcher_is_counted_as_parked_until_it_listens_again() {
 async fn a_watch_that_goes_while_it_is_parked_is_counted_no_more() {
     let (world, registry) = world().await;
     let mut slow = world.watch(since(1)).await;
-    assert_eq!(heard_now(&mut slow).await, None);
+    assert_eq!(item_now(&mut slow).await, None);
     for number in 0..500 {
         world.script.put(&format!("/pods/d/p{number}"), "x");
     }
     world.settle().await;
     for _ in 0..100 {
-        heard(&mut slow).await;
+        next_item(&mut slow).await;
     }
     assert_eq!(shown(&registry, "ringwatch_parked_watchers"), 1.0);
     drop(slow);
@@ -121,13 +121,16 @@ async fn the_window_and_the_feed_are_shown() {
     assert_eq!(shown(&registry, "watch_cache_capacity_increase_total"), 1.0);
     assert!(shown(&registry, "ringwatch_window_bytes") > 150.0);
     assert_eq!(shown(&registry, "ringwatch_feed_revision"), 151.0);
-    let told = shown(&registry, "ringwatch_feed_last_batch_timestamp_seconds");
+    let last_batch = shown(&registry, "ringwatch_feed_last_batch_timestamp_seconds");
     world.clock.sleep(Duration::from_secs(10)).await;
     world.script.put("/pods/d/p0", "y");
     world.settle().await;
     assert_eq!(shown(&registry, "ringwatch_window_age_seconds"), 10.0);
     let later = shown(&registry, "ringwatch_feed_last_batch_timestamp_seconds");
-    assert!((9.0..12.0).contains(&(later - told)), "{told}, {later}");
+    assert!(
+        (9.0..12.0).contains(&(later - last_batch)),
+        "{last_batch}, {later}"
+    );
     world.clock.sleep(Duration::from_secs(200)).await;
     assert!(shown(&registry, "ringwatch_window_events") < 150.0);
     let filled = "apiserver_watch_cache_initialization_duration_seconds_count";

@@ -24,7 +24,7 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
     }
     let mut watch = world.watch(bookmarked(Some(1))).await;
     let mut other = widgets.watch("/widgets/", since(1)).await.expect("ready");
-    assert_eq!(heard_all(&mut watch, 4).await, "+a@2 +b@3 +c@4 +d@5");
+    assert_eq!(next_items(&mut watch, 4).await, "+a@2 +b@3 +c@4 +d@5");
     let waiting = world.list(since(9));
     let noticed = async {
         world.settle().await;
@@ -42,20 +42,20 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
     let error = waited.expect_err("it will not come so far").to_string();
     assert!(error.ends_with("restored from an older state"), "{error}");
     let too_old = "The resourceVersion for the provided watch is too old.";
-    assert_eq!(heard_all(&mut watch, 2).await, format!("{too_old} end"));
-    assert_eq!(heard_all(&mut other, 2).await, format!("{too_old} end"));
+    assert_eq!(next_items(&mut watch, 2).await, format!("{too_old} end"));
+    assert_eq!(next_items(&mut other, 2).await, format!("{too_old} end"));
     world.pods.ready().await.expect("listed");
     widgets.ready().await.expect("listed");
     let list = world.list(since(0)).await.expect("from memory");
     assert_eq!(listed(&list), "3: a b");
     // A client that missed all this comes with a version of the lost history.
     let mut lost = world.watch(since(5)).await;
-    assert_eq!(heard_all(&mut lost, 2).await, format!("{too_old} end"));
+    assert_eq!(next_items(&mut lost, 2).await, format!("{too_old} end"));
     // What is written now under the old numbers is new to everybody.
     let mut watch = world.watch(since(3)).await;
     world.script.put("/pods/d/e", "x");
     world.script.put("/pods/d/f", "x");
-    assert_eq!(heard_all(&mut watch, 2).await, "+e@4 +f@5");
+    assert_eq!(next_items(&mut watch, 2).await, "+e@4 +f@5");
     let list = world.list(newest()).await.expect("from memory");
     assert_eq!(listed(&list), "5: a b e f");
 }
@@ -69,17 +69,17 @@ async fn f11_a_store_that_was_put_back_is_noticed_when_the_stream_is_opened() {
         world.script.put(&format!("/pods/d/{name}"), "x");
     }
     let mut watch = world.watch(since(4)).await;
-    assert_eq!(heard(&mut watch).await, "+d@5");
+    assert_eq!(next_item(&mut watch).await, "+d@5");
     world.script.roll_back(3);
     let too_old = "The resourceVersion for the provided watch is too old.";
-    assert_eq!(heard_all(&mut watch, 2).await, format!("{too_old} end"));
+    assert_eq!(next_items(&mut watch, 2).await, format!("{too_old} end"));
     world.pods.ready().await.expect("listed");
     let list = world.list(newest()).await.expect("from memory");
     assert_eq!(listed(&list), "3: a b");
 }
 
 /// F11, noticed late: by the time that the stream is open again, others have written so much that the
-/// store's revision is higher than ever. The numbers do not tell; but what was last seen was never
+/// store's revision is higher than ever. The numbers do not show it; but what was last seen was never
 /// written there.
 #[tokio::test(start_paused = true)]
 async fn f11_a_store_that_was_put_back_and_went_on_is_told_apart() {
@@ -88,7 +88,7 @@ async fn f11_a_store_that_was_put_back_and_went_on_is_told_apart() {
         world.script.put(&format!("/pods/d/{name}"), "x");
     }
     let mut watch = world.watch(since(4)).await;
-    assert_eq!(heard(&mut watch).await, "+d@5");
+    assert_eq!(next_item(&mut watch).await, "+d@5");
     world.script.state().reachable = false;
     world.script.roll_back(3);
     for name in ["w", "x", "y", "z"] {
@@ -96,7 +96,7 @@ async fn f11_a_store_that_was_put_back_and_went_on_is_told_apart() {
     }
     world.script.state().reachable = true;
     let too_old = "The resourceVersion for the provided watch is too old.";
-    assert_eq!(heard_all(&mut watch, 2).await, format!("{too_old} end"));
+    assert_eq!(next_items(&mut watch, 2).await, format!("{too_old} end"));
     world.pods.ready().await.expect("listed");
     let list = world.list(newest()).await.expect("from memory");
     assert_eq!(listed(&list), "7: a b w x y z");
@@ -153,7 +153,7 @@ async fn k59848_a_cache_that_lags_does_not_take_clients_back_in_time() {
     world.script.release();
     world.script.put("/pods/d/c", "x");
     assert_eq!(
-        heard(&mut watch).await,
+        next_item(&mut watch).await,
         "+c@4",
         "nothing that the client has"
     );
@@ -172,12 +172,12 @@ async fn k73845_what_the_initial_state_holds_is_not_told_again() {
     for number in 0..500 {
         world.script.put(&format!("/pods/d/{number:03}"), "y");
     }
-    let state = heard_all(&mut watch, 500).await;
+    let state = next_items(&mut watch, 500).await;
     assert!(state.split(' ').all(|it| it.starts_with('+')), "{state}");
-    assert_eq!(heard(&mut watch).await, "=501!");
+    assert_eq!(next_item(&mut watch).await, "=501!");
     for number in 0..500_u64 {
         let (name, revision) = (format!("{number:03}"), 502 + number);
-        assert_eq!(heard(&mut watch).await, format!("~{name}@{revision}"));
+        assert_eq!(next_item(&mut watch).await, format!("~{name}@{revision}"));
     }
 }
 
@@ -191,12 +191,12 @@ async fn etcd15271_a_stream_that_goes_back_takes_nobody_along() {
     world.script.put("/pods/d/a", "y");
     world.script.delete("/pods/d/a");
     world.script.put("/pods/d/b", "x");
-    assert_eq!(heard_all(&mut watch, 4).await, "+a@2 ~a@3 -a@4 +b@5");
+    assert_eq!(next_items(&mut watch, 4).await, "+a@2 ~a@3 -a@4 +b@5");
     world.script.repeat_from(2);
     world.settle().await;
     world.script.put("/pods/d/c", "x");
-    assert_eq!(heard(&mut watch).await, "+c@6");
-    assert_eq!(heard(&mut watch).await, "=6");
+    assert_eq!(next_item(&mut watch).await, "+c@6");
+    assert_eq!(next_item(&mut watch).await, "=6");
     let list = world.list(newest()).await.expect("from memory");
     assert_eq!(listed(&list), "6: b c");
     assert_eq!(world.script.state().pages, 1, "nothing was listed again");
@@ -234,14 +234,14 @@ async fn k123448_watches_without_a_version_do_not_reach_the_store() {
     let probes = world.script.state().probes;
     world.script.put("/pods/d/b", "x");
     for watch in &mut watches {
-        assert_eq!(heard_all(watch, 3).await, "+a@2 =2! +b@3");
+        assert_eq!(next_items(watch, 3).await, "+a@2 =2! +b@3");
     }
     assert!(probes < 10, "{probes} questions");
     assert_eq!(world.script.state().follows, 1);
 }
 
 /// k#138494: when the cache fell behind, every consistent list of every client went to etcd at the same
-/// time, and both broke down. A few go there, and the others are told when to come back; nobody waits
+/// time, and both broke down. A few go there, and the others get a retry delay; nobody waits
 /// longer than a read may.
 #[tokio::test(start_paused = true)]
 async fn k138494_a_cache_that_lags_does_not_melt_the_store() {

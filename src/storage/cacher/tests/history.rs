@@ -51,20 +51,20 @@ async fn k116436_a_state_shows_nothing_newer_than_its_beginning() {
         let mut watch = world.watch(options).await;
         for object in &before.items[..120] {
             let expected = format!("+{}@{}", object.name(), object.revision());
-            assert_eq!(heard(&mut watch).await, expected);
+            assert_eq!(next_item(&mut watch).await, expected);
         }
         let changed = world.script.put("/pods/d/p300", "y");
         let deleted = world.script.delete("/pods/d/p349");
         world.settle().await;
         for object in &before.items[120..] {
             let expected = format!("+{}@{}", object.name(), object.revision());
-            assert_eq!(heard(&mut watch).await, expected);
+            assert_eq!(next_item(&mut watch).await, expected);
         }
         if bookmarks {
-            assert_eq!(heard(&mut watch).await, format!("={begun}!"));
+            assert_eq!(next_item(&mut watch).await, format!("={begun}!"));
         }
         let events = format!("~p300@{changed} -p349@{deleted}");
-        assert_eq!(heard_all(&mut watch, 2).await, events);
+        assert_eq!(next_items(&mut watch, 2).await, events);
         world.script.put("/pods/d/p349", "x");
         world.settle().await;
     }
@@ -152,7 +152,7 @@ async fn k117137_waiting_readers_and_a_failing_store_stop_nobody() {
         }
         let revision = world.script.put("/pods/d/a", "x");
         let sign = if number == 0 { '+' } else { '~' };
-        assert_eq!(heard(&mut watch).await, format!("{sign}a@{revision}"));
+        assert_eq!(next_item(&mut watch).await, format!("{sign}a@{revision}"));
     }
     assert!(world.clock.now() - begun < Duration::from_secs(3));
     let mut answered = BTreeMap::new();
@@ -188,14 +188,14 @@ async fn k141228_stalled_watchers_are_not_ended() {
     let mut fast = world.watch(since(1)).await;
     for number in 0..4_000 {
         let revision = world.script.put(&format!("/pods/d/{number}"), "x");
-        assert_eq!(heard(&mut fast).await, format!("+{number}@{revision}"));
+        assert_eq!(next_item(&mut fast).await, format!("+{number}@{revision}"));
     }
     // Within the time that the window covers, however far they are behind.
     world.clock.sleep(Duration::from_secs(70)).await;
     for mut watch in stalled {
         for number in 0..4_000 {
-            let said = heard_now(&mut watch).await;
-            assert_eq!(said, Some(format!("+{number}@{}", number + 2)));
+            let item = item_now(&mut watch).await;
+            assert_eq!(item, Some(format!("+{number}@{}", number + 2)));
         }
     }
 }
@@ -267,33 +267,37 @@ async fn k107133_ten_idle_minutes_age_nobody() {
     let world = World::new(WindowLimits::default()).await;
     let written = world.script.put("/pods/d/a", "x");
     let mut watch = world.watch(bookmarked(Some(1))).await;
-    assert_eq!(heard(&mut watch).await, format!("+a@{written}"));
+    assert_eq!(next_item(&mut watch).await, format!("+a@{written}"));
     drop(watch);
     world.clock.sleep(Duration::from_secs(600)).await;
     // Where it was, although nothing of its type has happened since.
     let mut resumed = world.watch(bookmarked(Some(written))).await;
-    assert_eq!(heard(&mut resumed).await, format!("={written}"));
+    assert_eq!(next_item(&mut resumed).await, format!("={written}"));
     // Other types go on; bookmarks take the quiet one along.
-    let mut told = written;
+    let mut reported = written;
     for minute in 0..10 {
         for _ in 0..500 {
             world.script.put("/services/d/s", "x");
         }
         let newest = world.script.state().revision;
-        assert_eq!(heard(&mut resumed).await, format!("={newest}"), "{minute}");
-        told = newest;
+        assert_eq!(
+            next_item(&mut resumed).await,
+            format!("={newest}"),
+            "{minute}"
+        );
+        reported = newest;
     }
     drop(resumed);
     world.clock.sleep(Duration::from_secs(600)).await;
     let begun = world.clock.now();
-    let list = world.list(since(told)).await.expect("no 504");
-    assert_eq!(listed(&list), format!("{told}: a"));
-    let mut resumed = world.watch(bookmarked(Some(told))).await;
+    let list = world.list(since(reported)).await.expect("no 504");
+    assert_eq!(listed(&list), format!("{reported}: a"));
+    let mut resumed = world.watch(bookmarked(Some(reported))).await;
     let mut behind = world.watch(bookmarked(Some(written))).await;
     assert_eq!(world.clock.now(), begun, "nobody waited");
     let next = world.script.put("/pods/d/b", "x");
-    assert_eq!(heard(&mut resumed).await, format!("+b@{next}"));
-    assert_eq!(heard(&mut behind).await, format!("+b@{next}"), "no 410");
+    assert_eq!(next_item(&mut resumed).await, format!("+b@{next}"));
+    assert_eq!(next_item(&mut behind).await, format!("+b@{next}"), "no 410");
 }
 
 /// k#113730, k#125145: lists of the cache were in another order than the store's, and a prefix was
@@ -371,21 +375,21 @@ async fn k139526_states_on_their_way_do_not_hold_the_writer() {
     let mut begun = Vec::new();
     for _ in 0..50 {
         let mut watch = world.watch(streamed(Some(0))).await;
-        assert!(heard(&mut watch).await.starts_with("+p"));
+        assert!(next_item(&mut watch).await.starts_with("+p"));
         begun.push(watch);
     }
     for _ in 0..20 {
         let revision = world.script.put("/pods/d/p0", "y");
-        assert_eq!(heard_now(&mut live).await, Some(format!("~p0@{revision}")));
+        assert_eq!(item_now(&mut live).await, Some(format!("~p0@{revision}")));
         let list = world.list(since(revision)).await.expect("fresh");
         assert_eq!(list.items.len(), objects);
     }
     for mut watch in begun {
         for _ in 1..objects {
-            let said = heard_now(&mut watch).await.expect("the state");
-            assert!(said.starts_with("+p"), "{said}");
+            let item = item_now(&mut watch).await.expect("the state");
+            assert!(item.starts_with("+p"), "{item}");
         }
-        assert_eq!(heard_now(&mut watch).await, Some(format!("={newest}!")));
+        assert_eq!(item_now(&mut watch).await, Some(format!("={newest}!")));
     }
 }
 
@@ -414,9 +418,13 @@ async fn antrea8123_the_end_of_the_state_always_comes() {
             ..streamed(Some(0))
         };
         let mut none = world.watch(nothing).await;
-        assert_eq!(heard(&mut none).await, end, "{objects}");
+        assert_eq!(next_item(&mut none).await, end, "{objects}");
         let single = world.pods.watch("/pods/d/none", single).await;
-        assert_eq!(heard(&mut single.expect("ready")).await, end, "{objects}");
+        assert_eq!(
+            next_item(&mut single.expect("ready")).await,
+            end,
+            "{objects}"
+        );
         // Not even when the window passes it meanwhile, or the server goes.
         let mut slow = world.watch(streamed(Some(0))).await;
         let mut drained = world.watch(streamed(Some(0))).await;
@@ -427,9 +435,9 @@ async fn antrea8123_the_end_of_the_state_always_comes() {
         world.settle().await;
         for watch in [&mut slow, &mut drained] {
             for _ in 0..objects {
-                assert!(heard(watch).await.starts_with("+p"));
+                assert!(next_item(watch).await.starts_with("+p"));
             }
-            assert_eq!(heard(watch).await, end, "{objects}");
+            assert_eq!(next_item(watch).await, end, "{objects}");
         }
     }
 }
@@ -452,11 +460,11 @@ async fn k131020_an_error_is_the_last_item() {
     let mut future = world.watch(streamed(Some(999))).await;
     let watches = [&mut late, &mut refused, &mut future];
     for (watch, error) in watches.into_iter().zip(["too old", "too old", "Too large"]) {
-        let said = heard(watch).await;
-        assert!(said.starts_with(error), "{said}");
+        let item = next_item(watch).await;
+        assert!(item.starts_with(error), "{item}");
         world.script.put("/pods/d/a", "x");
         world.clock.sleep(Duration::from_secs(61)).await;
-        assert_eq!(heard_all(watch, 2).await, "end end");
+        assert_eq!(next_items(watch, 2).await, "end end");
     }
 }
 

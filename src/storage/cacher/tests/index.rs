@@ -150,7 +150,7 @@ impl Model {
         self.free.push(gone.number);
     }
 
-    /// An event is told to those whom it concerns, once, and to nobody else.
+    /// An event is sent to the watchers that it concerns, once, and to no other.
     fn event(&mut self, event: &CacheEvent) {
         self.sequence += 1;
         let mut wake = Vec::new();
@@ -158,8 +158,8 @@ impl Model {
         let mut context = Context::from_waker(Waker::noop());
         for watcher in &mut self.present {
             let concerned = watcher.filter.covers(&event.key) && watcher.filter.concerns(event);
-            let told = Poll::Ready(Signal::Event(self.sequence));
-            let expected = if concerned { told } else { Poll::Pending };
+            let sent = Poll::Ready(Signal::Event(self.sequence));
+            let expected = if concerned { sent } else { Poll::Pending };
             let filter = &watcher.filter;
             assert_eq!(
                 watcher.receiver.poll(&mut context),
@@ -168,7 +168,7 @@ impl Model {
             );
             assert!(
                 watcher.receiver.poll(&mut context).is_pending(),
-                "told twice"
+                "sent twice"
             );
         }
     }

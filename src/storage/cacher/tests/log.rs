@@ -91,7 +91,7 @@ impl Model {
         if self.writer.append(value) {
             self.segments.push_back(0);
         }
-        *self.segments.back_mut().expect("it said so") += 1;
+        *self.segments.back_mut().expect("append returned false") += 1;
         self.pending.push(value);
     }
 

@@ -115,26 +115,26 @@ async fn windows_shrink_when_memory_is_short_and_no_running_watch_notices() {
     for number in 0..UPDATES {
         let revision = world.script.put("/pods/d/a", "x");
         let sign = if number == 0 { '+' } else { '~' };
-        assert_eq!(heard(&mut watch).await, format!("{sign}a@{revision}"));
+        assert_eq!(next_item(&mut watch).await, format!("{sign}a@{revision}"));
     }
     world.settle().await;
     assert!(ledger.spent(Account::Windows) > mark, "the youngest stay");
     let mut late = world.watch(since(2)).await;
-    assert!(heard(&mut late).await.starts_with("+a@"));
+    assert!(next_item(&mut late).await.starts_with("+a@"));
     drop(late);
     world.clock.sleep(Duration::from_secs(8)).await;
     let spent = ledger.spent(Account::Windows);
     assert!(spent <= mark, "{spent} bytes of history");
     let mut late = world.watch(since(2)).await;
     assert!(
-        heard(&mut late)
+        next_item(&mut late)
             .await
             .starts_with("too old resource version")
     );
     let mut unharmed = small.watch("/small/", since(1)).await.expect("ready");
-    assert_eq!(heard(&mut unharmed).await, "+a@2");
+    assert_eq!(next_item(&mut unharmed).await, "+a@2");
     let revision = world.script.put("/pods/d/a", "y");
-    assert_eq!(heard(&mut watch).await, format!("~a@{revision}"));
+    assert_eq!(next_item(&mut watch).await, format!("~a@{revision}"));
 }
 
 /// k#139618: the slots of a ring that was emptied by a replacement kept pointing at the objects of
@@ -178,19 +178,19 @@ async fn k80690_an_idle_day_of_coming_and_going_leaves_nothing_behind() {
         for _ in 0..WATCHES_A_MINUTE {
             others.push(world.watch(bookmarked(Some(1))).await);
         }
-        assert_eq!(heard(&mut stays).await, "=1", "in minute {minute}");
+        assert_eq!(next_item(&mut stays).await, "=1", "in minute {minute}");
         drop(others);
         let scheduled = world.pods.scheduled();
         assert!(scheduled <= 2 * WATCHES_A_MINUTE + 1, "{scheduled} entries");
     }
     tokio::time::advance(Duration::from_secs(24 * 60 * 60)).await;
-    assert_eq!(heard(&mut stays).await, "=1");
+    assert_eq!(next_item(&mut stays).await, "=1");
     assert_eq!(
-        heard_now(&mut stays).await,
+        item_now(&mut stays).await,
         None,
         "one for all that were due"
     );
-    assert_eq!(heard(&mut stays).await, "=1");
+    assert_eq!(next_item(&mut stays).await, "=1");
     assert_eq!(world.pods.watch_count(), 1);
     assert_eq!(world.pods.scheduled(), 1);
 }

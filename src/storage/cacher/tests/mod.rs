@@ -159,7 +159,7 @@ fn labelled(app: &str, mut options: ListOptions) -> ListOptions {
 }
 
 /// The next item of a watch, in short: `+a@2`, `~a@3`, `-a@4`, `=5`, `=5!`, or how it ended.
-async fn heard(watch: &mut WatchStream) -> String {
+async fn next_item(watch: &mut WatchStream) -> String {
     let limit = Duration::from_secs(3600);
     match tokio::time::timeout(limit, watch.next()).await {
         Ok(item) => short(item),
@@ -168,16 +168,16 @@ async fn heard(watch: &mut WatchStream) -> String {
 }
 
 /// The next `count` items of a watch.
-async fn heard_all(watch: &mut WatchStream, count: usize) -> String {
+async fn next_items(watch: &mut WatchStream, count: usize) -> String {
     let mut text = String::new();
     for _ in 0..count {
-        write!(text, "{} ", heard(watch).await).expect("a string takes all");
+        write!(text, "{} ", next_item(watch).await).expect("a string takes all");
     }
     text.trim_end().to_owned()
 }
 
 /// Returns the next item of a watch if it comes without time passing.
-async fn heard_now(watch: &mut WatchStream) -> Option<String> {
+async fn item_now(watch: &mut WatchStream) -> Option<String> {
     let moment = Duration::from_millis(1);
     tokio::time::timeout(moment, watch.next())
         .await

@@ -128,10 +128,10 @@ impl Model {
             };
             self.written.insert(key.clone(), self.revision);
             for watch in &mut self.watches {
-                let said = said(self.revision, &key, before, after, watch.selects);
+                let item = expected_item(self.revision, &key, before, after, watch.selects);
                 watch
                     .expected
-                    .extend(said.filter(|_| self.revision > watch.reached));
+                    .extend(item.filter(|_| self.revision > watch.reached));
             }
             self.log.push((self.revision, key.clone(), before, after));
             batch.push(Change {
@@ -176,7 +176,7 @@ impl Model {
             expected.push_back(format!("={revision}!"));
         }
         for (at, key, before, after) in self.log.iter().filter(|it| it.0 > floor) {
-            expected.extend(said(*at, key, *before, *after, selects));
+            expected.extend(expected_item(*at, key, *before, *after, selects));
         }
         self.watches.push(Watched {
             stream,
@@ -232,8 +232,8 @@ impl Model {
     }
 }
 
-/// Returns the item by which a watch tells a change.
-fn said(
+/// Returns the item that a watch delivers for a change.
+fn expected_item(
     revision: u64,
     key: &str,
     before: Option<bool>,

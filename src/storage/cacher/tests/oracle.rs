@@ -207,7 +207,7 @@ struct History {
     log: Vec<Entry>,
     /// The revision at which the cache was filled last.
     filled: u64,
-    /// True if the window's length can be told from the number of events.
+    /// True if the window's length is determined by the number of events.
     by_events: bool,
 }
 
@@ -250,7 +250,7 @@ impl History {
     }
 }
 
-/// A watch and what has been told of it.
+/// A watch and what it has delivered.
 struct Watched {
     stream: WatchStream,
     selection: Selection,
@@ -258,12 +258,12 @@ struct Watched {
     /// The initial events that are still to come, and whether a bookmark marks their end.
     state: std::collections::VecDeque<(&'static str, u64)>,
     end: Option<u64>,
-    /// Changes at or before this revision are not told.
+    /// Changes at or before this revision are not delivered.
     floor: u64,
-    /// The revision of what was told last, and the place of the next change.
+    /// The revision of what was delivered last, and the place of the next change.
     reached: u64,
     place: usize,
-    /// True if that was an event: a bookmark says that all of its revision was told.
+    /// True if that was an event: a bookmark covers all of its revision.
     by_event: bool,
     /// True if the cache has been filled anew since it began.
     cut: bool,
@@ -509,7 +509,7 @@ impl Model {
 }
 
 impl Watched {
-    /// Returns the change that must be told next. A watch from a later version skips those before it.
+    /// Returns the change that must be delivered next. A watch from a later version skips those before it.
     fn next<'a>(&self, history: &'a History) -> Option<(usize, &'a Entry)> {
         let from = self.place.max(history.after(self.floor));
         history.next(from, self.selection)
@@ -529,7 +529,7 @@ impl Watched {
                 return;
             };
             match item {
-                Some(Ok(event)) => self.told(history, &event),
+                Some(Ok(event)) => self.receive(history, &event),
                 Some(Err(StorageError::TooOld { requested, .. })) => {
                     assert!(self.state.is_empty() && self.end.is_none(), "half a state");
                     let complete = self.complete(history, requested);
@@ -545,7 +545,7 @@ impl Watched {
         }
     }
 
-    /// The revision up to which everything was told, given the last one. Changes that share a revision are told one
+    /// The revision up to which everything was delivered, given the last one. Changes that share a revision are delivered one
     /// by one, so the window may pass the rest of them.
     fn complete(&self, history: &History, revision: u64) -> u64 {
         let later = history.log.iter().skip(self.place);
@@ -557,7 +557,7 @@ impl Watched {
         }
     }
 
-    fn told(&mut self, history: &History, event: &WatchEvent) {
+    fn receive(&mut self, history: &History, event: &WatchEvent) {
         if let WatchEvent::Bookmark {
             revision,
             initial_events_end,

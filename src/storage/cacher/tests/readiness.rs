@@ -20,13 +20,13 @@ struct Openers {
     done: AtomicBool,
 }
 
-/// The result of one watch: its first revision, the revisions that it was told, and its end.
+/// The result of one watch: its first revision, the revisions that it delivered, and its end.
 type Seen = (u64, Vec<u64>, String);
 
 /// k#116122: a watch that was opened while the cache was being filled anew could pass the check for
 /// readiness before the filling and be taken in after it. It then stood behind changes that it was
-/// never told of, and stayed open. So watches are opened by several threads without pause while the
-/// history is lost again and again: each is refused, or ends, or is told every change after the one
+/// never sent, and stayed open. So watches are opened by several threads without pause while the
+/// history is lost again and again: each is refused, or ends, or is sent every change after the one
 /// it began with, in order and without a gap.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn k116122_watches_opened_while_the_cache_is_filled_anew_miss_nothing() {
@@ -52,21 +52,21 @@ async fn k116122_watches_opened_while_the_cache_is_filled_anew_miss_nothing() {
     }
     progress.done.store(true, Ordering::SeqCst);
     world.feed.drain();
-    let (mut opened, mut told) = (0, 0);
+    let (mut opened, mut delivered) = (0, 0);
     while let Some(seen) = openers.join_next().await {
         for (from, revisions, end) in seen.expect("no panic") {
             opened += 1;
-            told += revisions.len();
+            delivered += revisions.len();
             let after: Vec<u64> = written.range(from + 1..).copied().collect();
             let prefix = &after[..revisions.len().min(after.len())];
             assert_eq!(revisions, prefix, "since {from}, ended with {end:?}");
         }
     }
     assert!(opened >= LOSSES, "only {opened} watches were opened");
-    assert!(told > 0, "no watch was told anything");
+    assert!(delivered > 0, "no watch delivered anything");
 }
 
-/// Opens a watch after the newest revision, hears it to its end, and begins again.
+/// Opens a watch after the newest revision, reads it to its end, and begins again.
 async fn open_watches(world: Arc<World>, openers: Arc<Openers>) -> Vec<Seen> {
     let mut seen = Vec::new();
     while !openers.done.load(Ordering::SeqCst) {

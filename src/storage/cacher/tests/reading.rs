@@ -98,8 +98,11 @@ async fn a_store_put_back_to_an_older_state_answers_itself() {
         ..newest()
     };
     let mut watch = world.watch(after_newest).await;
-    let told = heard(&mut watch).await;
-    assert!(told.contains("restored from an older state"), "{told}");
+    let message = next_item(&mut watch).await;
+    assert!(
+        message.contains("restored from an older state"),
+        "{message}"
+    );
     assert_eq!(
         listed(&world.list(since(0)).await.expect("as it is")),
         "2: a"
@@ -242,7 +245,7 @@ async fn the_newest_snapshot_of_a_quiet_type_stays() {
     let list = world.list(exact(100)).await.expect("the store's");
     assert_eq!(list.revision, STORE_REVISION);
     let mut watch = world.watch(since(250)).await;
-    assert_eq!(heard(&mut watch).await, "+249@251");
+    assert_eq!(next_item(&mut watch).await, "+249@251");
 }
 
 #[tokio::test(start_paused = true)]
@@ -279,7 +282,7 @@ async fn what_is_not_ready_says_so() {
     else {
         panic!("{error:?}");
     };
-    assert_eq!(reason, "as told");
+    assert_eq!(reason, "as configured");
     assert!(world.delegator.readiness_check().is_err());
     assert!(world.pods.watch("/pods/", since(0)).await.is_err());
     let page = world.list(limited(5, newest())).await.expect("the store's");
@@ -326,7 +329,7 @@ async fn an_unreadable_object_stops_neither_its_type_nor_its_watches() {
     world.script.put("/pods/d/a", "x");
     world.script.put("/pods/d/bad", "x");
     world.script.delete("/pods/d/bad");
-    assert_eq!(heard_all(&mut watch, 4).await, "+a@3 ~a@5 +bad@6 -bad@7");
+    assert_eq!(next_items(&mut watch, 4).await, "+a@3 ~a@5 +bad@6 -bad@7");
     let list = world.list(since(0)).await.expect("from memory");
     assert_eq!(listed(&list), "7: a");
     let exact = ListOptions {

@@ -133,19 +133,19 @@ impl Script {
         self.state().live.contains(key)
     }
 
-    /// Returns the objects under a prefix, as a watch tells them.
+    /// Returns the objects under a prefix, as a watch delivers them.
     pub(super) fn listed(&self, prefix: &str) -> Vec<String> {
         let inner = self.state();
         let content = inner.content(inner.revision).into_iter();
         let under = content.filter(|(key, _)| key.starts_with(prefix));
-        let told = |(key, raw): (&str, RawObject)| {
+        let followed = |(key, raw): (&str, RawObject)| {
             let name = key.rsplit('/').next().unwrap_or_default();
             format!("+{name}@{}", raw.revision)
         };
-        under.map(told).collect()
+        under.map(followed).collect()
     }
 
-    /// Deletes, and the streams never hear of it.
+    /// Deletes an object without sending the change to the streams.
     pub(super) fn delete_unheard(&self, key: &str) {
         self.state().write([(key, ChangeKind::Delete)]);
     }
@@ -212,7 +212,7 @@ impl Script {
         inner.compacted = inner.revision;
     }
 
-    /// Forgets all history and tells the followers that they are behind it.
+    /// Compacts all history, so that the streams end.
     pub(super) fn lose_history(&self) {
         let mut inner = self.state();
         inner.revision += 1;
@@ -334,8 +334,8 @@ impl ChangeSource for Script {
         if revision < inner.compacted {
             let _ = sender.send(Err(StorageError::WatchExpired));
         }
-        let told = revision + 1..=inner.held.unwrap_or(u64::MAX);
-        for batch in inner.batches(told) {
+        let followed = revision + 1..=inner.held.unwrap_or(u64::MAX);
+        for batch in inner.batches(followed) {
             let _ = sender.send(Ok(batch));
         }
         inner.followers.push(sender);
@@ -422,7 +422,7 @@ impl Interface for CountingStore {
 
     async fn get(&self, key: &str, _options: GetOptions) -> Result<Arc<Object>, StorageError> {
         Err(StorageError::Corrupt {
-            keys: vec![(key.to_owned(), "as told".to_owned())],
+            keys: vec![(key.to_owned(), "as configured".to_owned())],
         })
     }
 
@@ -480,6 +480,6 @@ pub(super) fn pod(key: &str, app: &str) -> Value {
 
 fn unreachable() -> StorageError {
     StorageError::Unreachable {
-        message: "as told".to_owned(),
+        message: "as configured".to_owned(),
     }
 }

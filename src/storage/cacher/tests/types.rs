@@ -13,13 +13,13 @@ fn widgets() -> TypeConfig {
     of_type("widgets", "/widgets/", WindowLimits::default())
 }
 
-/// The state of a type and what follows, as a watch list tells it.
+/// The state of a type and what follows, as a watch list delivers it.
 async fn streamed_widgets(widgets: &Cacher) -> WatchStream {
     let watch = widgets.watch("/widgets/", streamed(Some(0)));
     watch.await.expect("ready")
 }
 
-/// Objects that are read newer than the stream must neither be lost nor be told twice when the stream comes to them; and
+/// Objects that are read newer than the stream must neither be lost nor be sent twice when the stream comes to them; and
 /// nothing is served before, since the feed's revision is that of all its types.
 #[tokio::test(start_paused = true)]
 async fn a_type_is_added_while_changes_come() {
@@ -35,7 +35,7 @@ async fn a_type_is_added_while_changes_come() {
     widgets.ready().await.expect("listed");
     let mut watch = streamed_widgets(&widgets).await;
     world.script.put("/widgets/d/c", "x");
-    assert_eq!(heard_all(&mut watch, 3).await, "+b@3 =4! +c@5");
+    assert_eq!(next_items(&mut watch, 3).await, "+b@3 =4! +c@5");
     assert_eq!(world.script.state().follows, 1);
 }
 
@@ -53,7 +53,7 @@ async fn a_list_that_hangs_delays_nobody() {
     let begun = world.clock.now();
     for number in 0..50 {
         let revision = world.script.put(&format!("/pods/d/{number}"), "x");
-        assert_eq!(heard(&mut watch).await, format!("+{number}@{revision}"));
+        assert_eq!(next_item(&mut watch).await, format!("+{number}@{revision}"));
     }
     let list = world.list(ListOptions {
         resource_version: None,
@@ -63,7 +63,7 @@ async fn a_list_that_hangs_delays_nobody() {
     gadgets.ready().await.expect("listed");
     assert!(world.clock.now() - begun < Duration::from_secs(1));
     assert!(hanging.check_ready().is_err());
-    // What happens while the page is under way is told all the same.
+    // Changes that come while the page is in flight are sent as well.
     world.script.put("/widgets/d/a", "x");
     world.script.put("/widgets/d/b", "x");
     world.script.delete("/widgets/d/a");
@@ -71,7 +71,7 @@ async fn a_list_that_hangs_delays_nobody() {
     world.script.state().hung = None;
     hanging.ready().await.expect("listed");
     let mut watch = streamed_widgets(&hanging).await;
-    assert_eq!(heard_all(&mut watch, 2).await, "+b@53 =54!");
+    assert_eq!(next_items(&mut watch, 2).await, "+b@53 =54!");
 }
 
 /// A list in many pages, with changes before, in and behind what has been listed, ends in the
@@ -102,21 +102,21 @@ async fn a_list_under_changes_ends_in_the_stores_state() {
         widgets.ready().await.expect("listed");
         world.settle().await;
         let mut watch = streamed_widgets(&widgets).await;
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         let end = loop {
-            let item = heard(&mut watch).await;
+            let item = next_item(&mut watch).await;
             if item.starts_with('=') {
                 break item;
             }
-            told.push(item);
+            received.push(item);
         };
         assert_eq!(end, format!("={}!", world.script.state().revision));
-        assert_eq!(told, world.script.listed("/widgets/"), "seed {seed}");
+        assert_eq!(received, world.script.listed("/widgets/"), "seed {seed}");
     }
 }
 
 /// Where progress is not to be trusted all pages are of one revision, which the stream leaves behind. It
-/// must not be taken for that of a store that was put back.
+/// must not be taken for that of a store that was rolled back.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_one_revision_is_left_behind_by_the_stream() {
     let world = World::new(WindowLimits::default()).await;
@@ -130,7 +130,7 @@ async fn a_list_of_one_revision_is_left_behind_by_the_stream() {
     let widgets = world.feed.add_type(widgets());
     for number in 0..10 {
         let revision = world.script.put(&format!("/pods/d/{number}"), "x");
-        assert_eq!(heard(&mut pods).await, format!("+{number}@{revision}"));
+        assert_eq!(next_item(&mut pods).await, format!("+{number}@{revision}"));
         world.clock.sleep(Duration::from_millis(10)).await;
     }
     widgets.ready().await.expect("listed");
@@ -154,7 +154,7 @@ async fn a_type_is_removed_and_comes_again() {
     first.ready().await.expect("listed");
     world.script.put("/widgets/d/a", "x");
     let mut watch = first.watch("/widgets/", since(1)).await.expect("ready");
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     let shown = |registry: &Registry| {
         let mut text = String::new();
         encode_registry(&mut text, registry).expect("text");
@@ -162,7 +162,7 @@ async fn a_type_is_removed_and_comes_again() {
     };
     assert!(shown(&registry));
     world.feed.remove_type(&first);
-    assert_eq!(heard(&mut watch).await, "end");
+    assert_eq!(next_item(&mut watch).await, "end");
     world.settle().await;
     assert!(!shown(&registry));
     assert!(first.ready().await.is_err());
@@ -174,7 +174,7 @@ async fn a_type_is_removed_and_comes_again() {
     world.feed.remove_type(&first);
     let mut watch = streamed_widgets(&second).await;
     world.script.put("/widgets/d/c", "x");
-    assert_eq!(heard_all(&mut watch, 4).await, "+a@2 +b@3 =3! +c@4");
+    assert_eq!(next_items(&mut watch, 4).await, "+a@2 +b@3 =3! +c@4");
     assert!(world.pods.check_ready().is_ok());
 }
 
@@ -186,15 +186,15 @@ async fn a_type_is_listed_again_alone() {
     world.script.put("/widgets/d/a", "x");
     let mut pods = world.watch(since(1)).await;
     let mut before = widgets.watch("/widgets/", since(1)).await.expect("ready");
-    assert_eq!(heard(&mut before).await, "+a@2");
+    assert_eq!(next_item(&mut before).await, "+a@2");
     world.feed.relist(&widgets);
-    assert_eq!(heard(&mut before).await, "end");
+    assert_eq!(next_item(&mut before).await, "end");
     widgets.ready().await.expect("listed");
     let mut after = widgets.watch("/widgets/", since(2)).await.expect("ready");
     world.script.put("/widgets/d/b", "x");
     world.script.put("/pods/d/p", "x");
-    assert_eq!(heard(&mut after).await, "+b@3");
-    assert_eq!(heard(&mut pods).await, "+p@4");
+    assert_eq!(next_item(&mut after).await, "+b@3");
+    assert_eq!(next_item(&mut pods).await, "+p@4");
     assert_eq!(world.script.state().follows, 1);
 }
 
@@ -211,17 +211,17 @@ async fn k123072_a_deletion_that_was_lost_is_noticed_and_mended() {
     world.script.put("/pods/d/b", "x");
     let mut watch = world.watch(since(1)).await;
     let mut other = widgets.watch("/widgets/", since(1)).await.expect("ready");
-    assert_eq!(heard_all(&mut watch, 2).await, "+a@2 +b@3");
+    assert_eq!(next_items(&mut watch, 2).await, "+a@2 +b@3");
     world.script.delete_unheard("/pods/d/a");
     world.script.delete_unheard("/pods/d/b");
     world.script.put("/pods/d/a", "y");
-    let told = heard(&mut watch).await;
-    assert_eq!(told, "end", "a was modified, as far as is known here");
+    let received = next_item(&mut watch).await;
+    assert_eq!(received, "end", "a was modified, as far as is known here");
     world.pods.ready().await.expect("listed");
     let list = world.list(since(0)).await.expect("from memory");
     assert_eq!(listed(&list), "6: a");
     world.script.put("/widgets/d/w", "x");
-    assert_eq!(heard(&mut other).await, "+w@7", "the others went on");
+    assert_eq!(next_item(&mut other).await, "+w@7", "the others went on");
 }
 
 /// A store that contradicts itself without end is not listed without pause.

@@ -11,10 +11,10 @@ async fn k49956_a_watch_from_an_empty_window_gets_the_next_event() {
     world.pods.ready().await.expect("listed");
     let mut watch = world.watch(since(2)).await;
     world.script.put("/pods/d/b", "x");
-    assert_eq!(heard(&mut watch).await, "+b@3");
+    assert_eq!(next_item(&mut watch).await, "+b@3");
     let mut older = world.watch(since(1)).await;
     let ended = "too old resource version: 1 (2) end";
-    assert_eq!(heard_all(&mut older, 2).await, ended);
+    assert_eq!(next_items(&mut older, 2).await, ended);
 }
 
 /// A cache that lags behind has not reached the version that a client saw. What leaves the window
@@ -32,7 +32,10 @@ async fn a_watch_of_a_later_version_outlives_what_came_before_it() {
         assert_eq!(world.script.put(&format!("/pods/d/{number}"), "x"), number);
     }
     world.settle().await;
-    assert_eq!(heard_all(&mut watch, 3).await, "+101@101 +102@102 +103@103");
+    assert_eq!(
+        next_items(&mut watch, 3).await,
+        "+101@101 +102@102 +103@103"
+    );
 }
 
 /// Changes that share a revision come one by one. A watch that has had some of them must not take them for all when the
@@ -48,13 +51,13 @@ async fn a_revision_of_several_changes_is_not_cut() {
     let mut watch = world.watch(since(1)).await;
     let three = ["/pods/d/a", "/pods/d/b", "/pods/d/c"].map(|key| (key, Some("x")));
     assert_eq!(world.script.together(&three), 2);
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     for number in 0..5 {
         world.script.put(&format!("/pods/d/{number}"), "x");
     }
     world.settle().await;
     let ended = "too old resource version: 2 (2) end";
-    assert_eq!(heard_all(&mut watch, 2).await, ended);
+    assert_eq!(next_items(&mut watch, 2).await, ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +71,7 @@ async fn k73845_events_after_the_state_are_newer_than_the_state() {
     world.script.put("/pods/d/a", "y");
     world.script.delete("/pods/d/b");
     let expected = "+a@2 +b@3 +c@4 =4! ~a@5 -b@6";
-    assert_eq!(heard_all(&mut watch, 6).await, expected);
+    assert_eq!(next_items(&mut watch, 6).await, expected);
 }
 
 /// A watch that began while the cache was filled anew must not miss what came in between: each one
@@ -91,10 +94,10 @@ async fn k116122_watches_opened_across_a_relist_miss_nothing() {
     world.settle().await;
     assert!(watches.len() > 5, "some watches began");
     for (round, first, mut watch) in watches {
-        let said = heard_now(&mut watch).await.expect("an event or an end");
+        let item = item_now(&mut watch).await.expect("an event or an end");
         let event = format!("+p{round}@{first}");
-        let ended = said == "end" || said.starts_with("too old");
-        assert!(said == event || ended, "{said} instead of {event}");
+        let ended = item == "end" || item.starts_with("too old");
+        assert!(item == event || ended, "{item} instead of {event}");
     }
 }
 
@@ -108,8 +111,8 @@ async fn objects_enter_and_leave_a_selection() {
     world.script.put("/pods/d/a", "y");
     world.script.put("/pods/d/a", "x");
     world.script.delete("/pods/d/a");
-    assert_eq!(heard_all(&mut watch, 3).await, "+a@3 ~a@4 -a@5");
-    assert_eq!(heard_all(&mut watch, 2).await, "+a@6 -a@7");
+    assert_eq!(next_items(&mut watch, 3).await, "+a@3 ~a@4 -a@5");
+    assert_eq!(next_items(&mut watch, 2).await, "+a@6 -a@7");
 }
 
 /// A DELETED event carries the last content that was selected, at the revision of the change.
@@ -141,10 +144,10 @@ async fn k125145_scopes_end_at_a_slash() {
     for key in ["/pods/dd/a", "/pods/d/ab", "/pods/d/a", "/services/d/a"] {
         world.script.put(key, "x");
     }
-    assert_eq!(heard_all(&mut namespace, 2).await, "+ab@3 +a@4");
-    assert_eq!(heard_now(&mut namespace).await, None);
-    assert_eq!(heard(&mut single).await, "+a@4");
-    assert_eq!(heard_now(&mut single).await, None);
+    assert_eq!(next_items(&mut namespace, 2).await, "+ab@3 +a@4");
+    assert_eq!(item_now(&mut namespace).await, None);
+    assert_eq!(next_item(&mut single).await, "+a@4");
+    assert_eq!(item_now(&mut single).await, None);
 }
 
 /// A client that does not read costs nobody anything, and finds everything when it reads again.
@@ -154,18 +157,24 @@ async fn k24091_a_slow_watcher_catches_up_and_delays_nobody() {
     let mut slow = world.watch(since(1)).await;
     let mut fast = world.watch(since(1)).await;
     world.script.put("/pods/d/p0", "x");
-    assert_eq!(heard(&mut slow).await, "+p0@2");
+    assert_eq!(next_item(&mut slow).await, "+p0@2");
     for number in 1..1000 {
         world.script.put(&format!("/pods/d/p{number}"), "x");
     }
     for number in 0..1000 {
-        assert_eq!(heard(&mut fast).await, format!("+p{number}@{}", number + 2));
+        assert_eq!(
+            next_item(&mut fast).await,
+            format!("+p{number}@{}", number + 2)
+        );
     }
     for number in 1..1000 {
-        assert_eq!(heard(&mut slow).await, format!("+p{number}@{}", number + 2));
+        assert_eq!(
+            next_item(&mut slow).await,
+            format!("+p{number}@{}", number + 2)
+        );
     }
     world.script.put("/pods/d/last", "x");
-    assert_eq!(heard(&mut slow).await, "+last@1002");
+    assert_eq!(next_item(&mut slow).await, "+last@1002");
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,14 +186,14 @@ async fn a_watcher_that_the_window_has_passed_is_told_so() {
     let world = World::new(limits).await;
     let mut watch = world.watch(since(1)).await;
     world.script.put("/pods/d/a", "x");
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     for _ in 0..500 {
         world.script.put("/pods/d/a", "x");
     }
     world.settle().await;
     // Events go by segments of twelve, as long as 200 stay.
     let ended = "too old resource version: 2 (301) end";
-    assert_eq!(heard_all(&mut watch, 2).await, ended);
+    assert_eq!(next_items(&mut watch, 2).await, ended);
 }
 
 /// The watch's filter selects rarely: its position must not age while nothing concerns it.
@@ -196,13 +205,13 @@ async fn k68065_a_quiet_watch_does_not_age() {
     };
     let world = World::new(limits).await;
     let mut watch = world.watch(labelled("rare", since(1))).await;
-    assert_eq!(heard_now(&mut watch).await, None);
+    assert_eq!(item_now(&mut watch).await, None);
     for _ in 0..500 {
         world.script.put("/pods/d/a", "common");
     }
     world.settle().await;
     world.script.put("/pods/d/b", "rare");
-    assert_eq!(heard(&mut watch).await, "+b@502");
+    assert_eq!(next_item(&mut watch).await, "+b@502");
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +221,7 @@ async fn etcd20221_a_watch_from_the_future_says_nothing_older() {
     for name in ["a", "b", "c", "d"] {
         world.script.put(&format!("/pods/d/{name}"), "x");
     }
-    assert_eq!(heard(&mut watch).await, "+d@5");
+    assert_eq!(next_item(&mut watch).await, "+d@5");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,15 +234,15 @@ async fn bookmarks_come_every_minute_and_before_the_deadline() {
     let mut watch = world.watch(options).await;
     let mut plain = world.watch(since(1)).await;
     world.script.put("/pods/d/a", "x");
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     world.script.put("/services/d/other", "x");
-    assert_eq!(heard(&mut watch).await, "=3");
+    assert_eq!(next_item(&mut watch).await, "=3");
     assert_eq!(seconds(), 60.0);
-    assert_eq!(heard(&mut watch).await, "=3");
+    assert_eq!(next_item(&mut watch).await, "=3");
     assert_eq!(seconds(), 98.0);
-    assert_eq!(heard(&mut watch).await, "nothing for an hour");
-    assert_eq!(heard(&mut plain).await, "+a@2");
-    assert_eq!(heard(&mut plain).await, "nothing for an hour");
+    assert_eq!(next_item(&mut watch).await, "nothing for an hour");
+    assert_eq!(next_item(&mut plain).await, "+a@2");
+    assert_eq!(next_item(&mut plain).await, "nothing for an hour");
 }
 
 /// A client that is behind gets each bookmark after what that covers.
@@ -241,13 +250,13 @@ async fn bookmarks_come_every_minute_and_before_the_deadline() {
 async fn a_bookmark_never_overtakes_an_event() {
     let world = World::new(WindowLimits::default()).await;
     let mut watch = world.watch(bookmarked(Some(1))).await;
-    assert_eq!(heard_now(&mut watch).await, None);
+    assert_eq!(item_now(&mut watch).await, None);
     for _ in 0..3 {
         world.script.put("/pods/d/a", "x");
         world.clock.sleep(Duration::from_secs(61)).await;
     }
     let expected = "+a@2 =2 ~a@3 =3 ~a@4 =4";
-    assert_eq!(heard_all(&mut watch, 6).await, expected);
+    assert_eq!(next_items(&mut watch, 6).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,18 +269,18 @@ async fn the_end_of_the_state_is_marked_for_those_who_asked() {
     // Any version, this version, the newest version.
     for version in [Some(0), Some(2), None] {
         let mut watch = world.watch(streamed(version)).await;
-        assert_eq!(heard_all(&mut watch, 2).await, "+a@2 =3!", "{version:?}");
+        assert_eq!(next_items(&mut watch, 2).await, "+a@2 =3!", "{version:?}");
         let mut unmarked = streamed(version);
         unmarked.predicate.allow_watch_bookmarks = false;
         let mut watch = world.watch(unmarked).await;
-        assert_eq!(heard(&mut watch).await, "+a@2");
-        assert_eq!(heard_now(&mut watch).await, None);
+        assert_eq!(next_item(&mut watch).await, "+a@2");
+        assert_eq!(item_now(&mut watch).await, None);
         let mut selected = world.watch(labelled("y", streamed(version))).await;
-        assert_eq!(heard(&mut selected).await, "=3!");
+        assert_eq!(next_item(&mut selected).await, "=3!");
     }
     let mut legacy = world.watch(bookmarked(None)).await;
-    assert_eq!(heard(&mut legacy).await, "+a@2");
-    assert_eq!(heard_now(&mut legacy).await, None);
+    assert_eq!(next_item(&mut legacy).await, "+a@2");
+    assert_eq!(item_now(&mut legacy).await, None);
 }
 
 /// A watch of the newest state must not begin with what was there before the newest write.
@@ -281,13 +290,13 @@ async fn k114845_no_version_is_not_version_zero() {
     world.script.hold();
     world.script.put("/pods/d/a", "x");
     let mut any = world.watch(streamed(Some(0))).await;
-    assert_eq!(heard(&mut any).await, "=1!");
+    assert_eq!(next_item(&mut any).await, "=1!");
     let release = async {
         world.settle().await;
         world.script.release();
     };
     let (mut newest, ()) = tokio::join!(world.watch(streamed(None)), release);
-    assert_eq!(heard_all(&mut newest, 2).await, "+a@2 =2!");
+    assert_eq!(next_items(&mut newest, 2).await, "+a@2 =2!");
 }
 
 #[tokio::test(start_paused = true)]
@@ -305,8 +314,8 @@ async fn a_watch_without_state_begins_where_it_says() {
     let mut newest = world.watch(without(None)).await;
     world.script.put("/pods/d/c", "x");
     world.script.release();
-    assert_eq!(heard_all(&mut cached, 2).await, "+b@3 +c@4");
-    assert_eq!(heard(&mut newest).await, "+c@4");
+    assert_eq!(next_items(&mut cached, 2).await, "+b@3 +c@4");
+    assert_eq!(next_item(&mut newest).await, "+c@4");
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,7 +325,7 @@ async fn a_state_newer_than_the_store_is_refused_in_the_stream() {
     let mut watch = world.watch(streamed(Some(999))).await;
     assert_eq!((world.clock.now() - begun).as_secs(), 3);
     let ended = "Too large resource version: 999, current: 1 end";
-    assert_eq!(heard_all(&mut watch, 2).await, ended);
+    assert_eq!(next_items(&mut watch, 2).await, ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,8 +337,8 @@ async fn a_drained_watch_ends_after_a_last_bookmark() {
     world.script.put("/services/d/other", "x");
     world.settle().await;
     world.feed.drain();
-    assert_eq!(heard_all(&mut plain, 2).await, "+a@2 end");
-    assert_eq!(heard_all(&mut marked, 3).await, "+a@2 =3 end");
+    assert_eq!(next_items(&mut plain, 2).await, "+a@2 end");
+    assert_eq!(next_items(&mut marked, 3).await, "+a@2 =3 end");
     assert!(world.pods.watch("/pods/", since(1)).await.is_err());
 }
 
@@ -338,32 +347,32 @@ async fn a_drained_watch_that_is_current_gets_the_feeds_revision() {
     let world = World::new(WindowLimits::default()).await;
     let mut watch = world.watch(bookmarked(Some(1))).await;
     world.script.put("/pods/d/a", "x");
-    assert_eq!(heard(&mut watch).await, "+a@2");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
     world.script.put("/services/d/other", "x");
-    assert_eq!(heard_now(&mut watch).await, None);
+    assert_eq!(item_now(&mut watch).await, None);
     world.pods.drain();
-    assert_eq!(heard_all(&mut watch, 2).await, "=3 end");
+    assert_eq!(next_items(&mut watch, 2).await, "=3 end");
 }
 
-/// Events after the end are not told, so a bookmark must not speak of them.
+/// Events after the end are not sent, so the last bookmark must not cover them.
 #[tokio::test(start_paused = true)]
 async fn an_ended_watch_gets_no_more_bookmarks() {
     let world = World::new(WindowLimits::default()).await;
     let mut drained = world.watch(bookmarked(Some(1))).await;
-    assert_eq!(heard_now(&mut drained).await, None);
+    assert_eq!(item_now(&mut drained).await, None);
     world.feed.drain();
     world.script.put("/pods/d/a", "x");
     world.clock.sleep(Duration::from_secs(61)).await;
-    assert_eq!(heard_all(&mut drained, 2).await, "=1 end");
+    assert_eq!(next_items(&mut drained, 2).await, "=1 end");
 
     let world = World::new(WindowLimits::default()).await;
     let mut ended = world.watch(bookmarked(Some(1))).await;
-    assert_eq!(heard_now(&mut ended).await, None);
+    assert_eq!(item_now(&mut ended).await, None);
     world.script.lose_history();
     world.pods.ready().await.expect("listed again");
     world.script.put("/pods/d/a", "x");
     world.clock.sleep(Duration::from_secs(61)).await;
-    assert_eq!(heard(&mut ended).await, "end");
+    assert_eq!(next_item(&mut ended).await, "end");
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,8 +385,8 @@ async fn k38670_a_dropped_watch_leaves_nothing_behind() {
     }
     let mut refused = world.watch(streamed(Some(99))).await;
     assert_eq!(world.pods.watch_count(), 3);
-    assert!(heard(&mut refused).await.starts_with("Too large"));
-    assert_eq!(heard(&mut watches[0]).await, "+a@2");
+    assert!(next_item(&mut refused).await.starts_with("Too large"));
+    assert_eq!(next_item(&mut watches[0]).await, "+a@2");
     watches.clear();
     assert_eq!(world.pods.watch_count(), 0);
 }

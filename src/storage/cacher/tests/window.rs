@@ -239,7 +239,7 @@ async fn a_quiet_type_expires_and_keeps_its_newest_state() {
     assert_eq!(first.strong_count(), 0, "it is older than the window");
     let mut late = world.watch(since(2)).await;
     let ended = "too old resource version: 2 (3) end";
-    assert_eq!(heard_all(&mut late, 2).await, ended);
+    assert_eq!(next_items(&mut late, 2).await, ended);
     let exact = ListOptions {
         version_match: Some(VersionMatch::Exact),
         ..since(3)
@@ -248,5 +248,5 @@ async fn a_quiet_type_expires_and_keeps_its_newest_state() {
     assert_eq!(listed(&list), "3: a");
     let mut watch = world.watch(since(3)).await;
     world.script.put("/pods/d/b", "x");
-    assert_eq!(heard(&mut watch).await, "+b@4");
+    assert_eq!(next_item(&mut watch).await, "+b@4");
 }
