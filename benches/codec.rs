@@ -1,5 +1,5 @@
-//! The cost of transcoding between protobuf and JSON, beside that of other people's compiled types: k8s-pb for protobuf,
-//! k8s-openapi with serde_json for JSON.
+//! The cost of transcoding between protobuf and JSON, beside that of other people's compiled types: k8s-pb for
+//! protobuf, k8s-openapi with serde_json for JSON.
 //!
 //! The peer is given a start: it converts nothing between its two kinds of types, which are not the same.
 #![allow(
@@ -119,7 +119,7 @@ fn lists(criterion: &mut Criterion, listed: usize, json_bytes: usize) {
     println!("a list of {listed}: {list:.1} ms in JSON, {copy:.1} ms as it is stored");
 }
 
-/// The object within the envelope.
+/// Returns the object within the envelope.
 fn raw(bytes: &[u8]) -> Vec<u8> {
     let envelope = Unknown::decode(&bytes[codec::MAGIC.len()..]).unwrap();
     envelope.raw.unwrap().to_vec()
@@ -143,7 +143,7 @@ fn row(criterion: &mut Criterion, name: &str, bytes: usize, once: &mut dyn FnMut
     median(&measured)
 }
 
-/// The median of some measurements.
+/// Returns the median of some measurements.
 fn median(measured: &[f64]) -> f64 {
     let mut sorted = measured.to_vec();
     sorted.sort_by(f64::total_cmp);

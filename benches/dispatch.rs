@@ -1,5 +1,5 @@
-//! The cost of dispatching events to watchers, without tasks, sockets and stores: the feed is polled by hand and its changes
-//! come from a queue.
+//! The cost of dispatching events to watchers, without tasks, sockets and stores: the feed is polled by hand and its
+//! changes come from a queue.
 //!
 //! Each figure is processor time and stands beside its floor in the table at the end. What a
 //! publish costs without watchers (reading the object, the state, the window) is subtracted where
@@ -143,8 +143,8 @@ fn sweep(criterion: &mut Criterion, samples: &Samples) {
     });
 }
 
-/// Returns the resident bytes of a watcher that waits for an event: its stream, its channel, its place in the index, and the
-/// allocator's overhead.
+/// Returns the resident bytes of a watcher that waits for an event: its stream, its channel, its place in the index,
+/// and the allocator's overhead.
 fn resident_bytes_of_idle_watchers() -> usize {
     const WATCHERS: usize = 50_000;
     let mut world = World::new(0, |_| since(1));
@@ -167,7 +167,7 @@ fn resident_bytes() -> usize {
     pages * PAGE_BYTES
 }
 
-/// The time that this thread computes for something. What else the machine does is not counted.
+/// Returns the time that this thread computes for something. What else the machine does is not counted.
 fn timed(act: impl FnOnce()) -> Duration {
     let begun = clock_gettime(ClockId::ThreadCPUTime);
     act();

@@ -182,7 +182,7 @@ async fn write_on_schedule(backend: Arc<Etcd>) {
     }
 }
 
-/// How long lists and reads took. Both are timed from when they were due.
+/// Returns how long lists and reads took. Both are timed from when they were due.
 async fn read_on_schedule(
     delegator: &CacheDelegator,
     backend: &dyn Backend,
@@ -210,7 +210,7 @@ async fn read_on_schedule(
     (lists, reads)
 }
 
-/// The median and the 99th percentile, in milliseconds.
+/// Returns the median and the 99th percentile, in milliseconds.
 fn figures(mut durations: Vec<Duration>) -> (f64, f64) {
     durations.sort_unstable();
     let at = |share: usize| durations[(durations.len() - 1) * share / 100].as_secs_f64() * 1e3;

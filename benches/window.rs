@@ -1,5 +1,5 @@
-//! The cost of the window for its readers and its writer, beside that of a plain `Vec` of the same events: the segment log
-//! of `ringwatch::ring`.
+//! The cost of the window for its readers and its writer, beside that of a plain `Vec` of the same events: the segment
+//! log of `ringwatch::ring`.
 #![allow(
     clippy::disallowed_types,
     reason = "a bench is no part of what the models look at"
@@ -95,7 +95,7 @@ impl Read for Events {
     }
 }
 
-/// How long it takes threads to move all of their positions on so many times.
+/// Returns how long it takes threads to move all of their positions on so many times.
 fn walk(read: &impl Read, threads: u64, turn: u64, times: u64) -> Duration {
     let barrier = Barrier::new(threads as usize);
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! A backend of one's own under the store and the watch cache: `cargo run --example custom_backend`.
 //!
-//! The backend is a log: every write is appended, a read replays it, a watch follows it. It is as short as a backend can be,
-//! not fast. `ringwatch::storage::backend` says what a backend has to promise.
+//! The backend is a log: every write is appended, a read replays it, a watch follows it. It is as short as a backend
+//! can be, not fast. `ringwatch::storage::backend` says what a backend has to promise.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -26,7 +26,8 @@ use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
 use serde_json::json;
 use tokio::sync::watch;
 
-/// All writes in order. The place of a write plus two is its revision, since a store begins at revision 1, as etcd does.
+/// All writes in order. The place of a write plus two is its revision, since a store begins at revision 1, as etcd
+/// does.
 #[derive(Debug)]
 struct Log {
     events: Arc<Mutex<Vec<Event>>>,
@@ -42,7 +43,7 @@ impl Log {
         }
     }
 
-    /// The state at a revision.
+    /// Returns the state at a revision.
     fn state(events: &[Event], revision: u64) -> BTreeMap<&str, &KeyValue> {
         let mut state = BTreeMap::new();
         for event in events

@@ -1,7 +1,7 @@
 //! The watch cache over a change source of one's own, with 10,000 watchers: `cargo run --example embed_cache`.
 //!
-//! The source counts: its only object is a counter, whose value is the revision. So every past state can be computed, and a
-//! stream can follow it from any revision.
+//! The source counts: its only object is a counter, whose value is the revision. So every past state can be computed,
+//! and a stream can follow it from any revision.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -78,8 +78,8 @@
 //! # }
 //! ```
 //!
-//! Nothing that knows HTTP, a kind of object, a user or a flag belongs here: the API server around the engine is made of the
-//! crates in `crates/`.
+//! Nothing that knows HTTP, a kind of object, a user or a flag belongs here: the API server around the engine is made
+//! of the crates in `crates/`.
 
 pub mod budget;
 pub mod clock;

@@ -11,7 +11,7 @@ const ROUND: u64 = 10;
 pub struct Budgets(BTreeMap<String, u64>);
 
 impl Budgets {
-    /// Those of the file.
+    /// Reads the budgets of the file.
     pub fn read() -> Self {
         let text = fs::read_to_string(file()).unwrap();
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -22,7 +22,7 @@ impl Budgets {
         Self(lines.map(budget).collect())
     }
 
-    /// Budgets with room above these counts.
+    /// Creates budgets with room above these counts.
     pub fn of<'a>(counts: impl Iterator<Item = (&'a str, u64)>, room: f64) -> Self {
         let budget = |(name, counted): (&str, u64)| {
             let budget = (counted as f64 * room) as u64;
@@ -32,7 +32,7 @@ impl Budgets {
         Self(counts.map(budget).collect())
     }
 
-    /// That of a path.
+    /// Returns the budget of a path.
     pub fn of_path(&self, name: &str) -> u64 {
         let budget = self.0.get(name);
         *budget.unwrap_or_else(|| panic!("{name} has no budget; --renew makes one"))

@@ -82,7 +82,7 @@ fn compare(budgets: &Budgets) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The instructions of one time.
+/// Returns the instructions of one run of a path.
 fn count(path: &paths::Path) -> u64 {
     callgrind::count(path.name) / path.times
 }

@@ -12,10 +12,10 @@ use ringwatch_testing::pod::pod;
 /// The number of watchers that an event is sent to.
 const WATCHERS: usize = 1_000;
 
-/// How often a path is gone: what happens only now and then, such as a new segment, spreads.
+/// How often a path is run: this spreads what happens only now and then, such as a new segment.
 const TIMES: u64 = 20;
 
-/// A path, and how often it is gone when it is counted.
+/// A path, and how often it is run when it is counted.
 pub struct Path {
     pub name: &'static str,
     pub times: u64,
@@ -42,8 +42,7 @@ impl Path {
         }
     }
 
-    /// Makes everything ready, goes the path once unseen, and lets `runner` go it as often as it is
-    /// counted.
+    /// Prepares the path, runs it once uncounted, and lets `runner` run it as often as it is counted.
     pub fn run(&self, runner: &mut dyn FnMut(&mut dyn FnMut())) {
         let mut once = (self.prepare)();
         once();
@@ -51,13 +50,13 @@ impl Path {
     }
 }
 
-/// The path of a name.
+/// Returns the path of a name.
 pub fn named(name: &str) -> &'static Path {
     let path = PATHS.iter().find(|path| path.name == name);
     path.unwrap_or_else(|| panic!("there is no path {name}"))
 }
 
-/// From a change of the store until every watcher has read its event in the window.
+/// Returns the path from a change of the store until every watcher has read its event in the window.
 fn notify_watchers() -> Box<dyn FnMut()> {
     let mut world = World::new(WATCHERS, |_| since(1));
     Box::new(move || {
@@ -67,7 +66,7 @@ fn notify_watchers() -> Box<dyn FnMut()> {
     })
 }
 
-/// Reads a stored object into one of the cache.
+/// Returns the path of decoding a stored object.
 fn read_stored() -> Box<dyn FnMut()> {
     let (stored, schema) = (stored(), schema());
     Box::new(move || {
@@ -89,7 +88,7 @@ fn to_protobuf() -> Box<dyn FnMut()> {
     })
 }
 
-/// An event as a watch in protobuf has it.
+/// Returns the path of encoding an event for a watch in protobuf.
 fn event_frame() -> Box<dyn FnMut()> {
     let object = object();
     Box::new(move || {
@@ -97,7 +96,7 @@ fn event_frame() -> Box<dyn FnMut()> {
     })
 }
 
-/// Matches a pod against a selector by labels and by a field.
+/// Returns the path of matching a pod against a selector by labels and by a field.
 fn select() -> Box<dyn FnMut()> {
     let object = object();
     let label = "app=web,app.kubernetes.io/part-of in (shop,store),tier!=db";

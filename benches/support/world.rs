@@ -26,19 +26,19 @@ use ringwatch::storage::{
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-/// A feed that moves when it is polled, and its watchers.
+/// A feed that is polled by hand, and its watchers.
 pub struct World {
     script: Arc<Script>,
     running: Pin<Box<dyn Future<Output = ()>>>,
     delegator: CacheDelegator,
     /// The watchers.
     pub watches: Vec<WatchStream>,
-    /// Where time stands still.
+    /// The runtime, whose time is paused.
     pub runtime: Runtime,
 }
 
 impl World {
-    /// Watchers that have received everything.
+    /// Creates watchers and lets them receive everything.
     pub fn new(watchers: usize, options: impl Fn(usize) -> ListOptions) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -57,7 +57,7 @@ impl World {
             watches: Vec::with_capacity(watchers),
             runtime,
         };
-        // It lists, and follows.
+        // The feed lists the type and begins to follow it.
         (0..4).for_each(|_| world.turn());
         for number in 0..watchers {
             let watch = world.attach(options(number));
@@ -68,7 +68,7 @@ impl World {
         world
     }
 
-    /// One event that is not measured: the dispatcher takes notice of those who have come.
+    /// Sends one event that is not measured: the dispatcher applies the registrations.
     fn warm_up(&mut self) {
         self.write();
         self.turn();
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// A further watcher.
+    /// Returns a further watcher.
     pub fn attach(&self, options: ListOptions) -> WatchStream {
         let _entered = self.runtime.enter();
         let watch = self.delegator.watch("/pods/", options).now_or_never();
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// How many items a watch has.
+/// Returns how many items a watch has.
 pub fn received(watch: &mut WatchStream) -> usize {
     let mut items = 0;
     while let Some(item) = watch.next().now_or_never() {
@@ -128,7 +128,7 @@ fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>
     (cacher, Box::pin(reflector.run(std::future::pending())))
 }
 
-/// A store that is never called.
+/// Returns a store that is never called.
 fn store() -> etcd3::Store {
     let config = etcd3::Config {
         path_prefix: "/registry".to_owned(),
@@ -140,7 +140,7 @@ fn store() -> etcd3::Store {
     etcd3::Store::new(Arc::new(Embedded::in_memory(Clock::real())), config)
 }
 
-/// Everything after a revision.
+/// Returns the options of a watch of everything after a revision.
 pub fn since(revision: u64) -> ListOptions {
     ListOptions {
         resource_version: Some(ResourceVersion(revision)),

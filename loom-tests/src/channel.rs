@@ -14,7 +14,7 @@ use ringwatch_explore::loom::{Seen, explore};
 /// A window of events that are their own numbers: how many there are.
 type Window = Arc<AtomicU64>;
 
-/// The dispatcher's part: publishes an event, then pushes its number.
+/// Does the dispatcher's part: publishes an event, then pushes its number.
 fn publish<const N: usize>(sender: &mut Sender<N>, window: &Window, number: u64) -> PushOutcome {
     window.store(number + 1, Ordering::Release);
     let outcome = sender.push(number);
@@ -107,7 +107,7 @@ impl<const N: usize> Watcher<N> {
     }
 }
 
-/// A watcher that has resumed before anything happens.
+/// Returns a watcher that has resumed before anything happens.
 fn resumed<const N: usize>() -> (Sender<N>, Watcher<N>, Window) {
     let (sender, receiver) = channel::<N>();
     let window = Window::default();

@@ -193,8 +193,8 @@ fn a_window_that_slides_takes_nothing_from_a_reader() {
     });
 }
 
-/// A value that was just published is evicted at once: a reader that looks between finds the one or the other, and never a
-/// base without the values before it.
+/// A value that was just published is evicted at once: a reader that looks between finds the one or the other, and
+/// never a base without the values before it.
 #[test]
 fn a_window_that_is_emptied_has_a_base_for_its_end() {
     explore(40, &["before", "full", "empty"], |seen: &Seen| {

@@ -33,7 +33,7 @@ struct Inner {
 }
 
 impl Clock {
-    /// A clock that stands at its beginning.
+    /// Creates a clock that stands at its beginning.
     #[allow(clippy::disallowed_methods, reason = "an origin is all that is read")]
     pub fn standing() -> Self {
         let inner = Inner {

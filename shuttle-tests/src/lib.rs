@@ -49,7 +49,7 @@ macro_rules! select {
 #[doc(hidden)]
 pub use real_tokio::select as in_order;
 
-/// The middle of a range, instead of something in it.
+/// Returns the middle of a range, instead of something in it.
 pub fn random_range(range: std::ops::Range<f64>) -> f64 {
     f64::midpoint(range.start, range.end)
 }

@@ -1,21 +1,21 @@
 //! Kubernetes' protobuf to JSON and back, driven by tables.
 //!
 //! A protobuf object is the magic bytes `k8s\0`, then an envelope (`envelope`) with kind and version, then the object's
-//! message. No type is compiled in: `tables` has every message, its fields and how Go writes them. Bytes become JSON in one
-//! pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is what the bytes do not say: which empty
-//! fields are written (`absent_field`), and the dozen messages whose JSON is not an object with a member for each field
-//! (`transcode_custom` and `encode_custom`).
+//! message. No type is compiled in: `tables` has every message, its fields and how Go writes them. Bytes become JSON in
+//! one pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is what the bytes do not say:
+//! which empty fields are written (`absent_field`), and the dozen messages whose JSON is not an object with a member
+//! for each field (`transcode_custom` and `encode_custom`).
 //!
 //! ```text
 //! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
 //!     \--field_order--/  if fields occur twice or out of order
 //! ```
 //!
-//! Objects that clients send are checked against the same tables first (`typed`), and normalised as Go's types would hold
-//! them (`canonical`).
+//! Objects that clients send are checked against the same tables first (`typed`), and normalised as Go's types would
+//! hold them (`canonical`).
 //!
-//! Fields that the tables do not have are skipped when an object is decoded, as in Go. They are kept when an object replaces
-//! its older self (`unknown_fields`).
+//! Fields that the tables do not have are skipped when an object is decoded, as in Go. They are kept when an object
+//! replaces its older self (`unknown_fields`).
 
 mod absent_field;
 mod canonical;

@@ -70,7 +70,8 @@ fn kubernetes_objects_are_read_and_written() {
     );
 }
 
-/// The objects were written by their types alone; kube-apiserver adds the kind and version of the claims in a stateful set.
+/// The objects were written by their types alone; kube-apiserver adds the kind and version of the claims in a stateful
+/// set.
 fn tell_kinds_of_claims(object: &mut Value) {
     let claims = object.pointer_mut("/spec/volumeClaimTemplates");
     for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -220,7 +221,7 @@ fn lists_come_in_parts() {
     );
 }
 
-/// A random object of a message, in which no field that may be left out is empty.
+/// Returns a random object of a message, in which no field that may be left out is empty.
 fn sample(message: &Message, random: &mut StdRng, depth: usize) -> Value {
     let number = random.random_range(1..=i32::MAX);
     match message.shape {
@@ -287,7 +288,7 @@ fn is_part(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// The message with its fields in any order, and its messages in parts.
+/// Returns the message with its fields in any order, and its messages in parts.
 fn scramble(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     if message.shape != Shape::Object {
         return bytes.to_vec();
@@ -316,8 +317,8 @@ fn scramble(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     out
 }
 
-/// Returns other encodings of a field: an item stays one, a message may come in two parts, a scalar may have had another
-/// value before.
+/// Returns other encodings of a field: an item stays one, a message may come in two parts, a scalar may have had
+/// another value before.
 fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng) -> Vec<Vec<u8>> {
     let as_field = |content: &[u8]| {
         let mut out = Vec::new();
@@ -343,7 +344,7 @@ fn scramble_field(field: &Field, content: &[u8], raw: &[u8], random: &mut StdRng
     }
 }
 
-/// The message with fields that no table knows in it and in most of the messages within.
+/// Returns the message with fields that no table knows in it and in most of the messages within.
 fn with_unknown(message: &Message, bytes: &[u8], random: &mut StdRng) -> Vec<u8> {
     let is_union = matches!(
         message.shape,

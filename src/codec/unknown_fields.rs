@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::codec::{decode, encode_over, encode_value, envelope, tables, wire};
 
-    /// A pod with containers of these names and images, each with a field of the future that holds
+    /// Returns a pod with containers of these names and images, each with a field of the future that holds
     /// its name.
     fn pod(containers: &[&str]) -> Vec<u8> {
         let field = |number: u32, content: &[u8]| {
@@ -255,7 +255,7 @@ mod tests {
         out
     }
 
-    /// The fields of the future that the containers of a pod have.
+    /// Returns the fields of the future that the containers of a pod have.
     fn futures(pod: &[u8]) -> Vec<Option<String>> {
         let raw = |bytes, number| {
             let mut fields = Fields::new(bytes);

@@ -312,7 +312,7 @@ impl<const N: usize> Drop for Receiver<N> {
 }
 
 impl<const N: usize> Shared<N> {
-    /// A panic under the lock cannot leave the waker half changed, so poison is ignored.
+    /// Locks the waker. A panic under the lock cannot leave it half changed, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }

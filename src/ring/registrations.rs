@@ -165,7 +165,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// A panic under the lock cannot leave the queue half changed, so poison is ignored.
+/// Locks the queue. A panic under the lock cannot leave it half changed, so poison is ignored.
 fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -194,7 +194,7 @@ impl Drop for Wait {
 }
 
 impl Shared {
-    /// A panic under the lock cannot leave the map half changed, so poison is ignored.
+    /// Locks the map. A panic under the lock cannot leave it half changed, so poison is ignored.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -54,8 +54,8 @@ pub trait Interface: Send + Sync + Debug {
     /// Starts a watch of everything under a key, or of the key alone if not recursive.
     ///
     /// # Errors
-    /// The errors before the stream begins: a store that is not ready, a bad version. Any later one, expiry included, is the
-    /// stream's last item.
+    /// The errors before the stream begins: a store that is not ready, a bad version. Any later one, expiry included,
+    /// is the stream's last item.
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError>;
 
     /// Reads one object.

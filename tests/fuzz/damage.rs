@@ -17,7 +17,7 @@ const REPEATS_MAX: usize = 2_000;
 /// Bytes that mean something to lengths, tags or JSON.
 const TELLING: &[u8] = b"\x00\x01\x02\x7f\x80\xff\x0a\x12\"\\{}[],:0<";
 
-/// The bytes with faults; some of them come from another object.
+/// Returns the bytes with faults; some of them come from another object.
 pub(crate) fn damaged(bytes: &[u8], other: &[u8], random: &mut StdRng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..random.random_range(1..=FAULTS_MAX) {
@@ -55,7 +55,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, run: &[u8]) {
     bytes.splice(at..at, run.iter().copied());
 }
 
-/// A short run among so many bytes.
+/// Returns a short run among so many bytes.
 fn run(length: usize, random: &mut StdRng) -> Range<usize> {
     if length == 0 {
         return 0..0;

@@ -87,7 +87,7 @@ fn damaged_objects_neither_panic_nor_swell() {
     );
 }
 
-/// A number that the environment names.
+/// Returns a number that the environment names.
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok()?.parse().ok()
 }
@@ -141,7 +141,7 @@ fn from_json(json: &[u8]) -> bool {
     true
 }
 
-/// An object within another, which is in an envelope too.
+/// Returns an object within another, which is in an envelope too.
 fn event(object: &[u8]) -> Vec<u8> {
     const TYPE: &[u8] = b"\x0a\x10\x0a\x02v1\x12\x0aWatchEvent";
     const LENGTH_BYTES: usize = 4;

@@ -22,7 +22,7 @@ const LOOKS: usize = 10;
 /// How often a client lists at most until it sees what it waits for.
 const LISTS_MAX: usize = 10_000;
 
-/// A server of a pod at revision 2, where time is too slow for anybody to give up.
+/// Returns a server of a pod at revision 2, where time is too slow for any read to time out.
 async fn start() -> (Arc<World>, Running) {
     let store = Store::new();
     store.write(&[("/pods/d/a", Some("x"))]);
@@ -32,7 +32,7 @@ async fn start() -> (Arc<World>, Running) {
     (world, running)
 }
 
-/// A watch of everything after a revision.
+/// Opens a watch of everything after a revision.
 async fn watch_since(
     server: &CacheDelegator,
     key: &str,

@@ -17,7 +17,7 @@ use crate::store::{Entry, Label};
 use crate::world::World;
 use ringwatch_explore::shuttle::Seen;
 
-/// How often a client lists or watches anew at most.
+/// The most lists and watches of a client.
 const ROUNDS_MAX: usize = 400;
 
 /// How often a slow client lets others go first.
@@ -102,12 +102,12 @@ enum End {
     Resume,
     /// List again.
     StartOver,
-    /// The server is going.
+    /// The server is draining its watches.
     Drained,
 }
 
 impl Informer {
-    /// A client of the pods.
+    /// Creates a client of the pods.
     pub(crate) fn new(world: &Arc<World>, seen: &Seen, selection: Selection, slow: bool) -> Self {
         Self {
             world: Arc::clone(world),
@@ -120,7 +120,7 @@ impl Informer {
         }
     }
 
-    /// The same client of another server.
+    /// Returns this client with another server.
     pub(crate) fn of(self, server: Arc<CacheDelegator>) -> Self {
         Self { server, ..self }
     }
@@ -145,7 +145,7 @@ impl Informer {
         panic!("{:?}: not everything was delivered", self.selection);
     }
 
-    /// A watch from where the client is, after a list if need be.
+    /// Returns a watch from where the client is, after a list if need be.
     async fn begin(&mut self) -> Option<WatchStream> {
         if self.reached.is_none() && thread_rng().gen_bool(0.5) {
             return self.stream_state().await;
@@ -184,14 +184,14 @@ impl Informer {
         Some(())
     }
 
-    /// A watch that begins with the state.
+    /// Returns a watch that begins with the state.
     async fn stream_state(&mut self) -> Option<WatchStream> {
         let (version, before) = self.version();
         let mut options = self.selection.options(version);
         options.send_initial_events = Some(true);
         let mut watch = self.watch(options).await?;
         self.copy.clear();
-        // A watch that comes while the type is listed anew ends at once.
+        // A watch that comes while the type is listed again ends at once.
         let mut item = self.item(&mut watch).await?;
         loop {
             match item {
@@ -277,7 +277,7 @@ impl Informer {
         }
     }
 
-    /// The next item of a watch. Looks at it and goes away again now and then.
+    /// Returns the next item of a watch. Looks at it and goes away again now and then.
     async fn item(&self, watch: &mut WatchStream) -> Option<Result<WatchEvent, StorageError>> {
         if self.slow {
             for _ in 0..thread_rng().gen_range(0..STALL_YIELDS_MAX) {

@@ -1,5 +1,5 @@
 //! The watch cache under random schedules: whole servers of it, with writers, informers, broken
-//! streams, lost history, full mailboxes, newcomers and a drain.
+//! streams, lost history, full channels, new types and a drain.
 //!
 //! Each model says at every step what the cache must answer; `store` is the truth. A lost wake-up
 //! is a schedule that never ends, which is a failure too. `mutations.toml` lists faults that these

@@ -24,7 +24,7 @@ const BATCH_REVISIONS_MAX: u64 = 3;
 const PAGE_OBJECTS_MAX: usize = 2;
 const PAGE_PART_MIN: usize = 4;
 
-/// How often an answer lets others go first at most.
+/// The most times that a response yields to other tasks.
 const ANSWER_YIELDS_MAX: usize = 8;
 
 /// The probability that a change comes to a follower later than other responses.
@@ -43,7 +43,7 @@ struct Inner {
     /// Every change, in order.
     log: Vec<Entry>,
     revision: u64,
-    /// Following or listing before this fails.
+    /// The revision before which following and listing fail.
     compacted: u64,
     /// The last revision that there will be, once known.
     last: Option<u64>,
@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// A store whose progress notices may overtake changes.
+    /// Creates a store whose progress notices may overtake changes.
     pub(crate) fn untrusted() -> Self {
         let store = Self::new();
         store.lock().trusted = false;
@@ -113,7 +113,7 @@ impl Store {
         revision
     }
 
-    /// Writes, and forgets all history at once: whoever is behind has a gap.
+    /// Writes, and forgets all history at once: a follower that is behind has a gap.
     pub(crate) fn write_and_compact(&self, changes: &[(&str, Label)]) {
         let mut inner = self.lock();
         inner.compacted = inner.write(changes);
@@ -133,7 +133,7 @@ impl Store {
         self.lock().break_streams();
     }
 
-    /// Puts the store back to what it was at a revision. The streams break.
+    /// Rolls the store back to its state at a revision. The streams break.
     pub(crate) fn roll_back(&self, revision: u64) {
         let mut inner = self.lock();
         inner.log.retain(|it| it.revision <= revision);
@@ -141,17 +141,17 @@ impl Store {
         inner.break_streams();
     }
 
-    /// The newest revision: every write that has returned is at or before it.
+    /// Returns the newest revision: every write that has returned is at or before it.
     pub(crate) fn revision(&self) -> u64 {
         self.lock().revision
     }
 
-    /// The last revision that there will be, once known.
+    /// Returns the last revision that there will be, once known.
     pub(crate) fn last(&self) -> Option<u64> {
         self.lock().last
     }
 
-    /// How many lists the store has answered itself.
+    /// Returns how many lists the store has answered itself.
     pub(crate) fn lists(&self) -> usize {
         self.lock().lists
     }
@@ -168,7 +168,7 @@ impl Store {
         selected.map(|(key, (at, _))| (key, at)).collect()
     }
 
-    /// The first change from `from` on that concerns a selection, and its place.
+    /// Returns the first change from `from` on that concerns a selection, and its place.
     pub(crate) fn next(
         &self,
         from: usize,
@@ -181,7 +181,7 @@ impl Store {
             .map(|(place, entry)| (place, entry.clone()))
     }
 
-    /// The place of the first change after a revision.
+    /// Returns the place of the first change after a revision.
     pub(crate) fn place_after(&self, revision: u64) -> usize {
         let inner = self.lock();
         inner.log.partition_point(|it| it.revision <= revision)
@@ -521,7 +521,7 @@ impl Store {
     }
 }
 
-/// A pod at `/<resource>/<namespace>/<name>`.
+/// Returns a pod at `/<resource>/<namespace>/<name>`.
 fn pod(key: &str, app: &str) -> String {
     let mut parts = key.rsplit('/');
     let name = parts.next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Watches while the store is written, breaks and forgets, and while the server grows and goes.
+//! Watches while the store is written, its streams break and its history is compacted, and while types are added and
+//! the server drains.
 
 use futures::{FutureExt, StreamExt};
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
@@ -77,7 +78,7 @@ async fn write(world: Arc<World>, writes: usize, trouble: Trouble) {
     world.store.write_last(&last);
 }
 
-/// A server of pods, a writer, and a client of each selection.
+/// Returns a server of pods, a writer, and a client of each selection.
 fn start(
     seen: &Seen,
     limits: WindowLimits,

@@ -58,12 +58,12 @@ pub(crate) struct Running {
 }
 
 impl World {
-    /// A world whose feed runs and whose time passes.
+    /// Returns a world whose feed runs and whose time passes.
     pub(crate) fn start(store: Store, limits: WindowLimits) -> (Arc<Self>, Running) {
         Self::start_at(Pace::Quick, store, limits)
     }
 
-    /// The same with time at another pace.
+    /// Returns the same with time at another pace.
     pub(crate) fn start_at(pace: Pace, store: Store, limits: WindowLimits) -> (Arc<Self>, Running) {
         let (store, clock) = (Arc::new(store), Clock::standing());
         let source = Arc::clone(&store);

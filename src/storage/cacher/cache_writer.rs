@@ -48,7 +48,7 @@ pub(super) struct Filling {
 }
 
 impl CacheWriter {
-    /// The writer of a cache that has not been filled.
+    /// Creates the writer of a cache that has not been filled.
     pub(super) fn new(cache: Arc<WatchCache>, window: WindowWriter, ledger: &Ledger) -> Self {
         Self {
             cache,
@@ -61,7 +61,7 @@ impl CacheWriter {
         }
     }
 
-    /// The prefix of the type's keys in the store.
+    /// Returns the prefix of the type's keys in the store.
     pub(super) fn prefix(&self) -> &str {
         &self.cache.config.prefix
     }

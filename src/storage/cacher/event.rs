@@ -72,9 +72,9 @@ impl CacheEvent {
         self.seen(current, self.previous.as_ref())
     }
 
-    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object, and that once more at
-    /// another revision if it was deleted. The current object is counted with the state, and once it is replaced, by the
-    /// event that replaces it.
+    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object, and that once more
+    /// at another revision if it was deleted. The current object is counted with the state, and once it is replaced, by
+    /// the event that replaces it.
     pub(super) fn bytes(&self) -> usize {
         let previous = self.previous.as_ref().map_or(0, |it| it.bytes().len());
         let copies = match &self.current {

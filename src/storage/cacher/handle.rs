@@ -45,7 +45,7 @@ pub(super) enum ListAnswer {
 }
 
 impl Cacher {
-    /// A handle on a type's cache.
+    /// Creates a handle on a type's cache.
     pub(super) fn new(
         id: TypeId,
         present: Arc<ArcSwap<WatchCache>>,
@@ -54,7 +54,7 @@ impl Cacher {
         Self { id, present, feed }
     }
 
-    /// The type's number in the feed.
+    /// Returns the type's number in the feed.
     pub(super) fn id(&self) -> TypeId {
         self.id
     }

@@ -57,8 +57,8 @@ impl Changes {
     }
 
     /// Returns this source with decryption: `types` are the transformers by the part of a type's keys after the path
-    /// prefix, up to a slash. `others` has the transformers of all other types, such as custom resources, whose keys begin
-    /// with group and resource.
+    /// prefix, up to a slash. `others` has the transformers of all other types, such as custom resources, whose keys
+    /// begin with group and resource.
     #[must_use]
     pub fn decrypting(
         self,

@@ -151,7 +151,7 @@ mod tests {
         assert!(error.to_string().contains("PrevKv=nil"), "{error}");
     }
 
-    /// A value as it may lie in etcd: sound in either form, with some bytes changed, cut off, or any bytes.
+    /// Returns a value as it may lie in etcd: sound in either form, with some bytes changed, cut off, or any bytes.
     fn value() -> impl Strategy<Value = Bytes> {
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
             "metadata": {"name": "a", "labels": {"app": "x"}}, "data": {"k": "v"}});

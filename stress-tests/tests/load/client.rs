@@ -16,10 +16,10 @@ use crate::world::World;
 /// How long a client waits for an item before it looks whether that was all.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long it waits before it asks again what was refused.
+/// How long it waits before it repeats a request that was refused.
 const RETRY: Duration = Duration::from_millis(2);
 
-/// How often it asks at most.
+/// The most requests of a client.
 const ROUNDS_MAX: usize = 100_000;
 
 /// A slow client sleeps after one item of so many, and a restless one goes away.
@@ -111,7 +111,7 @@ enum End {
     Resume,
     /// List again.
     StartOver,
-    /// The server is going.
+    /// The server is draining its watches.
     Drained,
 }
 
@@ -146,7 +146,7 @@ impl Client {
         panic!("{:?} {:?}: never drained", self.manner, self.selection);
     }
 
-    /// A watch from where the client is, after a list if need be.
+    /// Returns a watch from where the client is, after a list if need be.
     async fn begin(&mut self) -> Option<WatchStream> {
         if self.reached.is_none() && rand::random_bool(0.5) {
             return self.stream_state().await;
@@ -182,7 +182,7 @@ impl Client {
         Some(())
     }
 
-    /// A watch that begins with the state.
+    /// Returns a watch that begins with the state.
     async fn stream_state(&mut self) -> Option<WatchStream> {
         let (version, before) = self.version();
         let mut options = self.selection.options(version);
@@ -190,7 +190,7 @@ impl Client {
         let mut watch = self.watch(options).await?;
         self.copy.clear();
         loop {
-            // A watch that comes while the type is listed anew ends at once.
+            // A watch that comes while the type is listed again ends at once.
             match accepted(watch.next().await?)? {
                 WatchEvent::Added(object) => {
                     let double = self.copy.insert(key_of(&object), object.revision());

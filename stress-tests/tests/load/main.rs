@@ -1,7 +1,7 @@
 //! The watch cache under load: real threads, in release mode, for some seconds.
 //!
 //! Two writers write, dozens of clients of every manner list and watch, streams break, history is
-//! lost, the type is listed anew. Every client compares each answer with what the store remembers:
+//! lost, the type is listed again. Every client compares each answer with what the store remembers:
 //! what a watch delivers is the next change that it selects, nothing is left out or delivered twice, no
 //! bookmark overtakes an event, and no read is older than it promises. At the end all watches are
 //! drained, each to the last revision, and nothing is left behind: no watcher, no task, no memory.
@@ -45,7 +45,7 @@ const NAMES: usize = 100;
 const CHANGES_MAX: usize = 3;
 
 /// How often a stream breaks, and instead of one break of so many history is lost or the type is
-/// listed anew, which ends all watches. In the clock's time, so that however slow the machine is,
+/// listed again, which ends all watches. In the clock's time, so that however slow the machine is,
 /// watches live for longer than a minute and are sent bookmarks.
 const TROUBLE_PERIOD: Duration = Duration::from_secs(6);
 const BREAKS: usize = 20;
@@ -151,8 +151,8 @@ async fn finish(world: &Arc<World>, clients: Vec<JoinHandle<()>>) {
     assert!(all, "not all clients received everything");
 }
 
-/// Returns true if the cache comes to a revision, whatever was listed anew. It refuses when it takes long, which a loaded
-/// machine with a fast clock does.
+/// Returns true if the cache comes to a revision, even if types are listed again. It refuses when it takes long, which
+/// a loaded machine with a fast clock does.
 async fn reached(world: &World, last: u64) -> bool {
     for _ in 0..LOOKS_MAX {
         let options = Selection::All.options(Some(last));
@@ -174,7 +174,7 @@ async fn write(world: Arc<World>, number: usize) {
         tokio::time::sleep(PAUSE).await;
         let (key, mut options) = (Selection::Single.key(), Selection::Single.options(None));
         options.resource_version = Some(ResourceVersion(revision));
-        // While the type is listed anew nothing is answered.
+        // While the type is listed again nothing is answered.
         if let Ok(list) = world.pods.get_list(key, options).await {
             assert!(list.revision >= revision, "{} < {revision}", list.revision);
             world.seen.note("read its write");
@@ -182,7 +182,7 @@ async fn write(world: Arc<World>, number: usize) {
     }
 }
 
-/// Some keys of a writer's own namespace, or of another type, and their new labels.
+/// Returns some keys of a writer's own namespace, or of another type, and their new labels.
 fn changes(number: usize) -> Vec<(Arc<str>, Label)> {
     let mut changes: Vec<(Arc<str>, Label)> = Vec::new();
     for _ in 0..rand::random_range(1..=CHANGES_MAX) {

@@ -28,7 +28,7 @@ pub(crate) type State = OrdMap<Arc<str>, (u64, &'static str)>;
 /// The store: a source of changes for the cache, and what the cache falls back to.
 pub(crate) struct Store {
     inner: RwLock<Inner>,
-    /// Counts what followers must look at.
+    /// Changes when there is something for followers to look at.
     news: watch::Sender<u64>,
     versioner: Versioner,
 }
@@ -38,7 +38,7 @@ struct Inner {
     log: Vec<Entry>,
     state: State,
     revision: u64,
-    /// Following or listing before this fails.
+    /// The revision before which following and listing fail.
     compacted: u64,
     /// How often all streams have been broken, and progress has been requested.
     breaks: u64,
@@ -94,7 +94,7 @@ impl Store {
         self.change(|inner| *inner.last.insert(inner.revision))
     }
 
-    /// Writes, and forgets all history at once: whoever is behind has a gap.
+    /// Writes, and forgets all history at once: a follower that is behind has a gap.
     pub(crate) fn lose_history(&self, changes: &[(Arc<str>, Label)]) {
         self.change(|inner| inner.compacted = inner.write(changes));
     }
@@ -104,22 +104,22 @@ impl Store {
         self.change(|inner| inner.breaks += 1);
     }
 
-    /// The newest revision: every write that has returned is at or before it.
+    /// Returns the newest revision: every write that has returned is at or before it.
     pub(crate) fn revision(&self) -> u64 {
         self.read().revision
     }
 
-    /// The last revision that there will be, once known.
+    /// Returns the last revision that there will be, once known.
     pub(crate) fn last(&self) -> Option<u64> {
         self.read().last
     }
 
-    /// The state at a revision.
+    /// Returns the state at a revision.
     pub(crate) fn state(&self, revision: u64) -> State {
         self.read().state(revision)
     }
 
-    /// The first change from `from` on that concerns a selection, and its place.
+    /// Returns the first change from `from` on that concerns a selection, and its place.
     pub(crate) fn next(
         &self,
         from: usize,
@@ -132,7 +132,7 @@ impl Store {
             .map(|(place, entry)| (place, entry.clone()))
     }
 
-    /// The place of the first change after a revision.
+    /// Returns the place of the first change after a revision.
     pub(crate) fn place_after(&self, revision: u64) -> usize {
         self.read().after(revision)
     }
@@ -194,7 +194,7 @@ impl Inner {
         raw.collect()
     }
 
-    /// The changes after a position; at least a revision's if there is one.
+    /// Returns the changes after a position; at least a revision's if there is one.
     fn batch(&self, position: u64) -> ChangeBatch {
         let later = &self.log[self.after(position)..];
         let revision = match later.get(BATCH_CHANGES_MAX) {
@@ -416,7 +416,7 @@ impl Interface for Source {
     }
 }
 
-/// A pod at `/pods/<namespace>/<name>`.
+/// Returns a pod at `/pods/<namespace>/<name>`.
 fn pod(key: &str, app: &str) -> String {
     let mut parts = key.rsplit('/');
     let name = parts.next().unwrap_or_default();

@@ -47,7 +47,7 @@ impl Seen {
         *self.lock().entry(what).or_default() += 1;
     }
 
-    /// All of it, once it is over.
+    /// Returns all of it, once it is over.
     pub(crate) fn all(&self) -> BTreeMap<&'static str, usize> {
         self.lock().clone()
     }
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// The value of one of the pods' metrics.
+    /// Returns the value of one of the pods' metrics.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let mut text = String::new();
         encode(&mut text, &self.metrics).expect("a string takes it");

@@ -6,7 +6,7 @@ use ringwatch::storage::{DeleteOptions, List, ListOptions, StorageError};
 use super::Subject;
 use super::objects::key;
 
-/// The names in a list, with their namespaces.
+/// Returns the names in a list, with their namespaces.
 fn names(list: &List) -> Vec<String> {
     list.items
         .iter()

@@ -6,7 +6,7 @@ use ringwatch::meta::{FieldPath, FieldSchema, Object};
 use ringwatch::storage::{Rejection, TryUpdate, Updated};
 use serde_json::{Value, json};
 
-/// The fields that the suite selects by.
+/// Returns the fields that the suite selects by.
 pub(super) fn schema() -> FieldSchema {
     FieldSchema::new([FieldPath {
         name: "spec.nodeName".into(),
@@ -15,12 +15,12 @@ pub(super) fn schema() -> FieldSchema {
     }])
 }
 
-/// The key of a pod.
+/// Returns the key of a pod.
 pub(super) fn key(namespace: &str, name: &str) -> String {
     format!("/pods/{namespace}/{name}")
 }
 
-/// A pod with no node yet.
+/// Returns a pod with no node yet.
 pub(super) fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "kind": "Pod",
@@ -35,7 +35,7 @@ pub(super) fn pod(namespace: &str, name: &str) -> Value {
     })
 }
 
-/// The pod on a node.
+/// Returns the pod on a node.
 pub(super) fn with_node(mut pod: Value, node: &str) -> Value {
     pod["spec"]["nodeName"] = json!(node);
     pod

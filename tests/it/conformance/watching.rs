@@ -22,7 +22,7 @@ impl Watching {
             .expect("an event in time")
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub(super) async fn event(&mut self) -> WatchEvent {
         self.next()
             .await
@@ -30,7 +30,7 @@ impl Watching {
             .expect("an event")
     }
 
-    /// The next event, progress reports left out.
+    /// Returns the next event, progress reports left out.
     async fn change(&mut self) -> WatchEvent {
         loop {
             match self.event().await {
@@ -64,7 +64,7 @@ impl Watching {
         }
     }
 
-    /// The next event is a bookmark: its revision, and whether it ends the initial events.
+    /// Returns the next event, which must be a bookmark: its revision, and true if it ends the initial events.
     pub(super) async fn bookmark(&mut self) -> (u64, bool) {
         match self.event().await {
             WatchEvent::Bookmark {
@@ -75,7 +75,7 @@ impl Watching {
         }
     }
 
-    /// The next item is an error.
+    /// Returns the next item, which must be an error.
     pub(super) async fn error(&mut self) -> StorageError {
         match self.next().await {
             Some(Err(error)) => error,
@@ -87,8 +87,8 @@ impl Watching {
         self.next().await.is_none()
     }
 
-    /// Nothing happened before what is written now: the marker is the next event, if the
-    /// watch selects it at all.
+    /// Checks that no event was sent before a marker that is written now: the marker is the next event, if the watch
+    /// selects it at all.
     pub(super) async fn nothing(&mut self, subject: &Subject) {
         let marker = subject.next_marker();
         let mut all = subject.watch_from_now("/pods/").await;

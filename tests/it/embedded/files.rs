@@ -20,7 +20,7 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// A value that is not the same anywhere, so that damage cannot hide.
+/// Returns a value that is not the same anywhere, so that damage cannot hide.
 fn value(n: usize) -> String {
     format!("{n:08}").repeat(40)
 }

@@ -53,7 +53,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Writes until that is refused. How many writes were acknowledged, and why no more.
+/// Writes until a write is refused. Returns how many were acknowledged, and the error.
 async fn fill(store: &dyn Backend) -> (usize, BackendError) {
     let value = "x".repeat(VALUE_BYTES);
     for number in 0..VALUES_MAX {

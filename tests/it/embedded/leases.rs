@@ -13,7 +13,7 @@ use tokio::time::advance;
 use super::opened::Opened;
 use super::requests::{all, from, put, put_leased};
 
-/// A store whose leases expire as long as the set lives.
+/// Returns a store whose leases expire as long as the set lives.
 fn with_leases(opened: &Opened) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let store = opened.store.clone();

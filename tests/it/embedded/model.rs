@@ -118,7 +118,7 @@ impl Model {
         self.revision() * percent / 100
     }
 
-    /// The changes up to a revision.
+    /// Returns the changes up to a revision.
     fn until(&self, revision: u64) -> impl Iterator<Item = (u64, &(String, Option<Bytes>))> {
         (2..=revision).zip(&self.changes)
     }

@@ -1,4 +1,4 @@
-//! Short ways to ask a backend, for tests.
+//! Short requests to a backend, for tests.
 
 use bytes::Bytes;
 use ringwatch::storage::backend::{
@@ -6,7 +6,7 @@ use ringwatch::storage::backend::{
     WatchRequest,
 };
 
-/// A transaction whose comparison does not matter.
+/// Returns a transaction whose comparison does not matter.
 pub(super) fn whatever(then: Op) -> Txn {
     Txn {
         compare: Compare::Version("/never".to_owned(), 0),
@@ -45,7 +45,7 @@ pub(super) async fn delete(store: &dyn Backend, key: &str) -> u64 {
     store.txn(whatever(op)).await.unwrap().revision
 }
 
-/// All keys and their values as text.
+/// Returns all keys and their values as text.
 pub(super) async fn all(store: &dyn Backend) -> Vec<(String, String)> {
     let everything = RangeRequest::all(KeyRange::prefix("/"));
     let response = store.range(everything).await.unwrap();
@@ -57,7 +57,7 @@ pub(super) async fn all(store: &dyn Backend) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A watch of everything that reports progress.
+/// Returns a watch of everything that reports progress.
 pub(super) fn from(start_revision: u64) -> WatchRequest {
     WatchRequest {
         range: KeyRange::prefix("/"),

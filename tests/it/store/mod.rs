@@ -154,7 +154,7 @@ impl TryUpdate for Become {
     }
 }
 
-/// The next item of a watch, in one line: type, name, label, revision.
+/// Returns the next item of a watch, in one line: type, name, label, revision.
 async fn next(watch: &mut WatchStream) -> String {
     match next_item(watch).await {
         Ok(WatchEvent::Added(object)) => line("ADDED", &object),

@@ -249,7 +249,7 @@ async fn progress_comes_as_bookmarks(fixture: Fixture) {
     let mut watch = watch(&fixture, options).await;
     assert_eq!(next(&mut watch).await, format!("ADDED a x {a}"));
     let elsewhere = fixture.write_raw("/registry/secrets/default/s", "{}").await;
-    // The watch follows only when polled, so the request has to meet it: ask until it answers.
+    // The watch follows only when polled, so the request has to meet it: request progress until a response comes.
     let mut requests = 0;
     let bookmark = loop {
         fixture

@@ -213,7 +213,7 @@ impl Embedded {
     }
 }
 
-/// A writer that panicked has published nothing of the batch at hand.
+/// Locks a mutex. A writer that panicked under it has published nothing of the batch at hand, so poison is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

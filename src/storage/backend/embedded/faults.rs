@@ -140,7 +140,7 @@ impl Store {
     }
 }
 
-/// A store in use, on a disk that then fails; `None` if the script ends before.
+/// Returns a store in use, on a disk that then fails; `None` if the script ends before.
 fn failed(fault: Fault) -> Option<(FaultyDisk, Store)> {
     let disk = FaultyDisk::new(u64::from(fault.after));
     let mut store = Store::open(&disk, Expected::new());

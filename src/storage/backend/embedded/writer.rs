@@ -305,7 +305,7 @@ impl Writer {
         Ok(id)
     }
 
-    /// The id is random, so that none is used again after a restart.
+    /// Returns an id that is not in use: a random one, so that none is used again after a restart.
     fn unused_lease_id(&self) -> LeaseId {
         loop {
             let id = LeaseId(rand::random_range(1..=i64::MAX));

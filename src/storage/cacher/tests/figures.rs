@@ -5,7 +5,7 @@ use prometheus_client::registry::Registry;
 
 use super::*;
 
-/// A world, and what it shows.
+/// Returns a world and the registry of its metrics.
 async fn world() -> (World, Registry) {
     let mut registry = Registry::default();
     let metrics = CacheMetrics::register(&mut registry);
@@ -15,7 +15,7 @@ async fn world() -> (World, Registry) {
     (world, registry)
 }
 
-/// The value of one of the pods' metrics.
+/// Returns the value of one of the pods' metrics.
 fn shown(registry: &Registry, name: &str) -> f64 {
     let mut text = String::new();
     encode(&mut text, registry).expect("text");

@@ -10,9 +10,9 @@ fn newest() -> ListOptions {
 }
 
 /// F11: etcd was restored from an older backup under a running server. Its revision has fallen, and
-/// the same numbers will mean something else. A reader who asks for the newest revision notices it:
-/// nothing is served from what was cached, all watches end with "too old", and all types are read
-/// anew, at the lower revision.
+/// the same numbers will mean something else. A reader that requests the newest revision notices it:
+/// nothing is served from what was cached, all watches end with "too old", and all types are listed
+/// again, at the lower revision.
 #[tokio::test(start_paused = true)]
 async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
     let world = World::new(WindowLimits::default()).await;
@@ -51,7 +51,7 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
     // A client that missed all this comes with a version of the lost history.
     let mut lost = world.watch(since(5)).await;
     assert_eq!(next_items(&mut lost, 2).await, format!("{too_old} end"));
-    // What is written now under the old numbers is new to everybody.
+    // What is written now under the old numbers is new to all clients.
     let mut watch = world.watch(since(3)).await;
     world.script.put("/pods/d/e", "x");
     world.script.put("/pods/d/f", "x");
@@ -60,8 +60,8 @@ async fn f11_a_store_that_was_put_back_is_noticed_by_a_reader() {
     assert_eq!(listed(&list), "5: a b e f");
 }
 
-/// F11, with nobody reading: the stream breaks when the store is replaced, and the reflector asks
-/// before it goes on.
+/// F11, without a reader: the stream breaks when the store is replaced, and the reflector checks
+/// the revision before it continues.
 #[tokio::test(start_paused = true)]
 async fn f11_a_store_that_was_put_back_is_noticed_when_the_stream_is_opened() {
     let world = World::new(WindowLimits::default()).await;
@@ -182,7 +182,7 @@ async fn k73845_what_the_initial_state_holds_is_not_told_again() {
 }
 
 /// etcd#15271, etcd#20221: after a partition etcd sent a watch events that it had sent before, and a
-/// watch of a future revision events of the past. What the cache has seen it passes over.
+/// watch of a future revision events of the past. The cache skips events that it has applied.
 #[tokio::test(start_paused = true)]
 async fn etcd15271_a_stream_that_goes_back_takes_nobody_along() {
     let world = World::new(WindowLimits::default()).await;
@@ -203,8 +203,8 @@ async fn etcd15271_a_stream_that_goes_back_takes_nobody_along() {
 }
 
 /// etcd#15220: before 3.4.31 and 3.5.13 a progress notice could overtake events, so that a list which
-/// trusted it missed an acknowledged write. Without that trust nobody asks for progress, and the store
-/// answers what must be newest.
+/// trusted it missed an acknowledged write. Without that trust no progress is requested, and the store
+/// answers reads of the newest state.
 #[tokio::test(start_paused = true)]
 async fn etcd15220_progress_that_is_not_trusted_is_not_asked_for() {
     let script = Arc::new(Script::default());
@@ -224,7 +224,7 @@ async fn etcd15220_progress_that_is_not_trusted_is_not_asked_for() {
 }
 
 /// k#123448: watches without a version each opened a watch of their own in etcd, and starved the
-/// cache's. A thousand of them cost the store a few questions, and the cache its one stream.
+/// cache's. A thousand of them cost the store a few requests, and the cache its one stream.
 #[tokio::test(start_paused = true)]
 async fn k123448_watches_without_a_version_do_not_reach_the_store() {
     let world = World::new(WindowLimits::default()).await;
@@ -241,7 +241,7 @@ async fn k123448_watches_without_a_version_do_not_reach_the_store() {
 }
 
 /// k#138494: when the cache fell behind, every consistent list of every client went to etcd at the same
-/// time, and both broke down. A few go there, and the others get a retry delay; nobody waits
+/// time, and both broke down. A few go there, and the others get a retry delay; none waits
 /// longer than a read may.
 #[tokio::test(start_paused = true)]
 async fn k138494_a_cache_that_lags_does_not_melt_the_store() {

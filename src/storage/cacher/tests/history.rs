@@ -27,7 +27,7 @@ use super::*;
 use crate::meta::{Object, VersionMatch};
 use crate::storage::GetOptions;
 
-/// The newest state.
+/// Returns the options of a list of the newest state.
 fn newest() -> ListOptions {
     ListOptions {
         resource_version: None,
@@ -249,7 +249,7 @@ async fn a_deletion_carries_the_last_state_at_its_own_revision() {
     assert_eq!(deletions(&mut replayed, 3).await, expected);
 }
 
-/// The revision and the label of what is deleted by the next `count` events.
+/// Returns the revision and the label of what is deleted by the next `count` events.
 async fn deletions(watch: &mut WatchStream, count: usize) -> Vec<(u64, Option<String>)> {
     let mut deletions = Vec::new();
     for event in watch.take(count).collect::<Vec<_>>().await {

@@ -50,7 +50,7 @@ struct World {
 }
 
 impl World {
-    /// A feed that runs and has listed its pods.
+    /// Creates a feed that runs and has listed its pods.
     async fn new(limits: WindowLimits) -> Self {
         let world = Self::of(Arc::new(Script::default()), limits);
         world.pods.ready().await.expect("listed");
@@ -58,17 +58,17 @@ impl World {
         world
     }
 
-    /// A feed that runs.
+    /// Creates a feed that runs.
     fn of(script: Arc<Script>, limits: WindowLimits) -> Self {
         Self::with(script, limits, CacheMetrics::default())
     }
 
-    /// The same with metrics of the test's own.
+    /// Creates a feed that runs, with metrics of the test's own.
     fn with(script: Arc<Script>, limits: WindowLimits, metrics: CacheMetrics) -> Self {
         Self::within(script, limits, metrics, Ledger::unlimited())
     }
 
-    /// The same with a memory budget.
+    /// Creates a feed that runs, with a memory budget.
     fn within(
         script: Arc<Script>,
         limits: WindowLimits,
@@ -123,7 +123,7 @@ fn of_type(resource: &str, prefix: &str, window: WindowLimits) -> TypeConfig {
     }
 }
 
-/// Everything from a revision on.
+/// Returns the options of a watch or list after a revision.
 fn since(revision: u64) -> ListOptions {
     ListOptions {
         resource_version: Some(ResourceVersion(revision)),
@@ -132,14 +132,14 @@ fn since(revision: u64) -> ListOptions {
     }
 }
 
-/// A watch list: the state, and bookmarks.
+/// Returns the options of a watch list: the state, and bookmarks.
 fn streamed(revision: Option<u64>) -> ListOptions {
     let mut options = bookmarked(revision);
     options.send_initial_events = Some(true);
     options
 }
 
-/// With bookmarks.
+/// Returns the options of a watch with bookmarks.
 fn bookmarked(revision: Option<u64>) -> ListOptions {
     ListOptions {
         resource_version: revision.map(ResourceVersion),
@@ -151,14 +151,14 @@ fn bookmarked(revision: Option<u64>) -> ListOptions {
     }
 }
 
-/// Only those with a label `app`.
+/// Returns options that select a label `app`.
 fn labelled(app: &str, mut options: ListOptions) -> ListOptions {
     let selector = LabelSelector::parse(&format!("app={app}"));
     options.predicate.label = selector.expect("a selector");
     options
 }
 
-/// The next item of a watch, in short: `+a@2`, `~a@3`, `-a@4`, `=5`, `=5!`, or how it ended.
+/// Returns the next item of a watch, in short: `+a@2`, `~a@3`, `-a@4`, `=5`, `=5!`, or how it ended.
 async fn next_item(watch: &mut WatchStream) -> String {
     let limit = Duration::from_secs(3600);
     match tokio::time::timeout(limit, watch.next()).await {
@@ -167,7 +167,7 @@ async fn next_item(watch: &mut WatchStream) -> String {
     }
 }
 
-/// The next `count` items of a watch.
+/// Returns the next `count` items of a watch.
 async fn next_items(watch: &mut WatchStream, count: usize) -> String {
     let mut text = String::new();
     for _ in 0..count {
@@ -203,7 +203,7 @@ fn short(item: Option<Result<WatchEvent, StorageError>>) -> String {
     format!("{sign}{}@{}", object.name(), object.revision())
 }
 
-/// A list, in short: its revision, the names, and whether there is more.
+/// Returns a list, in short: its revision, the names, and whether there is more.
 fn listed(list: &List) -> String {
     let names: Vec<_> = list.items.iter().map(|it| it.name()).collect();
     let more = if list.continue_token.is_some() {

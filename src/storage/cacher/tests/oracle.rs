@@ -230,12 +230,12 @@ impl History {
         selected.map(|(key, (at, _))| (key, at)).collect()
     }
 
-    /// The place of the first change after a revision.
+    /// Returns the place of the first change after a revision.
     fn after(&self, revision: u64) -> usize {
         self.log.partition_point(|it| it.revision <= revision)
     }
 
-    /// The first change from a place on that a selection sees, and its place.
+    /// Returns the first change from a place on that a selection sees, and its place.
     fn next(&self, from: usize, selection: Selection) -> Option<(usize, &Entry)> {
         let sees = |label, it: &Entry| selection.selects(it.key, label);
         let mut later = self.log.iter().enumerate().skip(from);
@@ -265,7 +265,7 @@ struct Watched {
     place: usize,
     /// True if that was an event: a bookmark covers all of its revision.
     by_event: bool,
-    /// True if the cache has been filled anew since it began.
+    /// True if the cache has been filled again since it began.
     cut: bool,
     ended: bool,
 }
@@ -545,8 +545,8 @@ impl Watched {
         }
     }
 
-    /// The revision up to which everything was delivered, given the last one. Changes that share a revision are delivered one
-    /// by one, so the window may pass the rest of them.
+    /// Returns the revision up to which everything was delivered, given the last one. Changes that share a revision are
+    /// delivered one by one, so the window may pass the rest of them.
     fn complete(&self, history: &History, revision: u64) -> u64 {
         let later = history.log.iter().skip(self.place);
         let mut rest = later.take_while(|it| it.revision <= revision);

@@ -23,7 +23,7 @@ struct Openers {
 /// The result of one watch: its first revision, the revisions that it delivered, and its end.
 type Seen = (u64, Vec<u64>, String);
 
-/// k#116122: a watch that was opened while the cache was being filled anew could pass the check for
+/// k#116122: a watch that was opened while the cache was being filled again could pass the check for
 /// readiness before the filling and be taken in after it. It then stood behind changes that it was
 /// never sent, and stayed open. So watches are opened by several threads without pause while the
 /// history is lost again and again: each is refused, or ends, or is sent every change after the one

@@ -5,7 +5,7 @@ use super::*;
 use crate::meta::VersionMatch;
 use crate::storage::{DeleteOptions, GetOptions, NoCheck};
 
-/// The newest state.
+/// Returns the options of a list of the newest state.
 fn newest() -> ListOptions {
     ListOptions {
         resource_version: None,
@@ -84,7 +84,7 @@ async fn a_consistent_read_falls_back_to_the_store() {
     assert_eq!((world.clock.now() - begun).as_secs(), 3);
 }
 
-/// The cache knows of a future that is no more, and reads it only for those who do not mind.
+/// The cached state is of a later revision than the restored store has, and is returned only for version 0.
 #[tokio::test(start_paused = true)]
 async fn a_store_put_back_to_an_older_state_answers_itself() {
     let world = World::new(WindowLimits::default()).await;

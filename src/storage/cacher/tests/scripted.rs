@@ -37,7 +37,7 @@ pub(super) struct Inner {
     compacted: u64,
     /// The keys that exist.
     live: BTreeSet<String>,
-    /// Pages of keys that begin so are not answered.
+    /// The prefix of keys whose pages are never returned.
     pub(super) hung: Option<String>,
     /// How long a page takes.
     pub(super) page_time: Duration,
@@ -47,7 +47,7 @@ pub(super) struct Inner {
     held: Option<u64>,
     /// True if streams can be opened.
     pub(super) reachable: bool,
-    /// True if the source vouches for its progress notices.
+    /// True if progress notices of the source can be trusted.
     pub(super) trusted: bool,
     /// True if requests for progress are answered.
     pub(super) answers_progress: bool,
@@ -90,7 +90,7 @@ impl Script {
         self.put_raw(key, value.into())
     }
 
-    /// Writes bytes.
+    /// Writes bytes that need not be an object.
     pub(super) fn put_raw(&self, key: &str, value: Bytes) -> u64 {
         let created = !self.state().live.contains(key);
         self.change(key, ChangeKind::Put { value, created })
@@ -150,7 +150,7 @@ impl Script {
         self.state().write([(key, ChangeKind::Delete)]);
     }
 
-    /// Sends what happened from a revision on once more.
+    /// Sends the changes from a revision on once more.
     pub(super) fn repeat_from(&self, revision: u64) {
         let mut inner = self.state();
         for batch in inner.batches(revision..=u64::MAX) {
@@ -158,13 +158,13 @@ impl Script {
         }
     }
 
-    /// Puts the store back to what it was at a revision. The streams break.
+    /// Rolls the store back to its state at a revision. The streams break.
     pub(super) fn roll_back(&self, revision: u64) {
         self.fall_back(revision);
         self.break_streams();
     }
 
-    /// The same, and the streams notice nothing.
+    /// Rolls the store back to its state at a revision. The streams stay open.
     pub(super) fn fall_back(&self, revision: u64) {
         let mut inner = self.state();
         inner.revision = revision;
@@ -173,18 +173,18 @@ impl Script {
         inner.live = live.collect();
     }
 
-    /// Keeps changes and progress notices back from the streams.
+    /// Holds changes and progress notices back from the streams.
     pub(super) fn hold(&self) {
         let newest = self.state().revision;
         self.hold_after(newest);
     }
 
-    /// Keeps back what happened after a revision.
+    /// Holds back the changes after a revision.
     pub(super) fn hold_after(&self, revision: u64) {
         self.state().held = Some(revision);
     }
 
-    /// Lets go of what was held.
+    /// Sends what was held back.
     pub(super) fn release(&self) {
         let mut inner = self.state();
         let Some(from) = inner.held.take() else {
@@ -206,7 +206,7 @@ impl Script {
         }
     }
 
-    /// Forgets all history before now.
+    /// Compacts all history, while the streams go on.
     pub(super) fn compact(&self) {
         let mut inner = self.state();
         inner.compacted = inner.revision;
@@ -244,7 +244,7 @@ impl Inner {
         batches.collect()
     }
 
-    /// Writes without telling anybody, at one revision.
+    /// Writes at one revision, without sending the changes to the streams.
     fn write<'a>(&mut self, kinds: impl IntoIterator<Item = (&'a str, ChangeKind)>) -> Vec<Change> {
         self.revision += 1;
         let mut changes = Vec::new();
@@ -469,7 +469,7 @@ impl Interface for CountingStore {
     }
 }
 
-/// A pod under `/pods/<namespace>/<name>`.
+/// Returns a pod under `/pods/<namespace>/<name>`.
 pub(super) fn pod(key: &str, app: &str) -> Value {
     let mut parts = key.rsplit('/');
     let name = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Types that come, go and are listed again while the others go on.
+//! Types that are added, removed and listed again while the others are followed.
 
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
@@ -13,14 +13,14 @@ fn widgets() -> TypeConfig {
     of_type("widgets", "/widgets/", WindowLimits::default())
 }
 
-/// The state of a type and what follows, as a watch list delivers it.
+/// Returns the state of a type and what follows, as a watch list delivers it.
 async fn streamed_widgets(widgets: &Cacher) -> WatchStream {
     let watch = widgets.watch("/widgets/", streamed(Some(0)));
     watch.await.expect("ready")
 }
 
-/// Objects that are read newer than the stream must neither be lost nor be sent twice when the stream comes to them; and
-/// nothing is served before, since the feed's revision is that of all its types.
+/// Objects that are read newer than the stream must neither be lost nor be sent twice when the stream comes to them;
+/// and nothing is served before, since the feed's revision is that of all its types.
 #[tokio::test(start_paused = true)]
 async fn a_type_is_added_while_changes_come() {
     let world = World::new(WindowLimits::default()).await;
@@ -138,8 +138,8 @@ async fn a_list_of_one_revision_is_left_behind_by_the_stream() {
     assert_eq!(world.script.state().follows, 1, "nothing began anew");
 }
 
-/// A CRD goes: its watches end, its memory goes though somebody still holds its handle, and its
-/// metrics are not shown any more. When it comes again it is another type.
+/// A CRD is deleted: its watches end, its memory is freed though its handle is still held, and its
+/// metrics are not shown any more. When it is created again it is another type.
 #[tokio::test(start_paused = true)]
 async fn a_type_is_removed_and_comes_again() {
     let mut registry = Registry::default();

@@ -74,7 +74,7 @@ async fn k73845_events_after_the_state_are_newer_than_the_state() {
     assert_eq!(next_items(&mut watch, 6).await, expected);
 }
 
-/// A watch that began while the cache was filled anew must not miss what came in between: each one
+/// A watch that began while the cache was filled again must not miss what came in between: each one
 /// sees every later change, or ends.
 #[tokio::test(start_paused = true)]
 async fn k116122_watches_opened_across_a_relist_miss_nothing() {

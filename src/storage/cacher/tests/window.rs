@@ -25,7 +25,7 @@ enum Step {
     Batch(Vec<(u16, bool)>),
     /// So many seconds pass, then the clock alone expires events.
     Wait(u8),
-    /// The type is listed anew.
+    /// The type is listed again.
     Reset,
 }
 

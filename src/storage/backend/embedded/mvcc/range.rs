@@ -56,8 +56,8 @@ impl State {
         Ok(revision)
     }
 
-    /// Returns the versions that were current at a revision, in key order: of today's, those that existed already, and of
-    /// former ones, those that had begun and not ended. No key is in both.
+    /// Returns the versions that were current at a revision, in key order: of today's, those that existed already, and
+    /// of former ones, those that had begun and not ended. No key is in both.
     fn versions_at(&self, range: &KeyRange, at: u64) -> impl Iterator<Item = &Arc<Version>> {
         let (start, end) = bounds(range);
         let from: Arc<str> = Arc::from(start);
