@@ -78,6 +78,23 @@ impl Account {
 }
 
 /// The ledger of a process. Clones are the same ledger.
+///
+/// ```
+/// use ringwatch::budget::{Account, Ledger};
+///
+/// let ledger = Ledger::new(8_000);
+/// let mut objects = ledger.share(Account::Objects);
+/// objects.set(6_500);
+///
+/// // New lists and watches may take up to seven eighths of the limit.
+/// let list = ledger.admit(400)?;
+/// assert_eq!(ledger.total(), 6_900);
+/// assert!(ledger.admit(400).is_err());
+///
+/// drop(list);
+/// assert_eq!(ledger.total(), 6_500);
+/// # Ok::<(), ringwatch::budget::Exceeded>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ledger(Arc<Book>);
 

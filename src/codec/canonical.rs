@@ -15,6 +15,22 @@ use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 
 /// Removes the fields that are zero to Go, and canonicalises quantities. Fields behind pointers stay, and so do structs
 /// even if they are empty, since defaults apply within them.
+///
+/// ```
+/// use ringwatch::codec;
+/// use serde_json::{Value, json};
+///
+/// let kind = codec::kind("v1", "ResourceQuota").expect("a built-in kind");
+/// let Value::Object(mut object) = json!({
+///     "metadata": {"name": "a", "namespace": ""},
+///     "spec": {"hard": {"cpu": "1000m"}},
+/// }) else {
+///     unreachable!("it is an object");
+/// };
+/// codec::settle(kind, &mut object);
+/// assert_eq!(object["metadata"], json!({"name": "a"}));
+/// assert_eq!(object["spec"]["hard"]["cpu"], "1");
+/// ```
 pub fn settle(kind: Kind, object: &mut Map<String, Value>) {
     settle_members(kind.0, object);
 }

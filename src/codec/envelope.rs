@@ -148,6 +148,28 @@ fn written(kind: Kind, object: &Value, old: Old<'_>) -> Vec<u8> {
 }
 
 /// Encodes an object of any kind; `None` if its kind has no message.
+///
+/// ```
+/// use ringwatch::codec;
+/// use serde_json::json;
+///
+/// let pod = json!({
+///     "kind": "Pod",
+///     "apiVersion": "v1",
+///     "metadata": {"name": "a", "namespace": "default"},
+///     "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+/// });
+/// let bytes = codec::encode_value(&pod).expect("pods have a message");
+/// assert!(bytes.starts_with(&codec::MAGIC));
+///
+/// // Decoding adds the fields that Go writes although they are empty.
+/// let decoded = codec::decode(&bytes, ("", ""))?;
+/// assert_eq!(decoded["spec"]["containers"][0]["image"], "busybox");
+/// assert_eq!(decoded["status"], json!({}));
+///
+/// assert_eq!(codec::encode_value(&json!({"kind": "Mine", "apiVersion": "example.com/v1"})), None);
+/// # Ok::<(), codec::DecodeError>(())
+/// ```
 #[must_use]
 pub fn encode_value(object: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| object.get(name).and_then(Value::as_str);

@@ -8,6 +8,28 @@ use crate::meta::{Item, Object};
 
 /// A message within an object, or the object itself. Paths are the names that lead to a field in JSON, joined by dots;
 /// they include all items of lists.
+///
+/// ```
+/// use ringwatch::codec::{self, StoredFields};
+/// use ringwatch::meta::FieldSchema;
+/// use serde_json::json;
+///
+/// let pod = json!({
+///     "kind": "Pod",
+///     "apiVersion": "v1",
+///     "metadata": {"name": "a"},
+///     "spec": {"nodeName": "node-1", "containers": [{"name": "x"}, {"name": "y"}]},
+/// });
+/// let stored = codec::encode_value(&pod).expect("pods have a message");
+/// let object = codec::object(&stored, 1, &FieldSchema::default())?;
+/// let fields = StoredFields::new(&object).expect("protobuf");
+/// assert_eq!(fields.text("spec.nodeName"), "node-1");
+///
+/// let containers = fields.messages("spec.containers");
+/// let names: Vec<&str> = containers.iter().map(|it| it.text("name")).collect();
+/// assert_eq!(names, ["x", "y"]);
+/// # Ok::<(), codec::ObjectError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct StoredFields<'a> {
     message: &'static Message,

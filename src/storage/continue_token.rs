@@ -11,6 +11,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The position at which a list continues.
+///
+/// ```
+/// use ringwatch::storage::{ContinueToken, ContinueTokenError};
+///
+/// let token = ContinueToken {
+///     start: "/registry/pods/default/b".to_owned(),
+///     revision: Some(7),
+/// };
+/// let text = token.encode("/registry/pods/")?;
+/// let decoded = ContinueToken::decode(&text, "/registry/pods/")?;
+/// assert_eq!((decoded.start, decoded.revision), (token.start, Some(7)));
+/// # Ok::<(), ContinueTokenError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
     /// The full key at which the next page starts.

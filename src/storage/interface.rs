@@ -142,6 +142,65 @@ pub struct Stats {
 }
 
 /// A function from an object's current content to its next content.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use async_trait::async_trait;
+/// use ringwatch::clock::Clock;
+/// use ringwatch::meta::Object;
+/// use ringwatch::storage::backend::embedded::Embedded;
+/// use ringwatch::storage::{
+///     Interface, Rejection, TryUpdate, UpdateOptions, Updated, Versioner, etcd3,
+/// };
+/// use serde_json::{Value, json};
+///
+/// /// Counts up; creates the counter if there is none.
+/// struct Increment;
+///
+/// #[async_trait]
+/// impl TryUpdate for Increment {
+///     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
+///         let count = match existing {
+///             Some(object) => serde_json::from_slice::<Value>(object.bytes())?["count"].as_u64(),
+///             None => None,
+///         };
+///         let object = json!({
+///             "kind": "Counter",
+///             "apiVersion": "example.com/v1",
+///             "metadata": {"name": "visits"},
+///             "count": count.unwrap_or_default() + 1,
+///         });
+///         Ok(Updated { object, ttl: None })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Clock::real();
+/// let backend = Arc::new(Embedded::in_memory(clock.clone()));
+/// let store = etcd3::Store::new(
+///     backend,
+///     etcd3::Config {
+///         path_prefix: "/registry".to_owned(),
+///         resource_prefix: "/counters".to_owned(),
+///         versioner: Versioner::default(),
+///         clock,
+///         compact_revision: None,
+///     },
+/// );
+/// for expected in [1, 2] {
+///     let options = UpdateOptions {
+///         ignore_not_found: true,
+///         ..UpdateOptions::default()
+///     };
+///     let counter = store.guaranteed_update("/counters/visits", options, &mut Increment).await?;
+///     let value: Value = serde_json::from_slice(counter.bytes())?;
+///     assert_eq!(value["count"], expected);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[async_trait]
 pub trait TryUpdate: Send {
     /// Returns the next content for the current one, which is `None` if there is no object.

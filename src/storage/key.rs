@@ -28,6 +28,15 @@ impl fmt::Display for InvalidKey {
 ///
 /// # Errors
 /// [`InvalidKey`] when the key is empty or has a segment that is empty, `.` or `..`.
+///
+/// ```
+/// use ringwatch::storage::prepare_key;
+///
+/// let key = prepare_key("/registry", "/pods/default", true)?;
+/// assert_eq!(key, "/registry/pods/default/");
+/// assert!(prepare_key("/registry", "/pods/../secrets/a", false).is_err());
+/// # Ok::<(), ringwatch::storage::InvalidKey>(())
+/// ```
 pub fn prepare_key(prefix: &str, key: &str, recursive: bool) -> Result<String, InvalidKey> {
     let inner = key.strip_prefix('/').unwrap_or(key);
     let inner = inner.strip_suffix('/').unwrap_or(inner);

@@ -3,6 +3,20 @@
 use crate::meta::{Attributes, FieldSelector, LabelSelector};
 
 /// Selectors and paging of a list or watch.
+///
+/// ```
+/// use ringwatch::meta::FieldSelector;
+/// use ringwatch::storage::SelectionPredicate;
+///
+/// let predicate = SelectionPredicate {
+///     field: FieldSelector::parse("metadata.name=a")?,
+///     limit: 500,
+///     ..SelectionPredicate::default()
+/// };
+/// assert_eq!(predicate.single_name(), Some("a"));
+/// assert!(!predicate.is_everything());
+/// # Ok::<(), ringwatch::meta::selector::ParseError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SelectionPredicate {
     /// The label selector.

@@ -27,6 +27,22 @@ pub trait Completion: Debug + Send + Sync {
 }
 
 /// Sets resource versions in objects that are read, and removes them from objects that are stored.
+///
+/// ```
+/// use ringwatch::meta::FieldSchema;
+/// use ringwatch::storage::{StorageMediaType, Versioner};
+/// use serde_json::json;
+///
+/// let versioner = Versioner::new(FieldSchema::default()).writing(StorageMediaType::Protobuf);
+/// let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+///
+/// // Nothing is replaced. The stored form has no resource version; the revision that wrote it is that.
+/// let stored = versioner.prepare_for_storage(&object, b"")?;
+/// assert!(stored.bytes().starts_with(b"k8s\0"));
+/// let read = versioner.update_object(stored.bytes(), 7)?;
+/// assert_eq!((read.name(), read.revision()), ("a", 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Versioner {
     schema: FieldSchema,

@@ -33,6 +33,22 @@ const EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
 ///
 /// # Errors
 /// [`TypeError`] for the first value that its field cannot have.
+///
+/// ```
+/// use ringwatch::codec;
+/// use serde_json::{Value, json};
+///
+/// let kind = codec::kind("v1", "ConfigMap").expect("a built-in kind");
+/// let Value::Object(mut object) = json!({"metadata": {"name": "a", "colour": "red"}}) else {
+///     unreachable!("it is an object");
+/// };
+/// assert_eq!(codec::check_types(kind, &mut object)?, ["metadata.colour"]);
+/// assert_eq!(object["metadata"], json!({"name": "a"}));
+///
+/// object["metadata"] = json!({"name": 7});
+/// assert!(codec::check_types(kind, &mut object).is_err());
+/// # Ok::<(), codec::TypeError>(())
+/// ```
 pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<String>, TypeError> {
     let mut walk = Walk::default();
     walk.members(&Path::Root, kind.0, object)?;

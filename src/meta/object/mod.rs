@@ -20,6 +20,24 @@ pub use protobuf::ProtobufParts;
 use super::encodings::{Encoded, EncodedBytes, EncodingKey, Encodings};
 
 /// An immutable version of an object.
+///
+/// ```
+/// use ringwatch::meta::{FieldSchema, Item, Object};
+/// use serde_json::json;
+///
+/// let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+/// let object = Object::from_value(&value, 7, &FieldSchema::default())?;
+/// assert_eq!((object.name(), object.revision()), ("a", 7));
+///
+/// // The bytes carry the resource version, the stored form does not.
+/// let bytes = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a"}}"#;
+/// assert_eq!(&object.bytes()[..], bytes);
+/// assert_eq!(object.stored(), br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#);
+///
+/// // In a list the item follows an opening brace.
+/// assert!(matches!(object.item(), Item::Json(item) if item.starts_with(b"\"metadata\":{")));
+/// # Ok::<(), ringwatch::meta::DecodeError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Object {
     /// The stored form, with a resource version unless the revision is 0.

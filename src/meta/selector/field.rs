@@ -11,6 +11,16 @@ use super::demand::{Demand, FEW};
 use crate::meta::Attributes;
 
 /// A field selector: all its terms must hold. The default selects everything.
+///
+/// ```
+/// use ringwatch::meta::{FieldSelector, ParseError};
+///
+/// let selector = FieldSelector::parse(r"metadata.name=a,spec.nodeName!=node\,1")?;
+/// assert_eq!(selector.requires_exact("metadata.name"), Some("a"));
+/// assert_eq!(selector.requires_exact("spec.nodeName"), None);
+/// assert_eq!(selector.to_string(), r"metadata.name=a,spec.nodeName!=node\,1");
+/// # Ok::<(), ParseError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     /// The terms, in the order of their canonical texts.

@@ -11,6 +11,26 @@ use super::label_parser;
 use crate::meta::Labels;
 
 /// A label selector: all its requirements must hold. The default selects everything.
+///
+/// ```
+/// use ringwatch::meta::{FieldSchema, LabelSelector, Object};
+/// use serde_json::json;
+///
+/// let selector = LabelSelector::parse("app=web,tier notin (cache)")?;
+/// assert_eq!(selector.requires_exact("app"), Some("web"));
+///
+/// let pod = json!({
+///     "kind": "Pod",
+///     "apiVersion": "v1",
+///     "metadata": {"name": "a", "labels": {"app": "web"}},
+/// });
+/// let pod = Object::from_value(&pod, 1, &FieldSchema::default())?;
+/// assert!(selector.matches(&pod.attributes().labels));
+///
+/// let error = LabelSelector::parse("app in").unwrap_err();
+/// assert!(error.to_string().contains("expected: '('"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     /// The requirements, in the order of their keys; those of one key in the order of the text.

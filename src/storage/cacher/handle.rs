@@ -23,6 +23,41 @@ use crate::storage::{
 use crate::sync::ArcSwap;
 
 /// The handle of one type's cache, which a [`super::Reflector`] fills.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ringwatch::budget::Ledger;
+/// use ringwatch::clock::Clock;
+/// use ringwatch::storage::backend::embedded::Embedded;
+/// use ringwatch::storage::cacher::{CacheMetrics, Feed, Readiness, TypeConfig, WindowLimits};
+/// use ringwatch::storage::{Versioner, etcd3};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Clock::real();
+/// let backend = Arc::new(Embedded::in_memory(clock.clone()));
+/// let changes = Arc::new(etcd3::Changes::new(backend, "/registry"));
+/// let (feed, reflector) =
+///     Feed::new(changes, clock, CacheMetrics::default(), Ledger::unlimited());
+/// let pods = feed.add_type(TypeConfig {
+///     group: String::new(),
+///     resource: "pods".to_owned(),
+///     prefix: "/pods/".to_owned(),
+///     versioner: Versioner::default(),
+///     window: WindowLimits::default(),
+/// });
+///
+/// // Nothing is served before the reflector has listed the type.
+/// assert!(pods.check_ready().is_err());
+/// let reflecting = tokio::spawn(reflector.run(std::future::pending()));
+/// pods.ready().await?;
+/// assert_eq!(pods.readiness(), Readiness::Ready { generation: 1 });
+/// assert!(pods.cached("/pods/default/a").is_none());
+/// # reflecting.abort();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Cacher {
     /// The type's number in the feed.

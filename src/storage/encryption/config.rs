@@ -15,6 +15,31 @@ use super::cipher::Cipher;
 use super::transformer::{NamedKey, Provider, Transformer};
 
 /// The encryption of each type. By default none is encrypted.
+///
+/// ```
+/// use ringwatch::storage::encryption::EncryptionConfig;
+///
+/// let config = EncryptionConfig::parse(
+///     "
+/// kind: EncryptionConfiguration
+/// apiVersion: apiserver.config.k8s.io/v1
+/// resources:
+/// - resources: [secrets]
+///   providers:
+///   - aesgcm:
+///       keys: [{name: key1, secret: AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=}]
+///   - identity: {}
+/// ",
+/// )?;
+/// let secrets = config.transformer("secrets", "");
+/// let key = "/registry/secrets/default/a";
+/// let stored = secrets.seal(b"{}"[..].into(), key)?;
+/// assert!(stored.starts_with(b"k8s:enc:aesgcm:v1:key1:"));
+/// assert_eq!(secrets.open(&stored, key)?, (b"{}"[..].into(), false));
+///
+/// assert!(config.transformer("pods", "").is_identity());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct EncryptionConfig {
     /// The transformers by resource and group, either of which may be a star.

@@ -35,6 +35,50 @@ const RECOVERY_PAUSE_FACTOR: u32 = 9;
 ///
 /// Leases expire while [`Embedded::run_leases`] runs, and a log that failed recovers while [`Embedded::run_recovery`]
 /// runs.
+///
+/// ```
+/// use futures::StreamExt;
+/// use ringwatch::clock::Clock;
+/// use ringwatch::storage::backend::embedded::Embedded;
+/// use ringwatch::storage::backend::{
+///     Backend, Compare, KeyRange, Op, RangeRequest, Txn, WatchRequest,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let backend = Embedded::in_memory(Clock::real());
+///
+/// // A write is a transaction: here it succeeds if the key does not exist.
+/// let create = Txn {
+///     compare: Compare::ModRevision("/registry/a".to_owned(), 0),
+///     then: Op::Put {
+///         key: "/registry/a".to_owned(),
+///         value: b"one"[..].into(),
+///         lease: None,
+///     },
+///     otherwise: None,
+/// };
+/// let created = backend.txn(create.clone()).await?;
+/// assert!(created.succeeded);
+/// assert!(!backend.txn(create).await?.succeeded);
+///
+/// let read = backend.range(RangeRequest::key("/registry/a")).await?;
+/// assert_eq!(read.kvs[0].mod_revision, created.revision);
+///
+/// // A watch begins with the changes from a revision on.
+/// let mut watch = backend
+///     .watch(WatchRequest {
+///         range: KeyRange::prefix("/registry/"),
+///         start_revision: created.revision,
+///         previous: false,
+///         progress: false,
+///     })
+///     .await?;
+/// let response = watch.next().await.expect("the watch is open")?;
+/// assert_eq!(response.events[0].kv.key, "/registry/a");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Embedded {
     clock: Clock,
     published: Arc<watch::Sender<Published>>,
