@@ -35,7 +35,7 @@ pub type AtomicBool = std::sync::atomic::AtomicBool;
 pub type AtomicU64 = std::sync::atomic::AtomicU64;
 /// A `usize` that threads share.
 pub type AtomicUsize = std::sync::atomic::AtomicUsize;
-/// Mutual exclusion.
+/// A lock around a value that threads share.
 pub type Mutex<T> = std::sync::Mutex<T>;
 /// A cell that is written once.
 pub type OnceLock<T> = std::sync::OnceLock<T>;

@@ -83,7 +83,7 @@ fn field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     }
 }
 
-/// Writes a list.
+/// Writes a field that is a list. `old` are its occurrences in the old message.
 pub(super) fn list(out: &mut Vec<u8>, field: &Field, value: Option<&Value>, old: &[u8]) {
     let items = value.and_then(Value::as_array).into_iter().flatten();
     let olds = match field.kind {

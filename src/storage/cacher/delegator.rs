@@ -16,7 +16,7 @@ use crate::storage::{
     TryUpdate, UpdateOptions, Versioner, WatchStream, prepare_key,
 };
 
-/// A store with a watch cache in front of it.
+/// A store with a watch cache in front of it. The [crate] shows how one is made.
 #[derive(Debug)]
 pub struct CacheDelegator {
     cacher: Arc<Cacher>,

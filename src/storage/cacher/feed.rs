@@ -46,7 +46,8 @@ const LAGGING_LISTS_MAX: usize = 8;
 /// The retry delay of the others, in seconds.
 const LAGGING_RETRY_AFTER_SECONDS: u32 = 2;
 
-/// The entry point of the watch cache: types are added to the stream of changes here.
+/// The entry point of the watch cache: types are added to the stream of changes here. The [crate] shows it with a store
+/// and a watch.
 #[derive(Clone, Debug)]
 pub struct Feed {
     /// The part that is shared with the reflector.

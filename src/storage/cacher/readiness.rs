@@ -262,7 +262,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// kube-apiserver's formula.
+/// Returns the retry delay in seconds, by kube-apiserver's formula.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -83,7 +83,7 @@ pub(super) struct StateInterval {
     done: bool,
 }
 
-/// The position with which a watch begins.
+/// The cursor, and the state if any, with which a watch begins.
 #[derive(Debug)]
 pub(super) struct WatchStart {
     /// The number of the first event.
@@ -219,7 +219,7 @@ impl CacheWatcher {
         }
     }
 
-    /// Moves the position past an event, and returns what the watch sees of it.
+    /// Moves the cursor past an event, and returns what the watch sees of it.
     fn advance(&mut self, event: &CacheEvent, seen: Option<WatchEvent>) -> Option<WatchEvent> {
         let seen = seen.filter(|_| event.revision > self.floor)?;
         self.reached = event.revision;
@@ -227,7 +227,7 @@ impl CacheWatcher {
         Some(seen)
     }
 
-    /// Handles an event at the position that has been evicted. Continues after it if everything evicted is at or below
+    /// Handles an event at the cursor that has been evicted. Continues after it if everything evicted is at or below
     /// the floor, as for a watch of a later version than the cache had reached. Otherwise ends the watch.
     fn skip_or_expire(&mut self, view: &CacheView) -> Step {
         if let Some(next) = view.after(self.complete) {

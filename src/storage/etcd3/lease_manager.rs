@@ -12,7 +12,7 @@ use crate::storage::backend::{Backend, LeaseId};
 
 /// The extra time that an object may live because of a shared lease, in percent of its requested time to live.
 const REUSE_PERCENT_OF_TTL: u64 = 5;
-/// The most extra seconds.
+/// The longest extra time of an object, in seconds.
 const REUSE_SECONDS_MAX: u64 = 60;
 /// The most objects that share a lease.
 const LEASE_OBJECTS_MAX: u32 = 1_000;

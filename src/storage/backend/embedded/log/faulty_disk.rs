@@ -125,7 +125,7 @@ impl Disk {
         start.min(self.cached.len())..(start + BLOCK_BYTES).min(self.cached.len())
     }
 
-    /// Knuth's linear congruential generator.
+    /// Returns true half of the times, by Knuth's linear congruential generator.
     fn is_lucky(&mut self) -> bool {
         let next = self.random.wrapping_mul(6_364_136_223_846_793_005);
         self.random = next.wrapping_add(1_442_695_040_888_963_407);
