@@ -345,7 +345,7 @@ fn a_read_never_shows_what_a_change_contradicts() {
             let limits = WindowLimits::default();
             let (world, running) = World::start_at(Pace::Slow, store, limits);
             world.pods.cacher().ready().await.expect("listed");
-            world.store.write_untold(&[(a, None), (b, None)]);
+            world.store.write_unsent(&[(a, None), (b, None)]);
             let created = world.store.write(&[(a, Some("y"))]);
             let reader = Reader { world, seen };
             for _ in 0..LISTS_MAX {

@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Writes an object without sending the change to any follower.
-    pub(crate) fn write_untold(&self, changes: &[(&str, Label)]) {
+    pub(crate) fn write_unsent(&self, changes: &[(&str, Label)]) {
         let mut inner = self.lock();
         let revision = inner.write(changes);
         let lost = inner.log.iter_mut().filter(|it| it.revision == revision);

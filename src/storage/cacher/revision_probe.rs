@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   readers   a b    c d e        f
-//!   send       |-------|----------|---> 1 ms apart at least, a few under way at a time
-//!   answers      a b ...  c d e ...  f ...
+//!   send       |-------|----------|---> 1 ms apart at least, a few in flight at a time
+//!   responses    a b ...  c d e ...  f ...
 //! ```
 //!
 //! A reader may use a response only if it was requested after the reader came. So the readers that come while a request

@@ -68,13 +68,13 @@ mod tests {
 
     use super::*;
     use crate::storage::backend::embedded::lease_book::LeaseBook;
-    use crate::storage::backend::embedded::log::WitnessLog;
+    use crate::storage::backend::embedded::log::RecordingLog;
     use crate::storage::backend::embedded::mvcc::State;
     use crate::storage::backend::{Compare, Op, Txn};
 
     #[test]
     fn what_waits_together_is_one_commit() {
-        let log = WitnessLog::default();
+        let log = RecordingLog::default();
         let (sender, requests) = mpsc::channel(10);
         let mut outcomes = Vec::new();
         for n in 0..5 {

@@ -413,7 +413,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::storage::backend::embedded::log::{MemoryLog, WitnessLog};
+    use crate::storage::backend::embedded::log::{MemoryLog, RecordingLog};
 
     /// Returns a request that writes a key, and the receiver of its outcome.
     fn put() -> (
@@ -433,14 +433,14 @@ mod tests {
         (Request::Txn(txn, reply), outcome)
     }
 
-    fn writer(log: &WitnessLog) -> Writer {
+    fn writer(log: &RecordingLog) -> Writer {
         let log = Box::new(log.clone());
         Writer::new(State::new(), LeaseBook::default(), log, Vec::new())
     }
 
     #[test]
     fn nothing_is_shown_or_answered_before_it_is_durable() {
-        let log = WitnessLog::default();
+        let log = RecordingLog::default();
         let mut writer = writer(&log);
         let published = writer.published();
         let (request, mut outcome) = put();
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_log_that_fails_refuses_all_writes_until_it_has_recovered() {
-        let log = WitnessLog::default();
+        let log = RecordingLog::default();
         log.0.lock().unwrap().broken = true;
         let mut writer = writer(&log);
         let refused = BackendError::ReadOnly("the disk is full".to_owned());
@@ -532,7 +532,7 @@ mod tests {
 
     #[test]
     fn what_writes_nothing_costs_no_commit() {
-        let log = WitnessLog::default();
+        let log = RecordingLog::default();
         let mut writer = writer(&log);
         let (reply, mut outcome) = oneshot::channel();
         let delete = Op::Delete {
@@ -550,7 +550,7 @@ mod tests {
 
     #[test]
     fn a_compaction_is_removed_from_the_log_in_parts() {
-        let log = WitnessLog::default();
+        let log = RecordingLog::default();
         let mut writer = writer(&log);
         for _ in 0..REMOVALS_PER_BATCH_MAX + 2 {
             writer.commit(vec![put().0]);

@@ -146,7 +146,7 @@ impl Script {
     }
 
     /// Deletes an object without sending the change to the streams.
-    pub(super) fn delete_unheard(&self, key: &str) {
+    pub(super) fn delete_unsent(&self, key: &str) {
         self.state().write([(key, ChangeKind::Delete)]);
     }
 

@@ -212,8 +212,8 @@ async fn k123072_a_deletion_that_was_lost_is_noticed_and_mended() {
     let mut watch = world.watch(since(1)).await;
     let mut other = widgets.watch("/widgets/", since(1)).await.expect("ready");
     assert_eq!(next_items(&mut watch, 2).await, "+a@2 +b@3");
-    world.script.delete_unheard("/pods/d/a");
-    world.script.delete_unheard("/pods/d/b");
+    world.script.delete_unsent("/pods/d/a");
+    world.script.delete_unsent("/pods/d/b");
     world.script.put("/pods/d/a", "y");
     let received = next_item(&mut watch).await;
     assert_eq!(received, "end", "a was modified, as far as is known here");
@@ -234,7 +234,7 @@ async fn a_type_with_many_faults_is_listed_ever_more_rarely() {
     while !over(world.clock.now()) {
         world.script.put("/pods/d/a", "x");
         world.settle().await;
-        world.script.delete_unheard("/pods/d/a");
+        world.script.delete_unsent("/pods/d/a");
         world.clock.sleep(Duration::from_millis(100)).await;
     }
     let pages = world.script.state().pages - pages;

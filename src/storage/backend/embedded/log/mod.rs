@@ -4,10 +4,10 @@ mod disk_file;
 #[cfg(test)]
 mod faulty_disk;
 mod memory;
+#[cfg(test)]
+mod recording_log;
 mod redb_log;
 mod tentative_file;
-#[cfg(test)]
-mod witness;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 #[cfg(test)]
 pub(super) use faulty_disk::{Fault, FaultyDisk};
 pub(super) use memory::MemoryLog;
-pub(super) use redb_log::{Loaded, RedbLog};
 #[cfg(test)]
-pub(super) use witness::WitnessLog;
+pub(super) use recording_log::RecordingLog;
+pub(super) use redb_log::{Loaded, RedbLog};
 
 use super::mvcc::Record;
 use crate::storage::backend::{BackendError, LeaseId};

@@ -9,7 +9,6 @@
 //! A file is either accepted as a whole or not changed. redb repairs a file while it opens it, and would write into
 //! another program's redb file too. So all its writes are held back in memory ([`TentativeFile`]) until the checksums
 //! of every page, the format and every record have been verified.
-//! right.
 //!
 //! redb verifies the checksums only of a file that was not closed, and trusts the state that it wrote when it closed
 //! one. So what it writes on closing is held back for good: every start is one after a crash. It reads the whole file,

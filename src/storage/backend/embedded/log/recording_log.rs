@@ -6,9 +6,9 @@ use super::{LogBatch, LogStore, Recovered};
 use crate::storage::backend::BackendError;
 use crate::sync::Mutex;
 
-/// The commits that a [`WitnessLog`] has seen, and its settings.
+/// The commits that a [`RecordingLog`] has seen, and its settings.
 #[derive(Default)]
-pub(crate) struct Witness {
+pub(crate) struct Recording {
     /// The revisions of each batch.
     pub(crate) batches: Vec<Vec<u64>>,
     /// True if commits fail.
@@ -19,17 +19,17 @@ pub(crate) struct Witness {
 
 /// A log that writes nothing.
 #[derive(Clone, Default)]
-pub(crate) struct WitnessLog(pub(crate) Arc<Mutex<Witness>>);
+pub(crate) struct RecordingLog(pub(crate) Arc<Mutex<Recording>>);
 
-impl LogStore for WitnessLog {
+impl LogStore for RecordingLog {
     fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError> {
-        let mut witness = self.0.lock().unwrap();
+        let mut recording = self.0.lock().unwrap();
         let revisions = batch.records.iter().map(|record| record.revision);
-        witness.batches.push(revisions.collect());
-        if let Some(during_commit) = &mut witness.during_commit {
+        recording.batches.push(revisions.collect());
+        if let Some(during_commit) = &mut recording.during_commit {
             during_commit();
         }
-        match witness.broken {
+        match recording.broken {
             true => Err(BackendError::ReadOnly("the disk is full".to_owned())),
             false => Ok(()),
         }
@@ -51,8 +51,8 @@ impl LogStore for WitnessLog {
     }
 }
 
-impl std::fmt::Debug for WitnessLog {
+impl std::fmt::Debug for RecordingLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WitnessLog")
+        f.write_str("RecordingLog")
     }
 }
