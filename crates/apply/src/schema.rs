@@ -258,8 +258,8 @@ fn put(object: &mut Value, path: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tables::{CONTAINER_PORT, NAME, TYPE};
     use super::*;
+    use crate::tables::{CONTAINER_PORT, NAME, TYPE};
 
     fn path(text: &str) -> Vec<PathElement> {
         let element = |part: &str| match part {

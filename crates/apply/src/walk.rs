@@ -281,10 +281,7 @@ mod tests {
         );
         assert!(duplicate(node, &old).is_none());
         let found = duplicate(node, &new).expect("a duplicate");
-        assert_eq!(
-            super::super::path::show(&found),
-            ".status.addresses[type=\"IP\"]"
-        );
+        assert_eq!(crate::path::show(&found), ".status.addresses[type=\"IP\"]");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use ringwatch::meta::LabelSelector;
 use ringwatch_apimachinery::selector_text;
 use serde_json::Value;
 
-use super::super::matching::Criteria;
 use super::policy::text;
+use crate::matching::Criteria;
 
 /// A binding.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::expression::Variables;
-use super::super::match_context::MatchContext;
 use super::policy::{Annotation, Policy, Validation};
+use crate::expression::Variables;
+use crate::match_context::MatchContext;
 
 /// Bytes of a message that an expression makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;

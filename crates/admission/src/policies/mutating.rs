@@ -9,14 +9,14 @@ use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
-use super::super::chain::{Plugin, Round};
-use super::super::match_context::RequestNamespace;
-use super::super::matching::is_exempt;
-use super::super::review::{Shown, describe, is_own_kind};
 use super::binding::Binding;
 use super::evaluate::Seen;
 use super::plugin::{Policies, bound};
 use super::policy::Policy;
+use crate::chain::{Plugin, Round};
+use crate::match_context::RequestNamespace;
+use crate::matching::is_exempt;
+use crate::review::{Shown, describe, is_own_kind};
 
 /// The policies of MutatingAdmissionPolicies.
 #[derive(Debug)]

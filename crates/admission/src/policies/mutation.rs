@@ -6,9 +6,9 @@ use ringwatch_cel::to_json;
 use ringwatch_registry::Resource;
 use serde_json::{Value, json};
 
-use super::super::expression::{Expression, Variables, compile};
-use super::super::patching::{PatchFailure, check_types, patched, type_of};
 use super::policy::text;
+use crate::expression::{Expression, Variables, compile};
+use crate::patching::{PatchFailure, check_types, patched, type_of};
 
 /// A change.
 #[derive(Debug)]

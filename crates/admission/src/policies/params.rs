@@ -7,9 +7,9 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::match_context::{MatchContext, namespace_name};
 use super::binding::ParamRef;
 use super::policy::Policy;
+use crate::match_context::{MatchContext, namespace_name};
 
 /// How many params a binding has at most.
 const PARAMS_MAX: u64 = 1_000;

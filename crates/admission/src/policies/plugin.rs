@@ -8,14 +8,14 @@ use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::chain::Plugin;
-use super::super::followed::Followed;
-use super::super::match_context::{MatchContext, RequestNamespace};
-use super::super::matching::is_exempt;
-use super::super::review::{Shown, describe};
 use super::binding::Binding;
 use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
+use crate::chain::Plugin;
+use crate::followed::Followed;
+use crate::match_context::{MatchContext, RequestNamespace};
+use crate::matching::is_exempt;
+use crate::review::{Shown, describe};
 
 /// A policy or a binding.
 #[derive(Debug)]

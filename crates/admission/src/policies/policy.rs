@@ -5,10 +5,10 @@ use std::sync::Arc;
 use ringwatch_cel::{Members, Program};
 use serde_json::Value;
 
-use super::super::conditions::Conditions;
-use super::super::expression::{Expression, compile};
-use super::super::matching::Criteria;
 use super::mutation::Mutation;
+use crate::conditions::Conditions;
+use crate::expression::{Expression, compile};
+use crate::matching::Criteria;
 
 /// A policy.
 #[derive(Debug)]

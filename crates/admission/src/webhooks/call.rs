@@ -9,13 +9,13 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::{Map, Value, json};
 
-use super::super::expression::Variables;
-use super::super::match_context::RequestNamespace;
-use super::super::matching::is_exempt;
-use super::super::review::{Shown, describe};
 use super::Webhooks;
 use super::answer::{self, Verdict};
 use super::configuration::{Configuration, Hook};
+use crate::expression::Variables;
+use crate::match_context::RequestNamespace;
+use crate::matching::is_exempt;
+use crate::review::{Shown, describe};
 
 /// The outcome of a call.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ringwatch_apimachinery::webhook_client::ClientConfig;
 use serde_json::Value;
 
-use super::super::conditions::Conditions;
-use super::super::matching::Criteria;
+use crate::conditions::Conditions;
+use crate::matching::Criteria;
 
 /// How long a webhook has that does not say.
 const TIMEOUT_SECONDS_DEFAULT: u64 = 10;

@@ -9,12 +9,12 @@ use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
-use super::super::chain::{Plugin, Round};
-use super::super::patching::{self, PatchFailure, check_types, type_of};
-use super::super::review::is_own_kind;
 use super::Webhooks;
 use super::call::Called;
 use super::configuration::Hook;
+use crate::chain::{Plugin, Round};
+use crate::patching::{self, PatchFailure, check_types, type_of};
+use crate::review::is_own_kind;
 
 /// The webhooks of MutatingWebhookConfigurations.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::chain::Plugin;
 use super::Webhooks;
+use crate::chain::Plugin;
 
 /// The webhooks of ValidatingWebhookConfigurations.
 #[derive(Debug)]

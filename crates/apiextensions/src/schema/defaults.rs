@@ -100,8 +100,8 @@ fn is_refused_null(node: &Node, value: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::StructuralSchema;
     use super::*;
+    use crate::schema::StructuralSchema;
 
     #[test]
     fn defaults_make_no_more_of_an_object_than_a_store_could_take() {

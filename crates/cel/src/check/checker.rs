@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
         if let Some(declared) = self.names.variables.get(name) {
             return Ok(declared.type_of());
         }
-        let is_type = super::super::functions::TYPES.contains(&name);
+        let is_type = crate::functions::TYPES.contains(&name);
         is_type
             .then_some(Type::Meta)
             .ok_or_else(|| undeclared(name))

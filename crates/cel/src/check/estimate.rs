@@ -135,7 +135,7 @@ impl<'a> Estimator<'a> {
 
     fn call(&mut self, it: &'a IdedExpr, call: &'a CallExpr) -> Known<'a> {
         let target = call.target.as_deref().filter(|target| {
-            !matches!(&target.expr, Expr::Ident(name) if super::super::NAMESPACES.contains(&name.as_str()))
+            !matches!(&target.expr, Expr::Ident(name) if crate::NAMESPACES.contains(&name.as_str()))
         });
         if let ("optMap" | "optFlatMap", [variable, inner]) =
             (call.func_name.as_str(), call.args.as_slice())

@@ -38,7 +38,7 @@ fn read(line: &str) -> Option<(String, Signature)> {
     let mut types = split(takes).map(one).collect::<Vec<_>>();
     let target = name
         .rsplit_once('.')
-        .filter(|(target, _)| !super::super::NAMESPACES.contains(target));
+        .filter(|(target, _)| !crate::NAMESPACES.contains(target));
     let name = match target {
         Some((target, name)) => {
             types.insert(0, one(target));

@@ -204,8 +204,8 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::json;
 
-    use super::super::read::value_of;
     use super::*;
+    use crate::store::read::value_of;
     use crate::testing::{Fixture, NOW, TestStrategy, config_map};
 
     async fn refused(fixture: &Fixture, namespace: &str, object: Value) -> Error {

@@ -336,8 +336,8 @@ fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::defaults::apply;
     use super::*;
+    use crate::defaults::apply;
 
     fn definition(versions: Value) -> Value {
         json!({

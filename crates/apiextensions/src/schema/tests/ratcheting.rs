@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::StructuralSchema;
 use super::lines;
+use crate::schema::StructuralSchema;
 
 fn schema() -> StructuralSchema {
     let strict = json!({"type": "string", "enum": ["fine"]});

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use regex_automata::util::syntax;
 
-use super::super::PatternError;
 use super::{Reader, UNICODE_CLASSES_MAX, wrong};
+use crate::pattern::PatternError;
 
 /// A class without characters.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";

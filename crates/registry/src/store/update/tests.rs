@@ -3,8 +3,8 @@
 use ringwatch::codec;
 use serde_json::json;
 
-use super::super::read::value_of;
 use super::*;
+use crate::store::read::value_of;
 use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
 
 impl Fixture {
