@@ -5,6 +5,7 @@
 
 mod bounds;
 mod cycles;
+mod lints;
 mod packages;
 mod places;
 mod readers;
@@ -303,8 +304,9 @@ fn module_of(file: &Path) -> Vec<String> {
 
 /// The code of a file, without the tests at its end and without comments.
 fn without_tests(text: &str) -> String {
-    let code = text.split("#[cfg(test)]\nmod tests {").next();
-    let lines = code.unwrap_or_default().lines();
+    let code = text.split_once("\nmod tests {").map(|(code, _)| code);
+    let code = code.and_then(|code| code.rsplit_once("#[cfg(test)]"));
+    let lines = code.map_or(text, |(code, _)| code).lines();
     let lines = lines.filter(|line| !line.trim_start().starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
