@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, Command};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::MutateError;
@@ -110,14 +111,19 @@ impl Group {
         Ok(output)
     }
 
-    /// Asks the group to end, so that it ends what it has started itself, then kills it.
+    /// Asks the group to end, so that it ends what it has started itself, then kills what is left of it.
+    ///
+    /// The group's first process is reaped last: as long as it is not, no other group can have its number.
     async fn end(mut self) -> io::Result<()> {
         self.send(Signal::TERM);
-        if timeout(END_TIME_MAX, self.wait()).await.is_err() {
-            self.send(Signal::KILL);
-            self.wait().await?;
+        if let Some(id) = self.id {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let first = spawn_blocking(move || waitid(WaitId::Pid(id), options));
+            // Either way the rest is killed.
+            let _ = timeout(END_TIME_MAX, first).await;
         }
-        Ok(())
+        self.send(Signal::KILL);
+        self.wait().await.map(drop)
     }
 
     fn send(&self, signal: Signal) {
