@@ -52,8 +52,8 @@ impl Variables {
             authorizer: Arc::clone(&match_context.authorizer),
             user: request.context.user.clone(),
         };
-        let asked = request_resource(request, resource);
-        self.scope.add_authorizer(Arc::new(judge), asked);
+        let checked = request_resource(request, resource);
+        self.scope.add_authorizer(Arc::new(judge), checked);
     }
 
     /// Shows what expressions make as members of `variables`.

@@ -35,7 +35,7 @@ impl Judge for RequestJudge {
         // What cannot be read is left out, which asks for more than is meant.
         let fields = FieldSelector::parse(&question.fields).ok();
         let labels = LabelSelector::parse(&question.labels).ok();
-        let asked = match &question.path {
+        let attributes = match &question.path {
             Some(path) => Attributes::of_path(user, &question.verb, path),
             None => Attributes {
                 namespace: &question.namespace,
@@ -52,9 +52,9 @@ impl Judge for RequestJudge {
                 if self.authorizer.asks_webhooks()
                     && runtime.runtime_flavor() == RuntimeFlavor::MultiThread =>
             {
-                block_in_place(|| runtime.block_on(self.authorizer.decide(&asked)))
+                block_in_place(|| runtime.block_on(self.authorizer.decide(&attributes)))
             }
-            _ => self.authorizer.decide_now(&asked),
+            _ => self.authorizer.decide_now(&attributes),
         };
         (decision.allowed, decision.reason)
     }

@@ -19,12 +19,12 @@ mod chain;
 mod conditions;
 mod expression;
 mod expression_validation;
-mod followed;
 mod judge;
 pub mod lookup;
 mod match_context;
 mod matching;
 mod names;
+mod parsed_objects;
 mod patching;
 mod plugin_set;
 pub mod policies;
@@ -35,7 +35,7 @@ pub mod webhooks;
 
 pub use chain::{Chain, Plugin, Round};
 
-pub use followed::Followed;
+pub use parsed_objects::ParsedObjects;
 
 pub use plugin_set::{PluginSet, parse_plugin};
 

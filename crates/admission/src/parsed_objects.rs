@@ -11,13 +11,13 @@ const FIRST_MAX: Duration = Duration::from_secs(10);
 
 /// The values derived from all stored objects of a type, as of the last change.
 #[derive(Debug)]
-pub struct Followed<T> {
+pub struct ParsedObjects<T> {
     /// `None` until the objects have been read.
     values: watch::Sender<Option<Arc<[Arc<T>]>>>,
     clock: Clock,
 }
 
-impl<T> Followed<T> {
+impl<T> ParsedObjects<T> {
     /// Values that are not known yet, for which requests wait by this clock.
     #[must_use]
     pub fn new(clock: Clock) -> Self {

@@ -126,8 +126,8 @@ impl PluginSet {
     /// Returns true if a plugin is enabled.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let asked = PLUGINS.contains(&(name, Here::Yes)) || self.enabled.contains(&name);
-        asked && !self.disabled.contains(&name)
+        let enabled = PLUGINS.contains(&(name, Here::Yes)) || self.enabled.contains(&name);
+        enabled && !self.disabled.contains(&name)
     }
 }
 

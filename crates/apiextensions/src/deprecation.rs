@@ -54,10 +54,10 @@ mod tests {
             warning(&definition, &last).as_deref(),
             Some("example.com/v3 Gear is deprecated")
         );
-        let mut told = last.clone();
-        told["deprecationWarning"] = json!("Gears are out.");
+        let mut version = last.clone();
+        version["deprecationWarning"] = json!("Gears are out.");
         assert_eq!(
-            warning(&definition, &told).as_deref(),
+            warning(&definition, &version).as_deref(),
             Some("Gears are out.")
         );
     }

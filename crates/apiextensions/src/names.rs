@@ -92,11 +92,11 @@ pub fn accept<'a>(
     for (kind, (holds, reason, message)) in conditions {
         let status = if holds { "True" } else { "False" };
         let known = list(object, "status.conditions").iter();
-        let told = known.filter(|it| text(it, "type") == kind).any(|it| {
+        let unchanged = known.filter(|it| text(it, "type") == kind).any(|it| {
             (text(it, "status"), text(it, "reason"), text(it, "message"))
                 == (status, reason, message.as_str())
         });
-        if told {
+        if unchanged {
             continue;
         }
         let condition = json!({

@@ -112,7 +112,7 @@ struct Place(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     /// Why the request waits to be moved.
-    asked: Option<Departure>,
+    wanted: Option<Departure>,
     /// True once it has been moved.
     moved: bool,
     /// True once nobody waits for its answer any more.
@@ -133,7 +133,7 @@ impl Place {
         if state.moved {
             return Poll::Ready(());
         }
-        state.asked = Some(departure);
+        state.wanted = Some(departure);
         state.waiting.push(waker.clone());
         Poll::Pending
     }
@@ -178,7 +178,7 @@ impl<T> Movable<T> {
     pub async fn begin(mut self) -> Progress<T> {
         let departure = poll_fn(|context| match self.poll(context) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
-            Poll::Pending => match self.place.state().asked {
+            Poll::Pending => match self.place.state().wanted {
                 Some(departure) => Poll::Ready(Err(departure)),
                 None => Poll::Pending,
             },

@@ -138,7 +138,7 @@ pub fn check_declared(
     unknown: &[String],
 ) -> Result<(), Error> {
     let kind = config.get("kind").and_then(Value::as_str);
-    let schema = Schema::of(version(config), kind.unwrap_or_default(), custom);
+    let schema = Schema::new(version(config), kind.unwrap_or_default(), custom);
     let errors = unknown.iter().map(|path| {
         let shown =
             located(schema, config, path).map_or_else(|| format!(".{path}"), |it| show(&it));

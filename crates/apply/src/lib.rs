@@ -53,7 +53,7 @@ impl Manager<'_> {
     /// Returns the schema of an object that this manager writes.
     fn schema<'o>(&'o self, object: &'o Value) -> Schema<'o> {
         let kind = object.get("kind").and_then(Value::as_str);
-        Schema::of(self.api_version, kind.unwrap_or_default(), self.custom)
+        Schema::new(self.api_version, kind.unwrap_or_default(), self.custom)
     }
 
     /// The fields that a write of this kind does not reach, whatever it says.

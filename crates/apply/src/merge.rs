@@ -171,7 +171,7 @@ mod tests {
 
     fn merged(object: &Value, config: &Value) -> Value {
         merge(
-            Schema::of("v1", "Pod", None),
+            Schema::new("v1", "Pod", None),
             &mut Vec::new(),
             object,
             config,
@@ -225,7 +225,7 @@ mod tests {
             "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}}}});
         let paths = FieldSet::from_json(&paths).expect("a set");
         let rest = remove(
-            Schema::of("v1", "Pod", None),
+            Schema::new("v1", "Pod", None),
             &mut Vec::new(),
             &object,
             &paths,

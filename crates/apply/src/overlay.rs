@@ -19,7 +19,7 @@ pub fn overlay(
     object: &Value,
     config: &Value,
 ) -> Result<Value, String> {
-    let schema = Schema::of(api_version, kind, custom);
+    let schema = Schema::new(api_version, kind, custom);
     let mut whole = Vec::new();
     find_whole(schema, &mut Vec::new(), config, &mut whole);
     if !whole.is_empty() {

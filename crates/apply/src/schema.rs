@@ -64,7 +64,7 @@ impl<'a> Keys<'a> {
 
 impl<'a> Schema<'a> {
     /// Returns the merge rules of a type; a custom one brings its schema.
-    pub(super) fn of(
+    pub(super) fn new(
         api_version: &'a str,
         kind: &'a str,
         custom: Option<&'a dyn MergeSchema>,
@@ -290,20 +290,20 @@ mod tests {
     fn tables_hold_for_built_in_types_only() {
         let list = json!([{"name": "c"}]);
         let containers = path("spec.containers");
-        let pod = Schema::of("v1", "Pod", None);
+        let pod = Schema::new("v1", "Pod", None);
         assert_eq!(pod.shape(&containers, &list), Shape::Keyed(NAME));
         assert_eq!(
             pod.shape(&containers, &json!([{"image": "x"}])),
             Shape::Leaf
         );
-        let widget = Schema::of("example.com/v1", "Widget", None);
+        let widget = Schema::new("example.com/v1", "Widget", None);
         assert_eq!(widget.shape(&containers, &list), Shape::Leaf);
         let finalizers = path("metadata.finalizers");
         assert_eq!(widget.shape(&finalizers, &json!(["a"])), Shape::Set);
         let conditions = path("status.conditions");
         let list = json!([{"type": "a"}]);
         assert_eq!(
-            Schema::of("batch/v1", "Job", None).shape(&conditions, &list),
+            Schema::new("batch/v1", "Job", None).shape(&conditions, &list),
             Shape::Leaf
         );
         assert_eq!(pod.shape(&conditions, &list), Shape::Keyed(TYPE));
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_is_always_there_is_put_in() {
         let mut object = json!({"spec": {"strategy": {"type": "Recreate"}}});
-        Schema::of("apps/v1", "Deployment", None).complete(&mut object);
+        Schema::new("apps/v1", "Deployment", None).complete(&mut object);
         let expected = json!({
             "metadata": {},
             "spec": {

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn pod() -> Schema<'static> {
-        Schema::of("v1", "Pod", None)
+        Schema::new("v1", "Pod", None)
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn items_with_the_same_key_are_one_whole() {
-        let node = Schema::of("v1", "Node", None);
+        let node = Schema::new("v1", "Node", None);
         let old = json!({"status": {"addresses": [{"type": "IP", "address": "1"}]}});
         let new = json!({"status": {"addresses": [
             {"type": "IP", "address": "1"}, {"type": "IP", "address": "2"}]}});

@@ -69,20 +69,26 @@ pub fn compile(source: &str) -> Result<Program, CompileError> {
         (Ok(Ok(_)), unnamed) => {
             let why = "argument must be a simple name";
             let wrong = unnamed.into_iter().map(|part| (part, why));
-            return Err(CompileError::Syntax(check::told_of_parts(source, wrong)));
+            return Err(CompileError::Syntax(check::describe_errors_of_parts(
+                source, wrong,
+            )));
         }
-        (Ok(Err(errors)), _) => return Err(CompileError::Syntax(told(source, &errors))),
+        (Ok(Err(errors)), _) => {
+            return Err(CompileError::Syntax(describe_syntax_errors(
+                source, &errors,
+            )));
+        }
         (Err(_), _) => return Err(CompileError::TooLarge),
     };
     Ok(Program { expression })
 }
 
-fn told(source: &str, errors: &ParseErrors) -> String {
+fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
     let wrong = errors.errors.iter().map(|error| {
         let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
         ((at(error.pos.0), at(error.pos.1)), error.msg.as_str())
     });
-    check::told(source, wrong)
+    check::describe_errors(source, wrong)
 }
 
 /// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between

@@ -93,13 +93,13 @@ impl Image {
                 return None;
             }
             let base = split_tag(base).map_or(base, |(base, _)| base);
-            return Self::of(base, Version::Digest(digest.to_owned()));
+            return Self::from_parts(base, Version::Digest(digest.to_owned()));
         }
         let (base, tag) = split_tag(text)?;
-        Self::of(base, Version::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()))
+        Self::from_parts(base, Version::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()))
     }
 
-    fn of(base: &str, version: Version) -> Option<Self> {
+    fn from_parts(base: &str, version: Version) -> Option<Self> {
         let (registry, repository) = match base.split_once('/') {
             Some((first, rest)) if first.contains(['.', ':']) => (first, rest),
             _ => ("", base),

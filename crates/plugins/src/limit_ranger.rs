@@ -114,7 +114,7 @@ impl Limit {
 /// Why an object is refused, each reason once and in order.
 #[derive(Default)]
 struct Refusals {
-    told: IndexSet<String>,
+    reasons: IndexSet<String>,
     /// How many were made, told before or not.
     made: usize,
 }
@@ -122,7 +122,7 @@ struct Refusals {
 impl Refusals {
     fn add(&mut self, why: Option<String>) {
         self.made += usize::from(why.is_some());
-        self.told.extend(why);
+        self.reasons.extend(why);
     }
 
     /// Says whether there are so many that nothing more is looked at.
@@ -136,14 +136,14 @@ fn concerns(request: &Request<'_>) -> bool {
     let is_pods =
         request.resource.plural == "pods" && request.resource.group_version.group.is_empty();
     let deleted = request.old.is_some_and(accessor::is_terminating);
-    let asked = match request.operation {
+    let limited = match request.operation {
         Operation::Create => is_pods || request.resource.plural == "persistentvolumeclaims",
         Operation::Update if is_pods => request.subresource() == "resize",
         Operation::Update => request.is_of("", "persistentvolumeclaims"),
         Operation::Delete | Operation::Connect => false,
     };
     let whole = request.subresource().is_empty() || request.subresource() == "resize";
-    asked && whole && !deleted && request.resource.group_version.group.is_empty()
+    limited && whole && !deleted && request.resource.group_version.group.is_empty()
 }
 
 #[async_trait]
@@ -178,7 +178,7 @@ impl Plugin for LimitRanger {
                 check_claim(object, limit, &mut refusals);
             }
         }
-        let refusals: Vec<String> = refusals.told.into_iter().collect();
+        let refusals: Vec<String> = refusals.reasons.into_iter().collect();
         match refusals.as_slice() {
             [] => Ok(()),
             [one] => Err(request.forbid(object, one)),
@@ -396,6 +396,6 @@ mod tests {
         check_pod(&pod(1_000), &Limit::read(&limit), &mut refusals);
         assert_eq!(refusals.made, REFUSALS_MAX);
         // Each of them does not name the container, and so is told once.
-        assert_eq!(refusals.told.len(), 2_000);
+        assert_eq!(refusals.reasons.len(), 2_000);
     }
 }

@@ -49,22 +49,22 @@ impl RequestContext {
     ///
     /// # Errors
     /// [`Error::Forbidden`] if the authorizer does not allow it.
-    pub async fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
+    pub async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Error> {
         let Some(authorizer) = &self.authorizer else {
             return Ok(());
         };
-        let decision = authorizer.decide(asked).await;
+        let decision = authorizer.decide(attributes).await;
         if decision.allowed {
             return Ok(());
         }
-        let mut resource = asked.resource.to_owned();
-        if !asked.group.is_empty() {
-            resource = format!("{resource}.{}", asked.group);
+        let mut resource = attributes.resource.to_owned();
+        if !attributes.group.is_empty() {
+            resource = format!("{resource}.{}", attributes.group);
         }
         Err(Error::Forbidden {
             resource,
-            name: asked.name.to_owned(),
-            message: decision.explain(asked),
+            name: attributes.name.to_owned(),
+            message: decision.explain(attributes),
             cause: None,
         })
     }

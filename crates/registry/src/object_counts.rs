@@ -148,7 +148,7 @@ impl ObjectCounts {
 
     /// The objects of a resource.
     #[must_use]
-    pub fn of(&self, group: &str, resource: &str, now: Instant) -> Size {
+    pub fn size(&self, group: &str, resource: &str, now: Instant) -> Size {
         let resource = Resource::new(group, resource);
         let counted = self.counted();
         let Some((stats, at)) = counted.get(&resource).and_then(|it| it.last) else {
@@ -309,7 +309,7 @@ mod tests {
         counts.count(&resource, &clock).await;
         let shown = text(&registry);
         assert!(!shown.contains("deployments"), "{shown}");
-        let size = counts.of("apps", "deployments", clock.now());
+        let size = counts.size("apps", "deployments", clock.now());
         assert_eq!(size, Size::Unknown);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         counts.remove(&before);
         let resource = Resource::new("apps", "deployments");
         counts.count(&resource, &clock).await;
-        let size = counts.of("apps", "deployments", clock.now());
+        let size = counts.size("apps", "deployments", clock.now());
         assert_eq!(size, one_of(bytes));
     }
 
@@ -336,7 +336,7 @@ mod tests {
             let mut last = None;
             for _ in 0..TURNS_MAX {
                 tokio::task::yield_now().await;
-                if let Size::Counted(stats) = counts.of("apps", "deployments", clock.now()) {
+                if let Size::Counted(stats) = counts.size("apps", "deployments", clock.now()) {
                     last = Some(stats.object_count);
                 }
             }
@@ -370,7 +370,7 @@ mod tests {
         counts.count(&resource, &clock).await;
         let after = |seconds| {
             let now = clock.now() + Duration::from_secs(seconds);
-            counts.of("apps", "deployments", now)
+            counts.size("apps", "deployments", now)
         };
         assert_eq!(after(170), one_of(bytes));
         assert_eq!(after(190), Size::Stale);

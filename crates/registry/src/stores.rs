@@ -12,7 +12,7 @@ pub struct Stores(Vec<Arc<Store>>);
 impl Stores {
     /// Returns the store of a resource, named by group and plural.
     #[must_use]
-    pub fn of(&self, (group, plural): (&str, &str)) -> Option<&Arc<Store>> {
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Store>> {
         self.iter().find(|store| {
             let resource = store.resource();
             resource.group_version.group == group && resource.plural == plural

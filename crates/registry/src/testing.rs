@@ -40,7 +40,7 @@ pub struct MemoryStorage {
 #[derive(Debug, Default)]
 struct Notes {
     /// The keys of lists and watches, each with true if it was recursive.
-    asked: Vec<(String, bool)>,
+    lists: Vec<(String, bool)>,
     /// The resource versions that gets asked for.
     read: Vec<Option<ResourceVersion>>,
     /// The TTLs of created objects in seconds.
@@ -92,8 +92,8 @@ impl MemoryStorage {
         assert!(put.succeeded, "the key is not free");
     }
 
-    pub fn take_asked(&self) -> Vec<(String, bool)> {
-        std::mem::take(&mut self.notes().asked)
+    pub fn take_lists(&self) -> Vec<(String, bool)> {
+        std::mem::take(&mut self.notes().lists)
     }
 
     pub fn take_read(&self) -> Vec<Option<ResourceVersion>> {
@@ -156,8 +156,8 @@ impl Interface for MemoryStorage {
     }
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
-        let asked = (key.to_owned(), options.recursive);
-        self.notes().asked.push(asked);
+        let call = (key.to_owned(), options.recursive);
+        self.notes().lists.push(call);
         self.store.watch(key, options).await
     }
 
@@ -167,8 +167,8 @@ impl Interface for MemoryStorage {
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
-        let asked = (key.to_owned(), options.recursive);
-        self.notes().asked.push(asked);
+        let call = (key.to_owned(), options.recursive);
+        self.notes().lists.push(call);
         self.store.get_list(key, options).await
     }
 

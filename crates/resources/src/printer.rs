@@ -20,7 +20,7 @@ pub enum Printer {
 impl Printer {
     /// Returns the printer of a resource.
     #[must_use]
-    pub fn of(resource: &Resource) -> Self {
+    pub fn for_resource(resource: &Resource) -> Self {
         match &resource.printer_columns {
             Some(columns) => Self::Custom(Arc::clone(columns)),
             None => Self::BuiltIn(convertor_of(&resource.group_version.group, &resource.kind)),
@@ -29,7 +29,7 @@ impl Printer {
 
     /// Returns the printer of the `scale` subresource.
     #[must_use]
-    pub fn of_scales() -> Self {
+    pub fn for_scale() -> Self {
         Self::BuiltIn(&crate::apps::table::SCALES)
     }
 

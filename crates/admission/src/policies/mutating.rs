@@ -44,15 +44,17 @@ impl Plugin for MutatingPolicies {
         let mut namespace = self.0.match_context.namespace_of(request);
         let mut refusals = Vec::new();
         for (policy, binding) in bound(&objects) {
-            let asked = PolicyCall {
+            let call = PolicyCall {
                 policy,
                 binding,
                 request,
             };
-            let wrong = self.ask(&asked, &mut namespace, object, round).await?;
+            let wrong = self.ask(&call, &mut namespace, object, round).await?;
             if policy.fails {
-                let told = wrong.into_iter().map(|it| (it.reason, asked.told(&it.why)));
-                refusals.extend(told);
+                let denial = wrong
+                    .into_iter()
+                    .map(|it| (it.reason, call.denial(&it.why)));
+                refusals.extend(denial);
             }
         }
         round.policies.leave(object);
@@ -89,12 +91,12 @@ impl MutatingPolicies {
     /// Lets a policy change the object; what went wrong.
     async fn ask(
         &self,
-        asked: &PolicyCall<'_>,
+        call: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
         object: &mut Value,
         round: &mut Round,
     ) -> Result<Vec<Wrong>, Error> {
-        let (policy, binding) = (asked.policy, asked.binding);
+        let (policy, binding) = (call.policy, call.binding);
         let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
             return Ok(Vec::new());
         };
@@ -105,7 +107,7 @@ impl MutatingPolicies {
         }
         work::leave(Work::Expressions).await;
         let match_context = &self.0.match_context;
-        let params = match_context.params(policy, binding.params.as_ref(), asked.request);
+        let params = match_context.params(policy, binding.params.as_ref(), call.request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) => {
@@ -119,9 +121,9 @@ impl MutatingPolicies {
         let mut wrong = Vec::new();
         for params in &params {
             let before = object.clone();
-            let id = asked.id(params);
+            let id = call.id(params);
             let part = Part {
-                asked,
+                call,
                 resource: &resource,
                 params,
                 namespace,
@@ -146,8 +148,8 @@ impl MutatingPolicies {
         object: &mut Value,
         asks: impl FnOnce() -> bool,
     ) -> Result<Vec<Wrong>, Error> {
-        let policy = part.asked.policy;
-        let (request, resource) = (part.asked.request, part.resource);
+        let policy = part.call.policy;
+        let (request, resource) = (part.call.request, part.resource);
         let described = Value::Object(describe(request, resource, ""));
         let variables = |shown: &Shown| {
             let seen = Seen {
@@ -193,7 +195,7 @@ impl MutatingPolicies {
 
 /// One evaluation of a policy, with one of its params.
 struct Part<'a> {
-    asked: &'a PolicyCall<'a>,
+    call: &'a PolicyCall<'a>,
     resource: &'a Resource,
     params: &'a Value,
     namespace: &'a Value,
@@ -214,7 +216,7 @@ impl PolicyCall<'_> {
         ]
     }
 
-    fn told(&self, why: &str) -> String {
+    fn denial(&self, why: &str) -> String {
         let (policy, binding) = (&self.policy.name, &self.binding.name);
         format!("policy '{policy}' with binding '{binding}' denied request: {why}")
     }

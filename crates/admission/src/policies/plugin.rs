@@ -12,9 +12,9 @@ use super::binding::Binding;
 use super::evaluate::{Seen, Violation, violations};
 use super::policy::Policy;
 use crate::chain::Plugin;
-use crate::followed::Followed;
 use crate::match_context::{MatchContext, RequestNamespace};
 use crate::matching::is_exempt;
+use crate::parsed_objects::ParsedObjects;
 use crate::review::{Shown, describe};
 
 /// A policy or a binding.
@@ -47,7 +47,7 @@ impl PolicyObject {
 #[derive(Debug)]
 pub struct Policies {
     /// All policies and bindings, in the order of their names.
-    pub objects: Arc<Followed<PolicyObject>>,
+    pub objects: Arc<ParsedObjects<PolicyObject>>,
     /// The stores and caches in which matching looks things up.
     pub match_context: MatchContext,
 }
@@ -66,18 +66,18 @@ impl Plugin for Policies {
         let mut namespace = self.match_context.namespace_of(request);
         let mut refusal = None;
         for (policy, binding) in bound(&objects) {
-            let asked = PolicyCall {
+            let call = PolicyCall {
                 policy,
                 binding,
                 request,
                 object,
             };
-            for violation in self.ask(&asked, &mut namespace).await? {
+            for violation in self.ask(&call, &mut namespace).await? {
                 if binding.warns && !violation.always_denies {
-                    asked.warn(&violation);
+                    call.warn(&violation);
                 }
                 if binding.denies || violation.always_denies {
-                    refusal.get_or_insert_with(|| asked.refusal(&violation));
+                    refusal.get_or_insert_with(|| call.refusal(&violation));
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Policies {
     /// Returns the violations of a policy under one of its bindings.
     async fn ask(
         &self,
-        asked: &PolicyCall<'_>,
+        call: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
     ) -> Result<Vec<Violation>, Error> {
         let PolicyCall {
@@ -135,7 +135,7 @@ impl Policies {
             binding,
             request,
             object,
-        } = asked;
+        } = call;
         let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
             return Ok(Vec::new());
         };

@@ -95,10 +95,10 @@ impl Webhooks {
         }
         let Shown { object, old } = Shown::new(request, resource, object);
         let uid = uuid::Uuid::new_v4().to_string();
-        let mut asked = describe(request, resource, &uid);
-        asked.insert("object".to_owned(), object);
-        asked.insert("oldObject".to_owned(), old);
-        match self.ask(hook, &mut asked, &uid, mutating).await {
+        let mut review_request = describe(request, resource, &uid);
+        review_request.insert("object".to_owned(), object);
+        review_request.insert("oldObject".to_owned(), old);
+        match self.ask(hook, &mut review_request, &uid, mutating).await {
             Ok(answer) => {
                 answer
                     .warnings
@@ -107,7 +107,7 @@ impl Webhooks {
                 match answer.verdict {
                     Verdict::Refused(status) => Err(Error::Denied(status)),
                     Verdict::Allowed(patch) => {
-                        let shown = asked.remove("object").unwrap_or_default();
+                        let shown = review_request.remove("object").unwrap_or_default();
                         Ok(Called::Allowed(patch.map(|patch| (patch, shown))))
                     }
                 }
@@ -126,18 +126,18 @@ impl Webhooks {
     async fn ask(
         &self,
         hook: &Hook,
-        asked: &mut Map<String, Value>,
+        review_request: &mut Map<String, Value>,
         uid: &str,
         mutating: bool,
     ) -> Result<answer::Answer, String> {
         let version = hook.review_version;
         let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(),
-            "request": std::mem::take(asked)});
+            "request": std::mem::take(review_request)});
         let body = Bytes::from(review.to_string());
         if let Value::Object(mut review) = review
             && let Some(Value::Object(request)) = review.remove("request")
         {
-            *asked = request;
+            *review_request = request;
         }
         let client = hook.client.as_ref();
         let client = client.map_err(|why| format!("could not get REST client: {why}"))?;

@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 
-use super::followed::Followed;
 use super::match_context::MatchContext;
+use super::parsed_objects::ParsedObjects;
 
 /// The plugin that calls webhooks of one sort, mutating or validating.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
     /// The configurations.
-    pub configurations: Arc<Followed<Configuration>>,
+    pub configurations: Arc<ParsedObjects<Configuration>>,
     /// The stores and caches in which matching looks things up.
     pub match_context: MatchContext,
     /// The client that makes the calls.

@@ -37,7 +37,7 @@ impl Plugin for MutatingWebhooks {
             round.webhooks.begin_again(object);
         }
         let mut namespace = self.0.match_context.namespace_of(request);
-        let mut asked = false;
+        let mut any_called = false;
         for hook in configurations.iter().flat_map(|it| &it.hooks) {
             if round.second && !round.webhooks.is_outdated(&hook.id) {
                 continue;
@@ -46,7 +46,7 @@ impl Plugin for MutatingWebhooks {
             let Some(resource) = applies.await? else {
                 continue;
             };
-            asked = true;
+            any_called = true;
             let called = self.0.call(hook, request, &resource, object, true).await?;
             if let Called::Allowed(Some((patch, shown))) = called {
                 let next = patched(hook, request, &resource, shown, &patch)?;
@@ -60,7 +60,7 @@ impl Plugin for MutatingWebhooks {
                 round.webhooks.has_seen(hook.id.clone());
             }
         }
-        if asked && !round.second {
+        if any_called && !round.second {
             round.webhooks.leave(object);
         }
         Ok(())

@@ -130,11 +130,11 @@ fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked
     }
     let wrong = checker.wrong.iter();
     let wrong = wrong.map(|wrong| (wrong.id, wrong.why.as_str()));
-    Err(CompileError::Wrong(told_of_parts(source, wrong)))
+    Err(CompileError::Wrong(describe_errors_of_parts(source, wrong)))
 }
 
 /// All errors and where they are, by the parts of the expression that they are about.
-pub(super) fn told_of_parts<'w>(
+pub(super) fn describe_errors_of_parts<'w>(
     source: &str,
     wrong: impl ExactSizeIterator<Item = (u64, &'w str)>,
 ) -> String {
@@ -144,11 +144,11 @@ pub(super) fn told_of_parts<'w>(
         let place = place(source, offset.map_or(0, |(start, _)| start as usize));
         (place, why)
     });
-    told(source, wrong)
+    describe_errors(source, wrong)
 }
 
 /// All errors and where they are, as far as they are not too many.
-pub(super) fn told<'w>(
+pub(super) fn describe_errors<'w>(
     source: &str,
     wrong: impl ExactSizeIterator<Item = ((usize, usize), &'w str)>,
 ) -> String {
@@ -156,16 +156,16 @@ pub(super) fn told<'w>(
     let mut first: Vec<_> = wrong.take(ERRORS_MAX).collect();
     first.sort_unstable();
     first.dedup();
-    let mut told = String::new();
+    let mut text = String::new();
     for (place, why) in first {
-        let separator = if told.is_empty() { "" } else { "\n" };
-        let is_shown = told.len() < SHOWN_BYTES_MAX;
-        told = told + separator + &told_at(source, place, why, is_shown);
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let is_shown = text.len() < SHOWN_BYTES_MAX;
+        text = text + separator + &describe_error(source, place, why, is_shown);
     }
     if more > 0 {
-        told += &format!("\n{more} more errors were truncated");
+        text += &format!("\n{more} more errors were truncated");
     }
-    told
+    text
 }
 
 /// Where the parts of an expression stand. The parser tells it with errors only, so it is given one: a letter behind
@@ -188,13 +188,18 @@ fn place(source: &str, offset: usize) -> (usize, usize) {
 }
 
 /// An error, and the line of the expression under which it points if that is to be shown.
-fn told_at(source: &str, (line, column): (usize, usize), why: &str, is_shown: bool) -> String {
-    let told = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
+fn describe_error(
+    source: &str,
+    (line, column): (usize, usize),
+    why: &str,
+    is_shown: bool,
+) -> String {
+    let message = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
     if !is_shown {
-        return told;
+        return message;
     }
     let text = source.lines().nth(line).unwrap_or_default();
     let text = text.replace('\t', " ");
     let dots = ".".repeat(column);
-    format!("{told}\n | {text}\n | {dots}^")
+    format!("{message}\n | {text}\n | {dots}^")
 }

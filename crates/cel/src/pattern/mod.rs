@@ -9,8 +9,8 @@
 //! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones, and whoever
 //! runs one says how much work it may take.
 
+mod cache;
 mod go_syntax;
-mod kept;
 mod program;
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,9 @@ use std::sync::{Arc, LazyLock};
 
 pub use program::{PROGRAM_BYTES_MAX, Program, TooMuchWork, Work};
 
-use kept::{KEPT_BYTES_MAX, Kept};
+use cache::{CACHE_BYTES_MAX, PatternCache};
 
-static KEPT: LazyLock<Kept> = LazyLock::new(|| Kept::new(KEPT_BYTES_MAX));
+static KEPT: LazyLock<PatternCache> = LazyLock::new(|| PatternCache::new(CACHE_BYTES_MAX));
 
 /// A pattern is refused, in the words of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -49,14 +49,14 @@ pub(super) async fn refuse(
         )));
     }
     let user = &request.context.user;
-    let asked = Attributes {
+    let attributes = Attributes {
         namespace: request.namespace,
         version: "v1",
         name: request.name,
         ..Attributes::of_resource(user, VERB, "", audience)
     };
     if let Some(authorizer) = &request.context.authorizer
-        && authorizer.decide(&asked).await.allowed
+        && authorizer.decide(&attributes).await.allowed
     {
         return Ok(None);
     }

@@ -289,12 +289,12 @@ fn refuse_signing(node: &str, request: &Request<'_>, object: &Value) -> Option<S
         return None;
     }
     let pem = STANDARD.decode(text(object, "spec.request"));
-    let asked = match SigningRequest::read(&pem.unwrap_or_default()) {
-        Ok(asked) => asked,
+    let csr = match SigningRequest::read(&pem.unwrap_or_default()) {
+        Ok(csr) => csr,
         Err(why) => return Some(format!("unable to parse csr: {why}")),
     };
     let name = format!("system:node:{node}");
-    (asked.common_name() != name).then(|| format!("can only create a node CSR with CN={name}"))
+    (csr.common_name() != name).then(|| format!("can only create a node CSR with CN={name}"))
 }
 
 /// Why a kubelet may not write a claim: it says no more of one than how large its volume has become.
@@ -361,9 +361,9 @@ mod tests {
         assert_eq!(refused(json!({}), extended("x", "r")), one);
         assert_eq!(refused(extended("x", "r"), extended("x", "s")), one);
         for same in [claim("x"), extended("x", "r")] {
-            let mut told = same.clone();
-            told["phase"] = "Running".into();
-            assert_eq!(refused(same, told), None);
+            let mut changed = same.clone();
+            changed["phase"] = "Running".into();
+            assert_eq!(refused(same, changed), None);
         }
         let elsewhere = refuse_status("b", &pod(json!({})), &pod(json!({})));
         assert!(elsewhere.expect("another's pod").contains("set to itself"));

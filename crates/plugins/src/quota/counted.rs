@@ -230,14 +230,14 @@ fn claim(claim: &Value) -> ResourceList {
     if !class.is_empty() {
         usage.count(format!("{class}{OF_CLASS}{CLAIMS}"), 1);
     }
-    let mut asked = get(claim, "spec.resources.requests")
+    let mut requested = get(claim, "spec.resources.requests")
         .map(ResourceList::read)
         .unwrap_or_default();
     let allocated = get(claim, "status.allocatedResources").map(ResourceList::read);
-    if let Some(allocated) = allocated.filter(|_| asked.get("storage").is_some()) {
-        asked.raise(&allocated);
+    if let Some(allocated) = allocated.filter(|_| requested.get("storage").is_some()) {
+        requested.raise(&allocated);
     }
-    if let Some(storage) = asked.get("storage") {
+    if let Some(storage) = requested.get("storage") {
         usage.set(STORAGE, storage);
         if !class.is_empty() {
             usage.set(format!("{class}{OF_CLASS}{STORAGE}"), storage);

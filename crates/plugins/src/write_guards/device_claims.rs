@@ -136,11 +136,11 @@ impl DeviceClaims {
 /// Returns true if the user may allocate claims, in all namespaces.
 async fn may_bind(authorizer: &Authorizer, request: &Request<'_>) -> bool {
     for verb in VERBS {
-        let asked = Attributes {
+        let attributes = Attributes {
             subresource: "binding",
-            ..asked(request, verb)
+            ..attributes(request, verb)
         };
-        if authorizer.decide(&asked).await.allowed {
+        if authorizer.decide(&attributes).await.allowed {
             return true;
         }
     }
@@ -155,20 +155,20 @@ async fn may_drive(
     is_near: bool,
 ) -> bool {
     for verb in driver_verbs(is_near) {
-        let asked = Attributes {
+        let attributes = Attributes {
             subresource: "driver",
             namespace: request.namespace,
             name: driver,
-            ..asked(request, &verb)
+            ..attributes(request, &verb)
         };
-        if authorizer.decide(&asked).await.allowed {
+        if authorizer.decide(&attributes).await.allowed {
             return true;
         }
     }
     false
 }
 
-fn asked<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
+fn attributes<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
     let user = &request.context.user;
     Attributes {
         version: &request.resource.group_version.version,

@@ -71,8 +71,8 @@ impl WriteGuard for PolicyParameters {
 impl PolicyParameters {
     async fn check_policy(&self, request: &Request<'_>, kind: &Value) -> Result<(), Error> {
         let target = self.target(kind);
-        let asked = target.asked(request, "get", ALL, ALL);
-        if allows(request, &asked).await {
+        let attributes = target.attributes(request, "get", ALL, ALL);
+        if allows(request, &attributes).await {
             return Ok(());
         }
         let why = format!(
@@ -94,8 +94,8 @@ impl PolicyParameters {
         let target = self.target(&kind);
         let (namespace, name) = (text(reference, "namespace"), text(reference, "name"));
         let verb = if name.is_empty() { "list" } else { "get" };
-        let asked = target.asked(request, verb, namespace, name);
-        if allows(request, &asked).await {
+        let attributes = target.attributes(request, verb, namespace, name);
+        if allows(request, &attributes).await {
             return Ok(());
         }
         let user = &request.context.user.name;
@@ -142,7 +142,7 @@ impl PolicyParameters {
 }
 
 impl Target {
-    fn asked<'a>(
+    fn attributes<'a>(
         &'a self,
         request: &'a Request<'_>,
         verb: &'a str,
@@ -159,9 +159,9 @@ impl Target {
     }
 }
 
-async fn allows(request: &Request<'_>, asked: &Attributes<'_>) -> bool {
+async fn allows(request: &Request<'_>, attributes: &Attributes<'_>) -> bool {
     match &request.context.authorizer {
-        Some(authorizer) => authorizer.decide(asked).await.allowed,
+        Some(authorizer) => authorizer.decide(attributes).await.allowed,
         None => true,
     }
 }

@@ -194,7 +194,7 @@ mod tests {
     #[derive(Debug)]
     struct Noting {
         strategy: Arc<TestStrategy>,
-        asked: Mutex<Vec<String>>,
+        calls: Mutex<Vec<String>>,
         refuses: &'static str,
     }
 
@@ -209,19 +209,19 @@ mod tests {
             let operation = request.operation.name();
             let dry = if request.dry_run { " dry" } else { "" };
             let old = request.old.map_or(&Value::Null, |old| &old["data"]["k"]);
-            let asked = format!(
+            let calls = format!(
                 "{step} {operation} {:?}{dry} {old} -> {}",
                 request.name, object["data"]["k"]
             );
-            self.asked.lock().expect("sound").push(asked);
+            self.calls.lock().expect("sound").push(calls);
             if step == self.refuses {
                 return Err(request.forbid(object, "no"));
             }
             Ok(())
         }
 
-        fn take_asked(&self) -> Vec<String> {
-            std::mem::take(&mut self.asked.lock().expect("sound"))
+        fn take_calls(&self) -> Vec<String> {
+            std::mem::take(&mut self.calls.lock().expect("sound"))
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let mut fixture = Fixture::new(strategy);
         let noting = Arc::new(Noting {
             strategy: Arc::clone(&fixture.strategy),
-            asked: Mutex::default(),
+            calls: Mutex::default(),
             refuses,
         });
         fixture.store = fixture.store.with_admission(Arc::clone(&noting) as _);
@@ -274,7 +274,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            noting.take_asked(),
+            noting.take_calls(),
             [
                 r#"admit CREATE "a" dry null -> "v""#,
                 r#"agree CREATE "a" dry null -> "admitted""#
@@ -282,16 +282,16 @@ mod tests {
         );
         let created = fixture.create(json!({"generateName": "a-"})).await;
         assert_eq!(created["data"]["k"], "admitted");
-        let asked = noting.take_asked();
-        assert!(asked[0].starts_with(r#"admit CREATE "" null"#), "{asked:?}");
-        assert!(asked[1].starts_with(r#"agree CREATE "a-"#), "{asked:?}");
+        let calls = noting.take_calls();
+        assert!(calls[0].starts_with(r#"admit CREATE "" null"#), "{calls:?}");
+        assert!(calls[1].starts_with(r#"agree CREATE "a-"#), "{calls:?}");
     }
 
     #[tokio::test]
     async fn plugins_are_asked_about_every_attempt_of_an_update() {
         let (fixture, noting) = fixture(TestStrategy::default(), "");
         fixture.create(json!({"name": "a"})).await;
-        noting.take_asked();
+        noting.take_calls();
         let (store, context) = (&fixture.store, &fixture.context);
         let mut object = config_map(json!({"name": "a"}));
         object["data"]["k"] = json!("put");
@@ -303,7 +303,7 @@ mod tests {
             r#"admit UPDATE "a" "admitted" -> "put""#,
             r#"agree UPDATE "a" "admitted" -> "admitted""#,
         ];
-        assert_eq!(noting.take_asked(), both);
+        assert_eq!(noting.take_calls(), both);
 
         // A patch finds that somebody else has written since it was read.
         let mut written = false;
@@ -319,7 +319,7 @@ mod tests {
         let updated = store.update(context, "ns", "a", &mut racing, &options);
         updated.await.expect("agreed");
         assert_eq!(
-            noting.take_asked(),
+            noting.take_calls(),
             [
                 r#"admit UPDATE "a" "admitted" -> "put""#,
                 r#"agree UPDATE "a" "admitted" -> "admitted""#,
@@ -360,7 +360,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             fixture.create(json!({"name": name})).await;
         }
-        noting.take_asked();
+        noting.take_calls();
         let (store, context) = (&fixture.store, &fixture.context);
         let options = DeleteOptions::default();
         let deleted = store.delete(context, "ns", "a", options.clone()).await;
@@ -371,11 +371,11 @@ mod tests {
                 format!("agree DELETE {name:?} \"admitted\" -> null"),
             ]
         };
-        assert_eq!(noting.take_asked(), one("a"));
+        assert_eq!(noting.take_calls(), one("a"));
         let list = ListOptions::default();
         let deleted = store.delete_collection(context, "ns", options, list).await;
         assert_eq!(deleted.expect("agreed").items.len(), 2);
-        assert_eq!(noting.take_asked(), [one(""), one("")].concat());
+        assert_eq!(noting.take_calls(), [one(""), one("")].concat());
     }
 
     #[tokio::test]

@@ -202,7 +202,7 @@ mod tests {
         let page = fixture.store.list("ns", first).await.expect("a list");
         let mut continued = by_fields("metadata.name=a");
         continued.predicate.continue_token = page.continue_token.expect("there are more");
-        fixture.storage.take_asked();
+        fixture.storage.take_lists();
         for (namespace, options, key, recursive) in [
             ("", ListOptions::default(), "/configmaps/", true),
             ("ns", ListOptions::default(), "/configmaps/ns/", true),
@@ -254,8 +254,8 @@ mod tests {
                     .expect("a watch"),
             );
             let expected = (key.to_owned(), recursive);
-            let asked = fixture.storage.take_asked();
-            assert_eq!(asked, [expected.clone(), expected]);
+            let lists = fixture.storage.take_lists();
+            assert_eq!(lists, [expected.clone(), expected]);
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
             .await
             .expect("a list");
         assert_eq!(
-            fixture.storage.take_asked(),
+            fixture.storage.take_lists(),
             [("/nodes/n".to_owned(), false)]
         );
     }

@@ -251,7 +251,7 @@ async fn check_create(
     name: &str,
 ) -> Result<(), Error> {
     let version = &store.resource.group_version;
-    let asked = Attributes {
+    let attributes = Attributes {
         namespace,
         name,
         version: &version.version,
@@ -262,7 +262,7 @@ async fn check_create(
             &store.resource.plural,
         )
     };
-    context.check(&asked).await
+    context.check(&attributes).await
 }
 
 #[cfg(test)]

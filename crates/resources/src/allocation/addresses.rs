@@ -59,12 +59,12 @@ impl Addresses {
     /// Takes an address, or any if none is asked for (empty).
     pub(super) async fn take(
         &self,
-        asked: &str,
+        requested: &str,
         owner: &Owner,
         dry_run: bool,
     ) -> Result<Ipv4Addr, AddressRefusal> {
         let ranges = self.ranges().await?;
-        if asked.is_empty() {
+        if requested.is_empty() {
             return if dry_run {
                 ranges
                     .first()
@@ -74,7 +74,9 @@ impl Addresses {
                 self.take_any(&ranges, owner).await
             };
         }
-        let address: Ipv4Addr = asked.parse().map_err(|_| AddressRefusal::OtherNetwork)?;
+        let address: Ipv4Addr = requested
+            .parse()
+            .map_err(|_| AddressRefusal::OtherNetwork)?;
         if !ranges.iter().any(|range| range.contains(address)) {
             return Err(AddressRefusal::OtherNetwork);
         }

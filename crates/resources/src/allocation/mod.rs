@@ -79,9 +79,12 @@ impl ServiceAllocator {
         allocation: &mut Allocation,
         dry_run: bool,
     ) -> Result<(), Error> {
-        if let Some(asked) = needs.address.as_deref() {
-            let taken = self.addresses.take(asked, &allocation.owner, dry_run).await;
-            let address = taken.map_err(|refusal| refused_address(refusal, asked, service))?;
+        if let Some(requested) = needs.address.as_deref() {
+            let taken = self
+                .addresses
+                .take(requested, &allocation.owner, dry_run)
+                .await;
+            let address = taken.map_err(|refusal| refused_address(refusal, requested, service))?;
             needs::set_address(service, address);
             allocation.gained.address = Some(address);
         }
@@ -128,7 +131,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
         let needs = Needs::new(service, old);
         let mut allocation = Allocation {
             allocator: Arc::clone(&self),
-            owner: Owner::of(service),
+            owner: Owner::new(service),
             gained: Numbers::default(),
             given_up: Numbers::default(),
         };
@@ -151,7 +154,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
             address: service::address_of(service),
             ports: service::node_ports_of(service),
         };
-        self.give_back(&Owner::of(service), &numbers).await;
+        self.give_back(&Owner::new(service), &numbers).await;
     }
 }
 
@@ -167,17 +170,17 @@ impl ringwatch_registry::Allocation for Allocation {
     }
 }
 
-fn refused_address(refusal: AddressRefusal, asked: &str, service: &Value) -> Error {
+fn refused_address(refusal: AddressRefusal, requested: &str, service: &Value) -> Error {
     match refusal {
         AddressRefusal::Store(error) => error,
         AddressRefusal::Full => {
             Error::Internal(format!("failed to allocate a serviceIP: {refusal}"))
         }
         AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
-            let why = format!("failed to allocate IP {asked}: {refusal}");
+            let why = format!("failed to allocate IP {requested}: {refusal}");
             invalid(
                 service,
-                FieldError::invalid("spec.clusterIPs", &json!([asked]), why),
+                FieldError::invalid("spec.clusterIPs", &json!([requested]), why),
             )
         }
     }

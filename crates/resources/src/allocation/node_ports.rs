@@ -68,23 +68,23 @@ impl NodePorts {
     /// Takes certain ports, and any where nothing is asked for: all of them or none.
     pub(super) async fn take(
         &self,
-        asked: &[Option<u16>],
+        requested: &[Option<u16>],
         dry_run: bool,
     ) -> Result<Vec<u16>, PortRefusal> {
-        if asked.is_empty() {
+        if requested.is_empty() {
             return Ok(Vec::new());
         }
         if dry_run {
-            return self.pretend_to_take(asked).await;
+            return self.pretend_to_take(requested).await;
         }
         let mut taken = Vec::new();
         self.change(&mut |ports, _| {
             taken.clear();
             // What is asked for goes first, so that nothing else gets it.
-            for port in asked.iter().flatten() {
-                take_asked(ports, *port)?;
+            for port in requested.iter().flatten() {
+                take_port(ports, *port)?;
             }
-            for port in asked {
+            for port in requested {
                 taken.push(match port {
                     Some(port) => *port,
                     None => ports.take_any().ok_or(PortRefusal::Full)?,
@@ -96,17 +96,17 @@ impl NodePorts {
         Ok(taken)
     }
 
-    async fn pretend_to_take(&self, asked: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
+    async fn pretend_to_take(&self, requested: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
         let list = self.read().await.map_err(PortRefusal::Store)?;
         let mut ports = match list.items.first() {
             Some(object) => read(object)?,
             None => PortSet::default(),
         };
         let mut pretended = PRETENDED..;
-        asked
+        requested
             .iter()
             .map(|port| match port {
-                Some(port) => take_asked(&mut ports, *port).map(|()| *port),
+                Some(port) => take_port(&mut ports, *port).map(|()| *port),
                 None => pretended.next().ok_or(PortRefusal::Full),
             })
             .collect()
@@ -199,7 +199,7 @@ impl ListWatch for NodePorts {
     }
 }
 
-fn take_asked(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
+fn take_port(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
     if !PortSet::may_have(port) {
         return Err(PortRefusal::NotInRange(port.into()));
     }

@@ -239,7 +239,7 @@ impl Repair {
                     codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
                 had.ports.extend(service::node_ports_of(&service));
                 if let Some(address) = service::address_of(&service) {
-                    had.addresses.insert(address, Owner::of(&service));
+                    had.addresses.insert(address, Owner::new(&service));
                 }
             }
             match list.continue_token {

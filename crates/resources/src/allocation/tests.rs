@@ -222,7 +222,7 @@ async fn every_service_gets_its_own_address_until_it_goes() {
 #[tokio::test]
 async fn a_full_range_is_said_to_be_full() {
     let world = Storages::new().ready().await;
-    let owner = Owner::of(&service("one", &json!({})));
+    let owner = Owner::new(&service("one", &json!({})));
     for last in 1..=254 {
         let address = Ipv4Addr::new(10, 0, 0, last);
         assert!(

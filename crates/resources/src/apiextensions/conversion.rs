@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     admissionregistration::client_config,
-    validation::{At, Errors},
+    validation::{Errors, Field},
 };
 
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
@@ -17,7 +17,7 @@ const STRATEGIES: [&str; 2] = ["None", "Webhook"];
 /// wanted by the strategy.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    let root = At::root(object);
+    let root = Field::root(object);
     let conversion = root.at("spec.conversion");
     if conversion.is_set() {
         check(&conversion, &mut errors);
@@ -25,7 +25,7 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn check(conversion: &At<'_, '_>, errors: &mut Errors) {
+fn check(conversion: &Field<'_, '_>, errors: &mut Errors) {
     let strategy = conversion.at("strategy");
     let client = conversion.at("webhookClientConfig");
     let versions = conversion.at("conversionReviewVersions");

@@ -4,7 +4,7 @@
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 /// How many rules there may be.
 const RULES_MAX: usize = 20;
@@ -12,7 +12,7 @@ const RULES_MAX: usize = 20;
 const INDEXES_BYTES_MAX: usize = 64 * 1024;
 
 /// Checks the success policy of an indexed Job. Follows `validateSuccessPolicy`.
-pub(super) fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn success_policy(spec: &Field<'_, '_>, errors: &mut Errors) {
     let policy = spec.at("successPolicy");
     let Some(completions) = spec.at("completions").number().filter(|_| policy.is_set()) else {
         return;
@@ -31,7 +31,7 @@ pub(super) fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {
+fn rule(rule: &Field<'_, '_>, completions: i64, errors: &mut Errors) {
     let [indexes, count] = ["succeededIndexes", "succeededCount"].map(|it| rule.at(it));
     if !indexes.is_set() && !count.is_set() {
         let why = "at least one of succeededCount or succeededIndexes must be specified";
@@ -155,7 +155,7 @@ mod tests {
     fn wrong(rules: Value) -> Vec<String> {
         let job = json!({"spec": {"completions": 5, "successPolicy": {"rules": rules}}});
         let mut errors = Errors::new();
-        success_policy(&At::root(&job).at("spec"), &mut errors);
+        success_policy(&Field::root(&job).at("spec"), &mut errors);
         messages(&errors)
     }
 

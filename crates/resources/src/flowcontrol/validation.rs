@@ -5,7 +5,7 @@
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 /// The one level whose requests never wait.
 const EXEMPT: &str = "exempt";
@@ -19,7 +19,7 @@ const QUEUES_MAX: i64 = 10_000_000;
 const HASH_BITS: f64 = 60.0;
 
 /// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfigurationSpec`.
-pub(crate) fn priority_level(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn priority_level(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (kind, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
     if (object.at("metadata.name").text() == EXEMPT) != (kind.text() == "Exempt") {
@@ -44,7 +44,7 @@ pub(crate) fn priority_level(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The two levels that every server has are fixed, but for the shares of the exempt one.
-fn mandatory(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
+fn mandatory(name: &str, spec: &Field<'_, '_>, errors: &mut Errors) {
     let written = as_go_writes(spec);
     let (is_fixed, but) = match name {
         EXEMPT => (
@@ -65,11 +65,11 @@ fn mandatory(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The spec of a level as Go writes Kubernetes' internal type, which errors show.
-fn as_go_writes(spec: &At<'_, '_>) -> String {
-    let word = |at: &At<'_, '_>| json!(at.at("type").text());
-    let number = |at: &At<'_, '_>, member| at.at(member).number().unwrap_or(0);
-    let pointer = |at: &At<'_, '_>, member| at.at(member).value().clone();
-    let or_null = |at: &At<'_, '_>, text: String| {
+fn as_go_writes(spec: &Field<'_, '_>) -> String {
+    let word = |at: &Field<'_, '_>| json!(at.at("type").text());
+    let number = |at: &Field<'_, '_>, member| at.at(member).number().unwrap_or(0);
+    let pointer = |at: &Field<'_, '_>, member| at.at(member).value().clone();
+    let or_null = |at: &Field<'_, '_>, text: String| {
         if at.is_set() { text } else { "null".to_owned() }
     };
     let (limited, exempt) = (spec.at("limited"), spec.at("exempt"));
@@ -103,19 +103,19 @@ fn as_go_writes(spec: &At<'_, '_>) -> String {
 }
 
 /// How many requests run at once, and how much of that may be lent.
-fn shares(at: &At<'_, '_>, errors: &mut Errors) {
+fn shares(at: &Field<'_, '_>, errors: &mut Errors) {
     nominal_shares(at, errors);
     at.at("lendablePercent").must_be_between(0, 100, errors);
 }
 
-fn nominal_shares(at: &At<'_, '_>, errors: &mut Errors) {
+fn nominal_shares(at: &Field<'_, '_>, errors: &mut Errors) {
     let shares = at.at("nominalConcurrencyShares");
     if shares.number() < Some(0) && shares.is_set() {
         errors.push(shares.invalid("must be a non-negative integer"));
     }
 }
 
-fn limited(at: &At<'_, '_>, errors: &mut Errors) {
+fn limited(at: &Field<'_, '_>, errors: &mut Errors) {
     nominal_shares(at, errors);
     limit_response(&at.at("limitResponse"), errors);
     at.at("lendablePercent").must_be_between(0, 100, errors);
@@ -126,7 +126,7 @@ fn limited(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The treatment of requests that cannot run at once.
-fn limit_response(at: &At<'_, '_>, errors: &mut Errors) {
+fn limit_response(at: &Field<'_, '_>, errors: &mut Errors) {
     let queuing = at.at("queuing");
     match at.at("type").text() {
         "Reject" => {
@@ -143,10 +143,10 @@ fn limit_response(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// How many queues there are, how many a flow may choose from, and how long each may be.
-fn queues(at: &At<'_, '_>, errors: &mut Errors) {
+fn queues(at: &Field<'_, '_>, errors: &mut Errors) {
     let [length, queues, hand] =
         ["queueLengthLimit", "queues", "handSize"].map(|member| at.at(member));
-    let number = |at: &At<'_, '_>| at.number().unwrap_or(0);
+    let number = |at: &Field<'_, '_>| at.number().unwrap_or(0);
     if number(&length) <= 0 {
         errors.push(length.invalid_value(number(&length), "must be positive"));
     }

@@ -107,11 +107,11 @@ fn why_none(budget: &Value, name: &str) -> String {
         count(budget, "currentHealthy"),
         count(budget, "desiredHealthy"),
     );
-    let told = condition(budget, "DisruptionAllowed")
+    let condition = condition(budget, "DisruptionAllowed")
         .filter(|it| text(it, "status") == "False")
         .map(|it| (text(it, "reason"), text(it, "message")))
         .filter(|(_, message)| !message.is_empty());
-    match told {
+    match condition {
         Some(("SyncFailed", message)) => format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed \
              sync: {message}"

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::kind_hooks::KindHooks;
 use super::stored::LacksDefaults;
 use crate::defaults::{self, Rule};
-use crate::validation::{At, Check};
+use crate::validation::{Check, Field};
 use crate::validation::{CheckOfChange, Warn, found, found_in_change};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
@@ -193,7 +193,7 @@ impl Generic {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(warn) = self.warn {
-            warn(&At::root(object), &mut warnings);
+            warn(&Field::root(object), &mut warnings);
         }
         warnings
     }

@@ -15,7 +15,7 @@ static NOTHING: Value = Value::Null;
 
 /// A place in an object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At<'v, 'p> {
+pub(crate) struct Field<'v, 'p> {
     value: &'v Value,
     step: Step<'p>,
     parent: Option<&'p Self>,
@@ -32,7 +32,7 @@ enum Step<'p> {
     Member(&'p str, &'p str),
 }
 
-impl<'v, 'p> At<'v, 'p> {
+impl<'v, 'p> Field<'v, 'p> {
     /// A whole object.
     pub(crate) fn root(value: &'v Value) -> Self {
         Self {
@@ -43,8 +43,8 @@ impl<'v, 'p> At<'v, 'p> {
     }
 
     /// Returns the place at a path of names joined by dots.
-    pub(crate) fn at<'s>(&'s self, path: &'s str) -> At<'v, 's> {
-        At {
+    pub(crate) fn at<'s>(&'s self, path: &'s str) -> Field<'v, 's> {
+        Field {
             value: path::get(self.value, path).unwrap_or(&NOTHING),
             step: Step::Path(path),
             parent: Some(self),
@@ -52,14 +52,14 @@ impl<'v, 'p> At<'v, 'p> {
     }
 
     /// The elements of the list at a path; of this list itself if the path is empty.
-    pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = At<'v, 's>> {
+    pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = Field<'v, 's>> {
         let list = if path.is_empty() {
             self.value
         } else {
             path::get(self.value, path).unwrap_or(&NOTHING)
         };
         let items = list.as_array().map_or(&[][..], Vec::as_slice);
-        items.iter().enumerate().map(move |(index, value)| At {
+        items.iter().enumerate().map(move |(index, value)| Field {
             value,
             step: Step::Item(path, index),
             parent: Some(self),
@@ -70,13 +70,13 @@ impl<'v, 'p> At<'v, 'p> {
     pub(crate) fn members<'s>(
         &'s self,
         path: &'s str,
-    ) -> impl Iterator<Item = (&'v str, At<'v, 's>)>
+    ) -> impl Iterator<Item = (&'v str, Field<'v, 's>)>
     where
         'v: 's,
     {
         let map = path::get(self.value, path).and_then(Value::as_object);
         map.into_iter().flatten().map(move |(name, value)| {
-            let member = At {
+            let member = Field {
                 value,
                 step: Step::Member(path, name),
                 parent: Some(self),
@@ -144,7 +144,7 @@ impl<'v, 'p> At<'v, 'p> {
 }
 
 /// The errors.
-impl At<'_, '_> {
+impl Field<'_, '_> {
     fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
         FieldError::new(kind, self.field(), detail)
     }
@@ -204,7 +204,7 @@ impl At<'_, '_> {
 }
 
 /// The checks that most kinds have in common.
-impl At<'_, '_> {
+impl Field<'_, '_> {
     /// There is something.
     pub(crate) fn must_be_set(&self, errors: &mut Errors) {
         if self.is_empty() {
@@ -289,7 +289,7 @@ impl At<'_, '_> {
     }
 
     /// It is what it was.
-    pub(crate) fn must_stay(&self, old: &At<'_, '_>, errors: &mut Errors) {
+    pub(crate) fn must_stay(&self, old: &Field<'_, '_>, errors: &mut Errors) {
         if self.value != old.value {
             let null = FieldError::invalid(self.field(), self.value, "field is immutable");
             errors.push(null);
@@ -305,7 +305,7 @@ mod tests {
     fn places_are_named_as_errors_name_them() {
         let object =
             json!({"spec": {"limits": {"cpu": "1"}, "containers": [{"ports": [{"port": 80}]}]}});
-        let root = At::root(&object);
+        let root = Field::root(&object);
         let spec = root.at("spec");
         let containers: Vec<_> = spec.items("containers").collect();
         let port = containers[0].items("ports").next().expect("a port");
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_pointer_to_an_empty_word_is_there() {
         let object = json!({"empty": ""});
-        let root = At::root(&object);
+        let root = Field::root(&object);
         let mut errors = Vec::new();
         root.at("empty").must_be_one_of(&["A"], &mut errors);
         root.at("empty").must_point_to_one_of(&["A"], &mut errors);
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn errors_have_kubernetes_words() {
         let object = json!({"kind": "Odd", "count": -1});
-        let root = At::root(&object);
+        let root = Field::root(&object);
         let mut errors = Vec::new();
         root.at("name").must_be_set(&mut errors);
         root.at("kind").must_be_one_of(&["B", "A"], &mut errors);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats::{mismatch, too_long};
 
-use super::at::{At, Errors};
+use super::field::{Errors, Field};
 
 /// How long the name of a port may be, in bytes.
 const PORT_NAME_BYTES_MAX: usize = 15;
@@ -144,7 +144,7 @@ pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 /// Checks that an address is not unspecified, loopback, link-local or link-local multicast.
-pub(crate) fn ordinary_address(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ordinary_address(at: &Field<'_, '_>, errors: &mut Errors) {
     let text = at.text();
     let Some(ip) = address(text) else {
         errors.push(at.invalid("must be a valid IP address"));
@@ -193,7 +193,7 @@ pub(crate) fn below(path: &str) -> Vec<String> {
 }
 
 /// The checks of numbers and quantities.
-impl At<'_, '_> {
+impl Field<'_, '_> {
     /// The number of a port.
     pub(crate) fn must_be_a_port(&self, errors: &mut Errors) {
         let number = self.number().unwrap_or(0);
@@ -290,7 +290,7 @@ mod tests {
         let wrong = |text: &str| {
             let value = json!(text);
             let mut errors = Vec::new();
-            ordinary_address(&At::root(&value), &mut errors);
+            ordinary_address(&Field::root(&value), &mut errors);
             errors.len()
         };
         assert_eq!(wrong("10.1.2.3"), 0);

@@ -62,7 +62,7 @@ fn no_modules_import_each_other_in_a_circle() {
     let folders = package_folders().into_iter().map(|it| it.join("src"));
     let within = ALSO_WITHIN.iter().map(|it| super::root().join(it));
     for folder in folders.chain(within).filter(|it| it.exists()) {
-        let graph = Graph::of(&folder);
+        let graph = Graph::read(&folder);
         for knot in graph.knots() {
             let place = relative(&folder);
             let names: Vec<&str> = knot.iter().map(String::as_str).collect();
@@ -114,7 +114,7 @@ fn a_circle_is_found_and_shown() {
 struct Graph(BTreeMap<(String, String), PathBuf>);
 
 impl Graph {
-    fn of(folder: &Path) -> Self {
+    fn read(folder: &Path) -> Self {
         let files = sources(folder);
         let tests = test_modules(&files);
         let base = module_of(&folder.join("mod.rs"));

@@ -130,7 +130,7 @@ fn respond(
     let object = codec::tree(object).map_err(Failure::internal)?;
     let scale = scale_of(&object, paths(call)?);
     if let Form::Table(form) = output.form {
-        let tables = call.tables(form).with_printer(Printer::of_scales());
+        let tables = call.tables(form).with_printer(Printer::for_scale());
         let table = tables.of_value(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }

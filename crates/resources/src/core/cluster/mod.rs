@@ -8,7 +8,7 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
 use super::pod::validation::scheduling::{at_most_all, taints};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 use crate::validation::quantities;
 use crate::validation::values::cidr;
@@ -25,7 +25,7 @@ pub(crate) const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Checks a Node. Follows `ValidateNode` in pkg/apis/core/validation.
-pub(crate) fn node(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn node(object: &Field<'_, '_>, errors: &mut Errors) {
     let mut wrong = Errors::new();
     taints(&object.at("spec.taints"), &mut wrong);
     // Kubernetes takes them for metadata.
@@ -55,7 +55,7 @@ pub(crate) fn node(object: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of a Node: most of what it has been given is immutable. Follows `ValidateNodeUpdate` in
 /// pkg/apis/core/validation.
-pub(crate) fn node_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn node_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for address in object.items("status.addresses") {
         if !seen.insert(address.value().to_string()) {
@@ -80,7 +80,7 @@ pub(crate) fn node_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Er
 
 /// Checks a Namespace, or its finalizers. Follows `ValidateNamespace` and `ValidateNamespaceFinalizeUpdate` in
 /// pkg/apis/core/validation.
-pub(crate) fn namespace(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn namespace(object: &Field<'_, '_>, errors: &mut Errors) {
     let list = object.at("spec.finalizers");
     for finalizer in list.items("") {
         let text = finalizer.text();
@@ -96,7 +96,7 @@ pub(crate) fn namespace(object: &At<'_, '_>, errors: &mut Errors) {
 /// Checks the phase of a Namespace, which is Terminating if it is being deleted. Follows `ValidateNamespaceStatusUpdate` in
 /// pkg/apis/core/validation.
 pub(crate) fn namespace_status(object: &Value, _old: &Value) -> Errors {
-    let object = At::root(object);
+    let object = Field::root(object);
     let (goes, phase) = (
         object.at("metadata.deletionTimestamp"),
         object.at("status.phase"),
@@ -121,7 +121,7 @@ pub(crate) fn namespace_status(object: &Value, _old: &Value) -> Errors {
 }
 
 /// Checks a PriorityClass. Follows `ValidatePriorityClass` in pkg/apis/scheduling/validation.
-pub(crate) fn priority_class(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn priority_class(object: &Field<'_, '_>, errors: &mut Errors) {
     let (name, value) = (object.at("metadata.name"), object.at("value"));
     let number = value.number().unwrap_or(0);
     if name.text().starts_with(SYSTEM_PREFIX) {
@@ -151,7 +151,7 @@ pub(crate) fn priority_class(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// The preemption policy of a class. An empty one is none.
-fn preemption(object: &At<'_, '_>, errors: &mut Errors) {
+fn preemption(object: &Field<'_, '_>, errors: &mut Errors) {
     let policy = object.at("preemptionPolicy");
     if policy.is_set() {
         policy.must_be_one_of(&["PreemptLowerPriority", "Never"], errors);
@@ -160,8 +160,12 @@ fn preemption(object: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of a PriorityClass: value and preemption policy are immutable. Follows `ValidatePriorityClassUpdate` in
 /// pkg/apis/scheduling/validation.
-pub(crate) fn priority_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let number = |at: &At<'_, '_>| at.at("value").number().unwrap_or(0);
+pub(crate) fn priority_class_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let number = |at: &Field<'_, '_>| at.at("value").number().unwrap_or(0);
     if number(object) != number(old) {
         errors.push(
             object
@@ -174,7 +178,7 @@ pub(crate) fn priority_class_update(object: &At<'_, '_>, old: &At<'_, '_>, error
 }
 
 /// Checks a Lease. Follows `ValidateLease` in pkg/apis/coordination/validation.
-pub(crate) fn lease(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn lease(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let seconds = spec.at("leaseDurationSeconds");
     if seconds.number().is_some_and(|seconds| seconds <= 0) {
@@ -188,7 +192,7 @@ pub(crate) fn lease(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a PodDisruptionBudget. Follows `ValidatePodDisruptionBudget` in pkg/apis/policy/validation.
-pub(crate) fn disruption_budget(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn disruption_budget(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (least, most) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
     if least.is_set() && most.is_set() {

@@ -380,8 +380,8 @@ mod tests {
                 "requests": {"cpu": "2", "hugepages-2Mi": "6Mi"}})
         );
         assert_eq!(whole(json!({}), pages.clone(), json!([])), json!({}));
-        let asked = json!({"requests": {"hugepages-2Mi": "6Mi"}});
-        assert_eq!(whole(asked.clone(), pages, json!([])), asked);
+        let given = json!({"requests": {"hugepages-2Mi": "6Mi"}});
+        assert_eq!(whole(given.clone(), pages, json!([])), given);
     }
 
     #[test]

@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn only_a_running_pod_takes_its_time() {
-        let seconds = |pod: Value, asked: Option<i64>| {
+        let seconds = |pod: Value, requested: Option<i64>| {
             let mut options = DeleteOptions {
-                grace_period_seconds: asked,
+                grace_period_seconds: requested,
                 ..DeleteOptions::default()
             };
             assert_eq!(

@@ -122,7 +122,7 @@ fn keep_node_ports(service: &mut Value, old: &Value) {
     }
     let mut ports = list(service, "spec.ports").to_vec();
     // A number that the client gave to another port is not available.
-    let asked: HashSet<Value> = ports
+    let requested: HashSet<Value> = ports
         .iter()
         .filter_map(|it| get(it, "nodePort").cloned())
         .collect();
@@ -130,7 +130,7 @@ fn keep_node_ports(service: &mut Value, old: &Value) {
         let before = before.get(&key(port));
         let number = before.and_then(|before| get(before, "nodePort"));
         if let (None, Some(number)) = (get(port, "nodePort"), number)
-            && !asked.contains(number)
+            && !requested.contains(number)
         {
             set(port, "nodePort", number.clone());
         }

@@ -25,7 +25,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn of(service: &Value) -> Self {
+    pub(crate) fn new(service: &Value) -> Self {
         Self {
             namespace: text(service, "metadata.namespace").to_owned(),
             name: text(service, "metadata.name").to_owned(),
