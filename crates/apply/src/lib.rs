@@ -15,6 +15,7 @@ pub mod overlay;
 mod path;
 mod schema;
 mod set;
+mod shape;
 mod tables;
 mod update;
 mod walk;

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
-use super::schema::{Schema, Shape};
+use super::schema::Schema;
 use super::set::FieldSet;
+use super::shape::Shape;
 use super::walk::{common_shape, item_element};
 
 /// The object with everything that the configuration names, and all else as it was. A member that

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::merge::merge;
 use super::merging::MergeSchema;
 use super::path::{PathElement, show};
-use super::schema::{Schema, Shape};
+use super::schema::Schema;
+use super::shape::Shape;
 use super::walk::item_element;
 
 /// The object with everything that the configuration names, as server-side apply merges it.

@@ -6,8 +6,9 @@
 use ringwatch::codec;
 use serde_json::{Map, Value, json};
 
-use super::merging::{ListKeys, MergeSchema, Merging};
+use super::merging::{MergeSchema, Merging};
 use super::path::PathElement;
+use super::shape::{Keys, Shape};
 use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
 };
@@ -19,47 +20,6 @@ pub(super) struct Schema<'a> {
     kind: &'a str,
     built_in: bool,
     custom: Option<&'a dyn MergeSchema>,
-}
-
-/// How a value merges.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Shape<'a> {
-    /// As one whole.
-    Leaf,
-    /// Member by member.
-    Object,
-    /// Item by item, each its own key.
-    Set,
-    /// Item by item, told apart by these members.
-    Keyed(Keys<'a>),
-}
-
-/// The members that tell items apart, with their values where an item lacks them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Keys<'a> {
-    /// Those of a built-in type.
-    Known(&'static [(&'static str, Option<&'static str>)]),
-    /// Those that a schema names.
-    Defined(ListKeys<'a>),
-}
-
-impl<'a> Keys<'a> {
-    /// Their names.
-    pub(super) fn names(self) -> Vec<&'a str> {
-        self.with_defaults().map(|(name, _)| name).collect()
-    }
-
-    fn with_defaults(self) -> impl Iterator<Item = (&'a str, Option<Value>)> {
-        let (known, defined) = match self {
-            Self::Known(known) => (known, None),
-            Self::Defined(defined) => (&[][..], Some(defined)),
-        };
-        let known = known
-            .iter()
-            .map(|(name, default)| (*name, default.map(Value::from)));
-        let defined = defined.into_iter().flat_map(ListKeys::iter);
-        known.chain(defined.map(|(name, default)| (name, default.cloned())))
-    }
 }
 
 impl<'a> Schema<'a> {

@@ -3,7 +3,7 @@
 //! A rule names the end of a path, without the items of lists on the way; one that begins with a dot
 //! names the whole path, one that ends with `[]` the items of a list.
 
-use super::schema::{Keys, Shape};
+use super::shape::{Keys, Shape};
 
 pub(super) const BUILT_IN_GROUPS: &[&str] = &[
     "",

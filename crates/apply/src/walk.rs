@@ -10,8 +10,9 @@ use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
 
 use super::path::PathElement;
-use super::schema::{Schema, Shape, item_key};
+use super::schema::{Schema, item_key};
 use super::set::FieldSet;
+use super::shape::Shape;
 
 /// The differences between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

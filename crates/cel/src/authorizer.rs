@@ -6,8 +6,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 
 /// Cost of an authorization check: an expression affords two.

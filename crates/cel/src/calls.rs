@@ -8,13 +8,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
 use kube_cel::cel::{Context, Value as CelValue};
 
-use super::check::is_function;
+use super::failure::{Failure, Outcome};
 use super::functions::FUNCTIONS;
-use super::interpreter::Outcome;
 use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
-use super::{Failure, authorizer, images, patterns};
+use super::signatures::is_function;
+use super::{authorizer, images, patterns};
 
 /// Bytes that a number takes in a text, and quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -77,7 +77,14 @@ pub(super) fn call(
                 CelValue::String(pattern),
                 limit @ ..,
             ],
-        ) => patterns::call(scope, meter, name, text, pattern, limit.first().copied()),
+        ) => patterns::call(
+            &scope.patterns,
+            meter,
+            name,
+            text,
+            pattern,
+            limit.first().copied(),
+        ),
         _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
         _ => {
             charge(meter, name, &values)?;

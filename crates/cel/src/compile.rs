@@ -5,7 +5,8 @@ use std::panic::catch_unwind;
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::{ParseErrors, Parser};
 
-use super::{check, macros};
+use super::macros;
+use super::source_errors::{self, Position};
 
 /// Bytes that an expression has at most.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
@@ -69,7 +70,7 @@ pub fn compile(source: &str) -> Result<Program, CompileError> {
         (Ok(Ok(_)), unnamed) => {
             let why = "argument must be a simple name";
             let wrong = unnamed.into_iter().map(|part| (part, why));
-            return Err(CompileError::Syntax(check::describe_errors_of_parts(
+            return Err(CompileError::Syntax(source_errors::describe_parts(
                 source, wrong,
             )));
         }
@@ -86,9 +87,13 @@ pub fn compile(source: &str) -> Result<Program, CompileError> {
 fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
     let wrong = errors.errors.iter().map(|error| {
         let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
-        ((at(error.pos.0), at(error.pos.1)), error.msg.as_str())
+        let position = Position {
+            line: at(error.pos.0),
+            column: at(error.pos.1),
+        };
+        (position, error.msg.as_str())
     });
-    check::describe_errors(source, wrong)
+    source_errors::describe(source, wrong)
 }
 
 /// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 
 /// Where images come from whose reference names no registry.

@@ -13,29 +13,29 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::objects::{Key, Map};
 
-use super::Failure;
+use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 use super::optional;
 use super::scope::Scope;
 use super::{calls, macros, operators};
+
+mod computed_members;
 
 /// Costs of constructing a list, a map and a message.
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const MESSAGE_COST: u64 = 40;
 
-pub(super) type Outcome = Result<CelValue, Failure>;
-
 /// One run of one expression.
 pub(super) struct Interpreter<'r> {
-    pub(super) scope: &'r Scope,
-    pub(super) meter: &'r mut Meter,
+    scope: &'r Scope,
+    meter: &'r mut Meter,
     /// The variables of the loops around. What a loop gathers may be an error, which a later item outweighs.
     locals: Vec<(&'r str, Outcome)>,
-    /// How many of the computed variables it may use: those before itself.
-    pub(super) computed: usize,
-    /// How many computed variables are being computed.
-    pub(super) nested: usize,
+    /// Number of computed members that it may use: those before itself.
+    computed: usize,
+    /// Number of computed members that are being computed, each for the one before.
+    nested: usize,
 }
 
 impl<'r> Interpreter<'r> {
@@ -94,22 +94,6 @@ impl<'r> Interpreter<'r> {
         }
         self.meter.charge(1)?;
         operators::member(&operand, &select.field)
-    }
-
-    fn computed(&mut self, name: &str, test: bool) -> Outcome {
-        self.meter.charge(2)?;
-        let scope = self.scope;
-        let Some(position) = scope.computed_before(name, self.computed) else {
-            return if test {
-                Ok(CelValue::Bool(false))
-            } else {
-                Err(operators::no_such_key(name))
-            };
-        };
-        if test {
-            return Ok(CelValue::Bool(true));
-        }
-        scope.compute(position, self.nested + 1, self.meter)
     }
 
     fn call(&mut self, call: &'r CallExpr) -> Outcome {

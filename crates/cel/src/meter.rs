@@ -6,7 +6,7 @@
 
 use kube_cel::cel::Value as CelValue;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Maximum cost of one expression.
 pub(super) const CALL_COST_MAX: u64 = 1_000_000;

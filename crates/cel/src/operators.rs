@@ -8,8 +8,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::objects::Key;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::{Extent, Meter, size};
 use super::optional;
 

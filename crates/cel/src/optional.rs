@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Opaque, OptionalValue};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Returns the optional value without a value.
 pub fn none() -> CelValue {

@@ -10,10 +10,8 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::{Meter, PARTS_MAX};
-use super::scope::Scope;
 use crate::pattern::{self, Program, TooMuchWork, Work};
 
 /// Steps of a simulated NFA in a unit of cost: ten characters of a text against four of a pattern.
@@ -76,7 +74,7 @@ fn paid<T>(
 
 /// `matches`, `find` and `findAll`.
 pub(super) fn call(
-    scope: &Scope,
+    patterns: &Patterns,
     meter: &mut Meter,
     name: &str,
     text: &str,
@@ -85,7 +83,7 @@ pub(super) fn call(
 ) -> Outcome {
     let walk = (text.len() as u64 + 1).div_ceil(10);
     meter.charge(walk.saturating_mul((pattern.len() as u64).div_ceil(4)))?;
-    let program = scope.patterns.get(meter, pattern)?;
+    let program = patterns.get(meter, pattern)?;
     let made = |found: Range<usize>| CelValue::from(&text[found]);
     match (name, limit) {
         ("matches", _) => paid(meter, |work| program.is_match(text, work)).map(CelValue::Bool),

@@ -7,18 +7,10 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 
 use super::authorizer::{self, Judge, Question};
+use super::compile::Program;
+use super::failure::{Failure, Outcome};
 use super::functions::TYPES;
-use super::interpreter::{Interpreter, Outcome};
-use super::meter::Meter;
 use super::patterns::Patterns;
-use super::{Failure, Program};
-
-/// How many computed variables may be computed for one another.
-const NESTED_MAX: usize = 100;
-
-/// Bytes of stack that computing one more takes at most, and how much more is taken then.
-const STACK_LEFT_MIN: usize = 2 << 20;
-const STACK_BYTES: usize = 8 << 20;
 
 /// Variables of an expression.
 #[derive(Debug, Default)]
@@ -112,29 +104,19 @@ impl Scope {
         place.filter(|place| *place < count)
     }
 
-    pub(super) fn compute(&self, position: usize, nested: usize, meter: &mut Meter) -> Outcome {
-        if let Some(known) = self.computed.known.borrow().get(&position) {
-            return known.clone();
-        }
-        let (name, program) = &self.computed.members.programs[position];
-        let computed = match program {
-            Err(why) => Err(Failure::Other(why.clone().into())),
-            Ok(_) if nested > NESTED_MAX => Err(Failure::TooLarge),
-            Ok(program) => stacker::maybe_grow(STACK_LEFT_MIN, STACK_BYTES, || {
-                let mut interpreter = Interpreter::new(self, meter);
-                interpreter.computed = position;
-                interpreter.nested = nested;
-                interpreter.value(&program.expression)
-            }),
-        };
-        let computed = computed.map_err(|error| match error {
-            Failure::Other(why) => Failure::Other(
-                format!("composited variable {name:?} fails to evaluate: {why}").into(),
-            ),
-            other => other,
-        });
+    /// Returns the name and the program of a computed member.
+    pub(super) fn member(&self, position: usize) -> &(String, Result<Program, String>) {
+        &self.computed.members.programs[position]
+    }
+
+    /// Returns the outcome of a computed member, if it was computed before.
+    pub(super) fn known(&self, position: usize) -> Option<Outcome> {
+        self.computed.known.borrow().get(&position).cloned()
+    }
+
+    /// Remembers the outcome of a computed member.
+    pub(super) fn remember(&self, position: usize, outcome: Outcome) {
         let mut known = self.computed.known.borrow_mut();
-        known.insert(position, computed.clone());
-        computed
+        known.insert(position, outcome);
     }
 }

@@ -4,7 +4,7 @@ use kube_cel::cel::common::ast::operators as op;
 
 use super::estimate::Known;
 use super::ranges::Range;
-use super::types::Type;
+use crate::types::Type;
 
 /// An authorization check: an expression affords two.
 const CHECK_COST: u64 = 350_000;

@@ -9,10 +9,10 @@ use kube_cel::cel::common::ast::{
 };
 
 use super::literals;
-use super::signatures::{FUNCTIONS, LETTERS, Signature};
-use super::types::{Declared, Type};
 use super::unify::Bindings;
 use super::{Names, Wrong};
+use crate::signatures::{FUNCTIONS, LETTERS, Signature};
+use crate::types::{Declared, Type};
 
 /// A walk through an expression.
 pub(super) struct Checker<'a> {

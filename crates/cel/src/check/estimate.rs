@@ -11,8 +11,8 @@ use kube_cel::cel::common::ast::{
 
 use super::checker::Checker;
 use super::ranges::Range;
-use super::types::{Declared, Form, Type};
 use super::{Names, calls};
+use crate::types::{Declared, Form, Type};
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;

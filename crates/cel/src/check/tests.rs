@@ -2,6 +2,7 @@
 
 use super::unify::Bindings;
 use super::*;
+use crate::types::Form;
 
 fn declared(form: Form, max: u64) -> Declared {
     Declared {

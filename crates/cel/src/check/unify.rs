@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::types::Type;
+use crate::types::Type;
 
 /// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else be doubled
 /// with every few letters.

@@ -24,19 +24,9 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "the API holds what its handlers use, and handlers take the whole API",
     ),
     (
-        "crates/apply/src",
-        "schema tables",
-        "the schema of a type is read from tables, whose rows are parts of schemas",
-    ),
-    (
         "crates/authentication/src",
         "authenticator service_accounts",
         "tokens of service accounts give the authenticator's type of user",
-    ),
-    (
-        "crates/cel/src",
-        "authorizer calls check compile execute images interpreter meter operators optional patterns scope",
-        "functions are called by the interpreter and call it, and the checker shares their table",
     ),
     (
         "crates/load/src",

@@ -32,6 +32,12 @@ pub(super) static FUNCTIONS: LazyLock<HashMap<String, Vec<Signature>>> = LazyLoc
     functions
 });
 
+/// Returns true if there is a function of that name.
+pub(super) fn is_function(name: &str) -> bool {
+    FUNCTIONS.contains_key(name)
+}
+
+/// Reads a line of the table; `None` if it is empty or a comment.
 fn read(line: &str) -> Option<(String, Signature)> {
     let (call, gives) = line.rsplit_once(' ')?;
     let (name, takes) = call.strip_suffix(')')?.split_once('(')?;
