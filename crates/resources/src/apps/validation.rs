@@ -273,8 +273,3 @@ pub(crate) fn revision(object: &Field<'_, '_>, errors: &mut Errors) {
 pub(crate) fn revision_stays(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     object.at("data").must_stay(&old.at("data"), errors);
 }
-
-/// Checks a PodTemplate. Follows `ValidatePodTemplate` in pkg/apis/core/validation.
-pub(crate) fn pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
-    template(&object.at("template"), &Claims::new(), errors);
-}

@@ -11,17 +11,6 @@ const DISRUPTED_PODS_MAX: usize = 2000;
 /// Seconds after which a client should retry while a budget's status is of an older generation.
 const PROCESSING_RETRY_AFTER_SECONDS: u32 = 10;
 
-/// Returns true if budgets apply to the eviction of this pod. They do not if it is pending, has ended or is being
-/// deleted.
-#[must_use]
-pub fn is_guarded(pod: &Value) -> bool {
-    let idle = matches!(
-        text(pod, "status.phase"),
-        "Pending" | "Succeeded" | "Failed"
-    );
-    !idle && get(pod, "metadata.deletionTimestamp").is_none()
-}
-
 /// Returns true if this budget covers pods with these labels. A budget without a selector covers none.
 #[must_use]
 pub fn covers(budget: &Value, labels: &Labels) -> bool {

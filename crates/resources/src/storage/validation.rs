@@ -1,4 +1,4 @@
-//! StorageClasses, VolumeAttributesClasses, CSI drivers and their capacity, VolumeAttachments, and RuntimeClasses.
+//! StorageClasses, VolumeAttributesClasses, CSI drivers and their capacity, and VolumeAttachments.
 //!
 //! Follows pkg/apis/storage/validation/validation.go of Kubernetes 1.36.
 
@@ -195,23 +195,6 @@ pub(crate) fn drivers_of_node_update(
             }
         }
     }
-}
-
-/// Checks a RuntimeClass. Follows `ValidateRuntimeClass` in pkg/apis/node/validation.
-pub(crate) fn runtime_class(object: &Field<'_, '_>, errors: &mut Errors) {
-    object
-        .at("handler")
-        .must_conform(formats::dns_label, errors);
-}
-
-/// Checks an update of a RuntimeClass: its handler is immutable. Follows `ValidateRuntimeClassUpdate` in
-/// pkg/apis/node/validation.
-pub(crate) fn runtime_class_update(
-    object: &Field<'_, '_>,
-    old: &Field<'_, '_>,
-    errors: &mut Errors,
-) {
-    object.at("handler").must_stay(&old.at("handler"), errors);
 }
 
 /// Checks a CSIStorageCapacity. Follows `ValidateCSIStorageCapacity`.

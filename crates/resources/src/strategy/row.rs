@@ -58,6 +58,9 @@ pub(crate) struct Group {
 pub(crate) struct Row(Resource);
 
 impl Group {
+    /// The core group in its only version.
+    pub(crate) const CORE_V1: Self = Self::new("", "v1");
+
     pub(crate) const fn new(name: &'static str, version: &'static str) -> Self {
         Self { name, version }
     }

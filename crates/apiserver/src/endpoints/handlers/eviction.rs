@@ -9,7 +9,8 @@ use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_registry::DeleteOptions;
 use ringwatch_registry::Operation;
-use ringwatch_resources::disruption_budget::{is_guarded, still_processed};
+use ringwatch_resources::can_ignore_budgets;
+use ringwatch_resources::disruption_budget::still_processed;
 use serde_json::{Value, json};
 
 use self::budget::Permission;
@@ -82,7 +83,7 @@ async fn evict_pod(
             .get(call.namespace(), call.name(), Default::default());
         let pod = pod.await.map_err(|error| call.fail(error))?;
         let tree = ringwatch::codec::tree(&pod).map_err(Failure::internal)?;
-        if is_guarded(&tree) {
+        if !can_ignore_budgets(&tree) {
             let permission = budget::ask(call, &pod, &tree, options.dry_run).await?;
             return evict_guarded(call, params, options, permission).await;
         }

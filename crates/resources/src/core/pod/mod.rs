@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::binding::Bound;
 pub use self::binding::bind;
-pub use self::eviction::mark_evicted;
+pub use self::eviction::{can_ignore_budgets, mark_evicted};
 pub use self::quality::class as quality_class;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, set, text};

@@ -82,6 +82,11 @@ pub(crate) fn template(template: &Field<'_, '_>, claims: &Claims<'_>, errors: &m
     }
 }
 
+/// Checks a PodTemplate. Follows `ValidatePodTemplate`.
+pub(crate) fn pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
+    template(&object.at("template"), &Claims::new(), errors);
+}
+
 /// The spec of a pod, or of a template with the claims that come with it.
 fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
     let of_pod = template.is_none();
