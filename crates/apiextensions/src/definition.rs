@@ -202,7 +202,8 @@ impl Definition {
         };
         let strategy = CustomResource::new(
             self.schema(version)?,
-            (&group_version, stored),
+            &group_version,
+            stored,
             get(version, "subresources.status").is_some(),
             by_webhook,
         );

@@ -61,7 +61,7 @@ pub fn accept<'a>(
     let established = (
         true,
         "InitialNamesAccepted",
-        "the initial names have been accepted",
+        "the initial names have been accepted".to_owned(),
     );
     let conditions = match refused {
         None => [
@@ -69,14 +69,18 @@ pub fn accept<'a>(
                 "NamesAccepted",
                 (true, "NoConflicts", "no conflicts found".to_owned()),
             ),
-            ("Established", owned(established)),
+            ("Established", established),
         ],
         Some((reason, message)) => {
-            let not = (false, "NotAccepted", "not all names are accepted");
+            let not = (
+                false,
+                "NotAccepted",
+                "not all names are accepted".to_owned(),
+            );
             let before = definition.has("Established");
             [
                 ("NamesAccepted", (false, reason, message)),
-                ("Established", owned(if before { established } else { not })),
+                ("Established", if before { established } else { not }),
             ]
         }
     };
@@ -109,10 +113,6 @@ pub fn accept<'a>(
         put_condition(next.get_or_insert_with(|| object.clone()), condition);
     }
     next
-}
-
-fn owned((holds, reason, message): (bool, &'static str, &str)) -> (bool, &'static str, String) {
-    (holds, reason, message.to_owned())
 }
 
 /// The names that a definition may have, of those that it wants, beside those that it has; and why

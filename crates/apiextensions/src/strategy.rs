@@ -30,7 +30,8 @@ pub(super) struct CustomResource {
 impl CustomResource {
     pub(super) fn new(
         schema: Arc<StructuralSchema>,
-        (served, stored): (&GroupVersion, &GroupVersion),
+        served: &GroupVersion,
+        stored: &GroupVersion,
         has_status: bool,
         by_webhook: bool,
     ) -> Self {

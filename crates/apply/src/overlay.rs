@@ -15,7 +15,8 @@ use super::walk::item_element;
 /// The configuration names lists, maps or structures that merge as a whole only: whoever names a part of one would
 /// take away the rest.
 pub fn overlay(
-    (api_version, kind): (&str, &str),
+    api_version: &str,
+    kind: &str,
     custom: Option<&dyn MergeSchema>,
     object: &Value,
     config: &Value,
@@ -74,7 +75,7 @@ mod tests {
     fn pod(config: &Value) -> Result<Value, String> {
         let object = json!({"metadata": {"labels": {"a": "1"}}, "spec": {
             "containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}});
-        overlay(("v1", "Pod"), None, &object, config)
+        overlay("v1", "Pod", None, &object, config)
     }
 
     #[test]

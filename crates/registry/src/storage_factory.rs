@@ -78,9 +78,14 @@ impl StorageFactory {
     #[must_use]
     pub fn join_built_in(&self, feed: &Feed, resource: &Arc<Resource>) -> Joined {
         let group = resource.group_version.group.as_str();
-        let name = (group, resource.plural.as_str());
         let versioner = self.versioner(resource);
-        self.join(feed, &resource.storage_prefix, name, versioner)
+        self.join(
+            feed,
+            &resource.storage_prefix,
+            group,
+            &resource.plural,
+            versioner,
+        )
     }
 
     /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as the
@@ -128,17 +133,16 @@ impl StorageFactory {
     /// The storage of a built-in resource, without a cache before it.
     #[must_use]
     pub fn uncached_of(&self, resource: &Arc<Resource>) -> Arc<dyn Interface> {
-        let name = (
-            resource.group_version.group.as_str(),
-            resource.plural.as_str(),
-        );
-        self.uncached(&resource.storage_prefix, name, self.versioner(resource))
+        let group = resource.group_version.group.as_str();
+        let versioner = self.versioner(resource);
+        self.uncached(&resource.storage_prefix, group, &resource.plural, versioner)
     }
 
     fn uncached(
         &self,
         prefix: &str,
-        (group, plural): (&str, &str),
+        group: &str,
+        plural: &str,
         versioner: Versioner,
     ) -> Arc<dyn Interface> {
         let store = self.store(prefix, versioner);
@@ -158,10 +162,11 @@ impl StorageFactory {
         &self,
         feed: &Feed,
         prefix: &str,
-        (group, plural): (&str, &str),
+        group: &str,
+        plural: &str,
         versioner: Versioner,
     ) -> Joined {
-        let joined = self.uncounted(feed, prefix, (group, plural), versioner);
+        let joined = self.uncounted(feed, prefix, group, plural, versioner);
         self.counts.add(group, plural, &joined.storage);
         joined
     }
@@ -170,10 +175,11 @@ impl StorageFactory {
         &self,
         feed: &Feed,
         prefix: &str,
-        (group, plural): (&str, &str),
+        group: &str,
+        plural: &str,
         versioner: Versioner,
     ) -> Joined {
-        let store = self.uncached(prefix, (group, plural), versioner.clone());
+        let store = self.uncached(prefix, group, plural, versioner.clone());
         if !self.caches.cached(group, plural) {
             return Joined {
                 storage: store,

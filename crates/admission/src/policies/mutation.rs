@@ -75,7 +75,7 @@ fn laid_over(resource: &Resource, object: &Value, mut made: Value) -> Result<Val
     made["apiVersion"] = json!(version);
     made["kind"] = json!(kind);
     let custom = resource.strategy.merge_schema();
-    overlay((&version, &kind), custom, object, &made)
+    overlay(&version, &kind, custom, object, &made)
         .map_err(|why| format!("invalid ApplyConfiguration: {why}"))
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use serde_json::Value;
 
-use super::configuration::ReviewVersion;
+use super::configuration::{Hook, ReviewVersion};
 
 /// Warnings of one answer that are passed on, and bytes of each.
 const WARNINGS_MAX: usize = 64;
@@ -36,11 +36,13 @@ pub(super) enum Verdict {
 /// Why it is none.
 pub(super) fn read(
     content: &[u8],
-    (version, uid): (ReviewVersion, &str),
-    (hook, mutating): (&str, bool),
+    hook: &Hook,
+    uid: &str,
+    mutating: bool,
 ) -> Result<Answer, String> {
     let review: Value = serde_json::from_slice(content)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let version = hook.review_version;
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -63,7 +65,7 @@ pub(super) fn read(
     let verdict = if allowed == Some(true) {
         Verdict::Allowed(patch)
     } else {
-        Verdict::Refused(Box::new(refusal(hook, response.get("status"))))
+        Verdict::Refused(Box::new(refusal(&hook.name, response.get("status"))))
     };
     let warnings = response.get("warnings").and_then(Value::as_array);
     let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);

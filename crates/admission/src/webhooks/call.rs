@@ -144,7 +144,7 @@ impl Webhooks {
         let posted = self.client.post(client, body, hook.timeout).await;
         let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
         work::at_size(Work::Object, &content).await;
-        let answer = answer::read(&content, (version, uid), (&hook.name, mutating));
+        let answer = answer::read(&content, hook, uid, mutating);
         answer.map_err(|why| format!("received invalid webhook response: {why}"))
     }
 }

@@ -76,6 +76,15 @@ struct Walk<'w> {
     costs: Vec<(u64, String)>,
 }
 
+/// An expression of a rule, with the type that its value must have.
+struct Expression<'a> {
+    /// The name of the rule's member, for errors.
+    member: &'static str,
+    text: &'a str,
+    program: &'a Program,
+    gives: Type,
+}
+
 impl Walk<'_> {
     /// `count` is how many such values there may be, if lists and maps around are bounded.
     fn node(&mut self, node: &Node, declared: Option<&Declared>, count: Option<u64>) {
@@ -134,22 +143,31 @@ impl Walk<'_> {
         };
         names.variables.insert("self".to_owned(), own);
         names.variables.insert("oldSelf".to_owned(), old);
-        let written = (rule.text.as_str(), &rule.program);
-        self.expression("rule", written, &Type::Bool, &names, count);
+        let expression = Expression {
+            member: "rule",
+            text: &rule.text,
+            program: &rule.program,
+            gives: Type::Bool,
+        };
+        self.expression(&expression, &names, count);
         if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
-            let written = (text.as_str(), program);
-            self.expression("messageExpression", written, &Type::String, &names, count);
+            let expression = Expression {
+                member: "messageExpression",
+                text,
+                program,
+                gives: Type::String,
+            };
+            self.expression(&expression, &names, count);
         }
     }
 
-    fn expression(
-        &mut self,
-        member: &str,
-        (text, program): (&str, &Program),
-        gives: &Type,
-        names: &Names,
-        count: u64,
-    ) {
+    fn expression(&mut self, expression: &Expression<'_>, names: &Names, count: u64) {
+        let Expression {
+            member,
+            text,
+            program,
+            gives,
+        } = expression;
         let mark = self.path.member(member);
         let field = self.path.field();
         self.path.leave(mark);

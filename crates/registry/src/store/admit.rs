@@ -21,6 +21,21 @@ pub(super) struct Write<'a> {
     pub(super) dry_run: bool,
 }
 
+/// A call of a subresource whose object is of another kind than the resource's objects, such as a `Scale`.
+#[derive(Clone, Copy, Debug)]
+pub struct SubresourceCall<'a> {
+    /// The namespace of the resource's object; empty if it has none.
+    pub namespace: &'a str,
+    /// The name of the resource's object.
+    pub name: &'a str,
+    /// The operation that admission sees.
+    pub operation: Operation,
+    /// The subresource's object before an update.
+    pub old: Option<&'a Value>,
+    /// True if nothing is to be stored.
+    pub dry_run: bool,
+}
+
 impl Store {
     /// The same store, for writes that admission was asked about already: those that carry out what
     /// a subresource of another kind asks for.
@@ -32,27 +47,25 @@ impl Store {
         }
     }
 
-    /// Asks admission about the object of a subresource that is of another kind than the resource's
-    /// objects, or about the options of a connection.
+    /// Lets admission change and check the object of a subresource that is of another kind than the resource's objects, or
+    /// the options of a connection.
     ///
     /// # Errors
-    /// A refusal.
+    /// The refusal of an admission plugin or webhook.
     pub async fn admit_other(
         &self,
         context: &RequestContext,
-        (namespace, name): (&str, &str),
-        operation: Operation,
-        (object, old): (&mut Value, Option<&Value>),
-        dry_run: bool,
+        call: SubresourceCall<'_>,
+        object: &mut Value,
     ) -> Result<(), Error> {
         let request = Request {
             context,
-            operation,
+            operation: call.operation,
             resource: &self.resource,
-            namespace,
-            name,
-            old,
-            dry_run,
+            namespace: call.namespace,
+            name: call.name,
+            old: call.old,
+            dry_run: call.dry_run,
         };
         self.ask_to_admit(&request, object).await?;
         self.ask_to_validate(&request, object).await

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use self::admit::SubresourceCall;
 pub use self::after::After;
 pub use self::incoming::bring_in;
 use ringwatch::meta::Object;

@@ -118,7 +118,8 @@ fn managed(object: &Value) -> Option<&str> {
 }
 
 fn built_in(served: &GroupVersion) -> Option<Value> {
-    Some(api_service(served, built_in_priorities(served)?, AT_START))
+    let (group, version) = built_in_priorities(served)?;
+    Some(api_service(served, group, version, AT_START))
 }
 
 fn built_in_priorities(served: &GroupVersion) -> Option<(i64, i64)> {
@@ -142,10 +143,12 @@ pub fn local_priorities(served: &GroupVersion) -> (i64, i64) {
 }
 
 fn custom(served: &GroupVersion) -> Value {
-    api_service(served, CUSTOM_PRIORITIES, ALWAYS)
+    let (group, version) = CUSTOM_PRIORITIES;
+    api_service(served, group, version, ALWAYS)
 }
 
-fn api_service(served: &GroupVersion, (group, version): (i64, i64), managed: &str) -> Value {
+/// Returns an APIService that is served here, with the priorities of its group and its version.
+fn api_service(served: &GroupVersion, group: i64, version: i64, managed: &str) -> Value {
     let name = format!("{}.{}", served.version, served.group);
     let mut spec = json!({"version": served.version,
         "groupPriorityMinimum": group, "versionPriority": version});

@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_registry::DeleteOptions;
-use ringwatch_registry::Operation;
+use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_resources::can_ignore_budgets;
 use ringwatch_resources::disruption_budget::still_processed;
 use serde_json::{Value, json};
@@ -51,10 +51,14 @@ pub(crate) async fn evict(
     call.store
         .admit_other(
             &call.context,
-            (call.namespace(), call.name()),
-            Operation::Create,
-            (&mut eviction, None),
-            params.dry_run,
+            SubresourceCall {
+                namespace: call.namespace(),
+                name: call.name(),
+                operation: Operation::Create,
+                old: None,
+                dry_run: params.dry_run,
+            },
+            &mut eviction,
         )
         .await
         .map_err(|error| call.fail(error))?;

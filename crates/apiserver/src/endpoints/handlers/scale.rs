@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
-use ringwatch_registry::Operation;
+use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, UpdatedObject};
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
@@ -217,10 +217,14 @@ impl UpdatedObject for AdmittedScale<'_> {
         self.store
             .admit_other(
                 context,
-                (self.namespace, &scaled.name),
-                Operation::Update,
-                (&mut scale, Some(&before)),
-                self.dry_run,
+                SubresourceCall {
+                    namespace: self.namespace,
+                    name: &scaled.name,
+                    operation: Operation::Update,
+                    old: Some(&before),
+                    dry_run: self.dry_run,
+                },
+                &mut scale,
             )
             .await?;
         scaled.object(&scale, existing)
