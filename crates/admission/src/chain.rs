@@ -17,22 +17,23 @@ use super::reinvocation::Seen;
 /// one. Those of subresources of another kind (Scale, Binding) and of connections are of that kind.
 #[async_trait]
 pub trait Plugin: Send + Sync + Debug {
-    /// Its name, one of kube-apiserver's.
+    /// Returns the name of the plugin, one of kube-apiserver's.
     fn name(&self) -> &'static str;
 
     /// Changes what is written, or refuses it, before it is checked.
     ///
     /// # Errors
-    /// A refusal.
+    /// The plugin's refusal of the request, or a failure to decide.
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
         let _ = (request, object);
         Ok(())
     }
 
-    /// The same, by a plugin whose changes others are to see who were asked before it.
+    /// Changes or refuses the object, as `admit` does, in a plugin that may ask for another round, in which those
+    /// before it see its changes.
     ///
     /// # Errors
-    /// A refusal.
+    /// The plugin's refusal of the request, or a failure to decide.
     async fn admit_in(
         &self,
         request: &Request<'_>,
@@ -46,7 +47,7 @@ pub trait Plugin: Send + Sync + Debug {
     /// Refuses what the object has become.
     ///
     /// # Errors
-    /// A refusal.
+    /// The plugin's refusal of the request, or a failure to decide.
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let _ = (request, object);
         Ok(())
@@ -73,7 +74,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain of these plugins, in whatever order they are given.
+    /// Makes a chain of these plugins, in whatever order they are given.
     #[must_use]
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));

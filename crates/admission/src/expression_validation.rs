@@ -214,7 +214,7 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// The types of the variables, each of which sees those before it.
+    /// Returns the types of the variables, each of which sees those before it.
     fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, Declared> {
         let mut known = OrdMap::new();
         for (place, variable) in list(spec, "variables").iter().enumerate() {
@@ -284,7 +284,7 @@ impl<'o> Reader<'o> {
         self.expression(written, &format!("{field}.expression"), &[gives], names);
     }
 
-    /// The type of an expression, which must be one of these, if there are any.
+    /// Returns the type of an expression, which must be one of these, if there are any.
     fn expression(&mut self, written: &str, field: &str, gives: &[Type], names: &Names) -> Type {
         if written.trim().is_empty() {
             self.push(FieldErrorKind::Required, field, "");

@@ -1,4 +1,4 @@
-//! Answers what expressions ask of `authorizer`.
+//! Answers the permission checks that expressions make by `authorizer`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::task::block_in_place;
 
 use super::match_context::namespace_name;
 
-/// The authorizer, for the user of a request.
+/// Answers permission checks for the user of a request.
 #[derive(Debug)]
 pub(super) struct RequestJudge {
     pub(super) authorizer: Arc<Authorizer>,

@@ -12,7 +12,7 @@ pub(super) struct Given {
     pub(super) mutations: bool,
 }
 
-/// The names of an expression.
+/// Returns the names of an expression.
 pub(super) fn names(given: Given) -> Names {
     let mut names = Names::default();
     names.add("object", Type::Dyn);
@@ -34,7 +34,7 @@ pub(super) fn names(given: Given) -> Names {
     names
 }
 
-/// The variables of a policy, of which each may use those before it.
+/// Returns the variables of a policy, of which each may use those before it.
 pub(super) fn variables(known: &OrdMap<String, Declared>) -> Type {
     made_of("kubernetes.variables", known.clone())
 }

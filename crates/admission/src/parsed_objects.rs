@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use tokio::sync::watch;
 
-/// How long a request waits for objects that have not been read yet, at the start of the server.
+/// Maximum time that a request waits for objects that have not been read yet, at the start of the server.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 
 /// The values derived from all stored objects of a type, as of the last change.
@@ -18,7 +18,7 @@ pub struct ParsedObjects<T> {
 }
 
 impl<T> ParsedObjects<T> {
-    /// Values that are not known yet, for which requests wait by this clock.
+    /// Makes values that are not known yet, for which requests wait by this clock.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl<T> ParsedObjects<T> {
         }
     }
 
-    /// From now on it is this.
+    /// Replaces the values, and wakes the requests that wait for the first.
     pub fn set(&self, all: Vec<Arc<T>>) {
         self.values.send_replace(Some(all.into()));
     }

@@ -1,4 +1,4 @@
-//! Which plugins there are, in kube-apiserver's order, and which of them are asked.
+//! The plugins of kube-apiserver in their order, and which of them run in this server.
 
 const NODE_RESTRICTION: &str = "NodeRestriction";
 
@@ -50,21 +50,21 @@ const PLUGINS: [(&str, Here); 37] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Here {
     Yes,
-    /// It has, and asks if it is told to.
+    /// It is here, and runs if it is enabled.
     IfEnabled,
     No,
 }
 
-/// Where a plugin stands in the order; one of no known name at the end.
+/// Returns the position of a plugin in kube-apiserver's order; the last for a name that is not in it.
 pub(super) fn position(name: &str) -> usize {
     let found = PLUGINS.iter().position(|(known, _)| *known == name);
     found.unwrap_or(PLUGINS.len())
 }
 
-/// Reads the name of a plugin.
+/// Reads the name of a plugin, as in `--enable-admission-plugins`.
 ///
 /// # Errors
-/// A line for the user.
+/// A message for the user with the names of all plugins.
 pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
     match PLUGINS.iter().find(|(known, _)| *known == text) {
         Some((name, _)) => Ok(name),
@@ -78,7 +78,7 @@ fn all_here() -> String {
     names.join(", ")
 }
 
-/// Which plugins are asked.
+/// The names of the enabled plugins.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSet {
     enabled: Vec<&'static str>,
@@ -90,7 +90,7 @@ impl PluginSet {
     /// but to disable it as well is a contradiction.
     ///
     /// # Errors
-    /// A line for the user, when a plugin is both enabled and disabled, or enabled and not here.
+    /// A message for the user when a plugin is both enabled and disabled, or enabled and not here.
     pub fn check(enabled: &[&'static str], disabled: &[&'static str]) -> Result<(), String> {
         if let Some(both) = enabled.iter().find(|name| disabled.contains(name)) {
             return Err(format!(
@@ -107,7 +107,7 @@ impl PluginSet {
         }
     }
 
-    /// Those of the default and the enabled ones, but not those that are disabled.
+    /// Makes the set of the default plugins and the enabled ones, without the disabled ones.
     #[must_use]
     pub fn new(enabled: &[&'static str], disabled: &[&'static str]) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl PluginSet {
         }
     }
 
-    /// The same with NodeRestriction, which what the Node authorizer allows needs, unless it is disabled.
+    /// Returns the set with NodeRestriction, on which the Node authorizer relies, unless it is disabled.
     #[must_use]
     pub fn with_node_restriction(mut self) -> Self {
         self.enabled.push(NODE_RESTRICTION);

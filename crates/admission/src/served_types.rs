@@ -17,7 +17,7 @@ pub struct ServedTypes {
 }
 
 impl ServedTypes {
-    /// Those that are served from the start.
+    /// Makes the types that are served from the start.
     #[must_use]
     pub fn new(built_in: Vec<ServedType>) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl ServedTypes {
         self.custom.store(Arc::new(custom));
     }
 
-    /// The first other resource of the same objects that is as it should be.
+    /// Returns the first other resource of the same objects that the predicate accepts.
     pub(super) fn equivalent(
         &self,
         resource: &Resource,
@@ -45,7 +45,7 @@ impl ServedTypes {
         found.map(|(resource, _)| resource)
     }
 
-    /// The type of a kind.
+    /// Returns the type of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<ServedType> {
         self.find(|it| it.kind == kind && it.group_version.to_string() == api_version)
     }

@@ -19,7 +19,7 @@ pub struct SchemaCompletion {
 }
 
 impl SchemaCompletion {
-    /// Completes by these.
+    /// Makes the completion of stored objects by these schemas.
     pub(super) fn new(
         schemas: impl Iterator<Item = (GroupVersion, Arc<StructuralSchema>)>,
     ) -> Self {

@@ -4,7 +4,7 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::version_order;
 use serde_json::Value;
 
-/// The warning of a version; `None` if it is not deprecated.
+/// Returns the warning of a version; `None` if it is not deprecated.
 pub(super) fn warning(definition: &Value, version: &Value) -> Option<String> {
     if !is(version, "deprecated") {
         return None;

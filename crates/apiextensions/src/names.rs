@@ -26,7 +26,7 @@ struct Name {
 /// Names of resources, which stand in paths and on command lines.
 const RESOURCES: &[&str] = &["plural", "singular", "shortNames"];
 
-/// Names of kinds.
+/// The members of `spec.names` that name kinds, which must be unique among kinds.
 const KINDS: &[&str] = &["kind", "listKind"];
 
 const NAMES: [Name; 5] = [
@@ -49,7 +49,7 @@ const fn name(
     }
 }
 
-/// The definition with the status that it should have beside the others; `None` if it has it.
+/// Returns the definition with the status that it should have beside the others; `None` if it has it.
 #[must_use]
 pub fn accept<'a>(
     definition: &Definition,
@@ -115,8 +115,8 @@ pub fn accept<'a>(
     next
 }
 
-/// The names that a definition may have, of those that it wants, beside those that it has; and why
-/// it may not have the last of the others.
+/// Returns the names that a definition may have, of those that it wants, beside those that it has; and why it may not
+/// have the last of the others.
 fn accepted<'a>(
     definition: &Definition,
     others: impl Iterator<Item = &'a Definition>,
@@ -156,7 +156,7 @@ fn copy(names: &mut Value, member: &str, value: Option<&Value>) {
     }
 }
 
-/// A name, or several.
+/// Returns the texts of a member that is a text or a list of texts.
 fn texts(names: &Value) -> Vec<&str> {
     match names {
         Value::String(text) if !text.is_empty() => vec![text],

@@ -49,7 +49,7 @@ fn check_below(value: &Value, level: usize, maps: &mut usize) -> Result<(), Erro
     }
 }
 
-/// The refusal of an object that has more than [`LEVELS_MAX`] levels.
+/// Returns the refusal of an object that has more than [`LEVELS_MAX`] levels.
 #[must_use]
 pub fn too_deep() -> Error {
     let why = format!("the object is nested deeper than {LEVELS_MAX} levels");
@@ -70,7 +70,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// The growth of an object by an operation that is about to be applied to it.
+    /// Makes the growth of an object by an operation that is about to be applied to it.
     #[must_use]
     pub fn new(operation: &PatchOperation, object: &Value) -> Self {
         let at = operation.path().tokens().count();
@@ -103,7 +103,7 @@ impl Growth {
     }
 }
 
-/// The items behind those that an operation puts into a list or takes out of it.
+/// Returns the items behind those that an operation puts into a list or takes out of it.
 fn shifted_items(operation: &PatchOperation, object: &Value) -> usize {
     let behind = |path: &Pointer| {
         let (list, item) = path.split_back()?;
@@ -125,7 +125,7 @@ fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// The number of levels of maps and lists in a value.
+/// Returns the number of levels of maps and lists in a value.
 fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or_default(),

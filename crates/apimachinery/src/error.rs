@@ -28,9 +28,9 @@ pub struct PolicyDenial {
 /// The kind of an admission policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// A ValidatingAdmissionPolicy.
+    /// A ValidatingAdmissionPolicy, which refuses a write by its validations.
     Validating,
-    /// A MutatingAdmissionPolicy.
+    /// A MutatingAdmissionPolicy, which changes objects, and refuses them if it cannot.
     Mutating,
 }
 
@@ -170,17 +170,17 @@ pub enum FieldErrorKind {
     TypeInvalid,
     /// `Unsupported value: VALUE: supported values: ...`.
     NotSupported,
-    /// `Forbidden: explanation`.
+    /// A value that may not be set, shown as `Forbidden: explanation`.
     Forbidden,
-    /// `Duplicate value: VALUE`.
+    /// A value that occurs twice in a list, shown as `Duplicate value: VALUE`.
     Duplicate,
-    /// `Too long: explanation`.
+    /// A text or value of too many bytes, shown as `Too long: explanation`.
     TooLong,
     /// `Too many: N: explanation`.
     TooMany,
-    /// `Not found: VALUE`.
+    /// A reference to something that does not exist, shown as `Not found: VALUE`.
     NotFound,
-    /// `Internal error: explanation`.
+    /// A check that could not be made, shown as `Internal error: explanation`.
     Internal,
 }
 

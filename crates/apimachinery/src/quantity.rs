@@ -71,7 +71,7 @@ impl Quantity {
 /// A quantity with the format in which it was written, so that it is shown in the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
-    /// The quantity itself.
+    /// The quantity, without the family of suffixes in which it is shown.
     pub quantity: Quantity,
     family: QuantityFamily,
 }

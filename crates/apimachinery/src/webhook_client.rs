@@ -43,7 +43,7 @@ pub struct CallError {
 pub struct ClientPair {
     /// The certificate, followed by intermediate ones.
     pub certificate: Vec<u8>,
-    /// The private key.
+    /// The private key, in PEM.
     pub key: Vec<u8>,
 }
 
@@ -70,7 +70,7 @@ pub struct ClientConfig {
 /// The address of a webhook: a URL or a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// An absolute URL.
+    /// An absolute URL, as `clientConfig.url` names it.
     Url(String),
     /// A path at a port of a service of the cluster.
     Service {

@@ -75,7 +75,7 @@ pub async fn leave(work: Work) {
     depart(Departure { work, memory }).await;
 }
 
-/// The bytes of memory that work on this content may take at once.
+/// Returns the bytes of memory that work on this content may take at once.
 fn memory_for(work: Work, content: &[u8]) -> u64 {
     let bytes = content.len() as u64;
     if work == Work::ProtobufBody {
@@ -111,7 +111,7 @@ struct Place(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why the request waits to be moved.
+    /// The kind of work because of which the request waits to be moved.
     wanted: Option<Departure>,
     /// True once it has been moved.
     moved: bool,
@@ -145,12 +145,12 @@ pub struct Movable<T> {
     request: Pin<Box<dyn Future<Output = T> + Send>>,
 }
 
-/// How far a request came where it began.
+/// The outcome of polling a request where it began.
 #[derive(Debug)]
 pub enum Progress<T> {
-    /// To its answer.
+    /// It has been answered.
     Answered(T),
-    /// To work that is not done there.
+    /// It waits to be moved, since its next step is not done where it began.
     Leaves(Departure, Movable<T>),
 }
 
@@ -165,7 +165,7 @@ impl<T> fmt::Debug for Movable<T> {
 }
 
 impl<T> Movable<T> {
-    /// A request that has not begun.
+    /// Makes a request that has not begun.
     #[must_use]
     pub fn new(request: Pin<Box<dyn Future<Output = T> + Send>>) -> Self {
         Self {

@@ -94,7 +94,7 @@ pub fn apply(
 /// Refuses configurations of another version, or of none.
 ///
 /// # Errors
-/// [`Error::BadRequest`] names both.
+/// [`Error::BadRequest`] if they differ; it names both.
 pub fn check_version(config: &Value, expected: &str) -> Result<(), Error> {
     let version = version(config);
     if version == expected {
@@ -131,7 +131,7 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
 /// `spec.containers[0].bogus`.
 ///
 /// # Errors
-/// [`Error::NotTyped`] names them all.
+/// [`Error::NotTyped`] with the paths of all.
 pub fn check_declared(
     config: &Value,
     custom: Option<&dyn MergeSchema>,
@@ -154,7 +154,7 @@ pub fn check_declared(
     }
 }
 
-/// The steps of a path, where items of lists are told by what tells them apart.
+/// Returns the steps of a path, where items of lists are told by what tells them apart.
 fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathElement>> {
     let mut steps = Vec::new();
     let mut value = config;
@@ -173,7 +173,7 @@ fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathEle
     Some(steps)
 }
 
-/// The error that a configuration cannot be of its type.
+/// Returns the error that a configuration cannot be of its type.
 fn not_typed(config: &Value, why: &str) -> Error {
     let text = |pointer: &str| {
         let value = config.pointer(pointer).and_then(Value::as_str);

@@ -57,7 +57,7 @@ impl Manager<'_> {
         Schema::new(self.api_version, kind.unwrap_or_default(), self.custom)
     }
 
-    /// The fields that a write of this kind does not reach, whatever it says.
+    /// Returns the fields that a write of this kind does not reach, whatever it says.
     fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
         if self.subresource == "status" {
             schema.fields_beside_status().iter().copied().collect()
@@ -68,7 +68,7 @@ impl Manager<'_> {
         }
     }
 
-    /// The time as entries have it.
+    /// Returns the time as entries have it.
     fn time_text(&self) -> Option<String> {
         let time = self.time?;
         Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -97,7 +97,7 @@ static UNTRACKED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
 
 #[cfg(test)]
 impl<'a> Manager<'a> {
-    /// A manager that writes at the beginning of 2026.
+    /// Makes a manager that writes at the beginning of 2026.
     fn for_tests(name: &'a str, api_version: &'a str, subresource: &'a str) -> Self {
         Self {
             name,

@@ -187,7 +187,7 @@ impl Identity {
         }
     }
 
-    /// The manager as conflicts name it.
+    /// Returns the manager as conflicts name it.
     pub(super) fn show(&self) -> String {
         let mut shown = format!("{:?}", self.name);
         if !self.subresource.is_empty() {

@@ -13,8 +13,8 @@ use super::set::FieldSet;
 use super::shape::Shape;
 use super::walk::{common_shape, item_element};
 
-/// The object with everything that the configuration names, and all else as it was. A member that
-/// the configuration sets to null is gone.
+/// Returns the object with everything that the configuration names, and all else as it was. A member that the
+/// configuration sets to null is gone.
 pub(super) fn merge(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -105,8 +105,8 @@ fn without_nulls(config: &Value) -> Value {
     }
 }
 
-/// The object without the paths of a set and what lies below them. An object or list that loses
-/// all it had is gone too; keys of items that stay are kept.
+/// Returns the object without the paths of a set and what lies below them. An object or list that loses all it had is
+/// gone too; keys of items that stay are kept.
 pub(super) fn remove(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,

@@ -21,7 +21,7 @@ pub trait ItemSchema: Debug + Sync {
 /// How a value merges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Merging<'a> {
-    /// As one whole.
+    /// As one whole: whoever sets a part of it owns all.
     Whole,
     /// Member by member, whose names are the type's, not the client's, if `named`.
     Members {

@@ -52,7 +52,7 @@ struct Model {
 enum Write {
     /// A configuration, and whether it takes what others own.
     Apply(Content, bool),
-    /// The whole object.
+    /// An update of the whole object.
     Replace(Content),
     /// Some fields of it.
     Patch(Content),

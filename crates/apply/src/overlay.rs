@@ -1,4 +1,4 @@
-//! Laying a configuration over an object that nobody comes to manage by it.
+//! Merges a configuration into an object, as server-side apply does, but without managers of the fields.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use super::schema::Schema;
 use super::shape::Shape;
 use super::walk::item_element;
 
-/// The object with everything that the configuration names, as server-side apply merges it.
+/// Returns the object with everything that the configuration names, as server-side apply merges it.
 ///
 /// # Errors
-/// The configuration names lists, maps or structures that merge as a whole only: whoever names a part of one would
-/// take away the rest.
+/// The paths of lists, maps or structures that the configuration names and that merge only as a whole: whoever names a
+/// part of one would take away the rest.
 pub fn overlay(
     api_version: &str,
     kind: &str,
@@ -33,7 +33,7 @@ pub fn overlay(
     Ok(merge(schema, &mut Vec::new(), object, config))
 }
 
-/// The paths of what merges as a whole.
+/// Collects the paths of a configuration that merge only as a whole.
 fn find_whole(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,

@@ -47,7 +47,7 @@ impl<'a> Schema<'a> {
         self.custom?.merging(&mut steps)
     }
 
-    /// How a value at a path merges.
+    /// Returns how a value at a path merges.
     pub(super) fn shape(&self, path: &[PathElement], value: &Value) -> Shape<'a> {
         match value {
             Value::Object(_) if self.is_whole(path) => Shape::Leaf,
@@ -118,7 +118,7 @@ impl<'a> Schema<'a> {
             .any(|rule| applies(rule, path))
     }
 
-    /// The fields that a write of the status does not reach.
+    /// Returns the fields that a write of the status does not reach.
     pub(super) fn fields_beside_status(&self) -> &'static [&'static str] {
         match (self.built_in, self.kind) {
             (false, _) => &["metadata", "spec"],
@@ -154,7 +154,7 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// The step to an item of a keyed list; `None` if it has none of the keys.
+/// Returns the step to an item of a keyed list; `None` if it has none of the keys.
 pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
     let item = item.as_object()?;
     let mut found = Map::new();

@@ -36,7 +36,7 @@ impl FieldSet {
         Some(set)
     }
 
-    /// The set as `fieldsV1`.
+    /// Returns the set as `fieldsV1`.
     pub(super) fn to_json(&self) -> Value {
         let mut json = Map::new();
         for (element, child) in &self.children {
@@ -169,7 +169,7 @@ impl FieldSet {
         }
     }
 
-    /// The paths as messages show them, each before those below it, until they have so many bytes.
+    /// Returns the paths as messages show them, each before those below it, until they have so many bytes.
     pub(super) fn show(&self, bytes_max: usize) -> Vec<String> {
         let mut shown = Shown {
             paths: Vec::new(),
@@ -179,7 +179,7 @@ impl FieldSet {
         shown.paths
     }
 
-    /// All paths, each before those below it.
+    /// Returns all paths, each before those below it.
     #[cfg(test)]
     pub(super) fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut paths = Vec::new();

@@ -33,8 +33,8 @@ pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     managed.encode(new);
 }
 
-/// The entries that are to be changed: the client's own if it sent some, or those there were.
-/// `None` if it wants them away.
+/// Returns the entries that are to be changed: the client's own if it sent some, or those there were. `None` if it
+/// wants them away.
 fn entries_before(
     live: Option<&Value>,
     new: &Value,
@@ -88,7 +88,7 @@ pub(super) fn note(
     managed.cap();
 }
 
-/// The object as it is compared: without entries, and with what its type always has.
+/// Returns the object as it is compared: without entries, and with what its type always has.
 pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
     let mut copied = match object.as_object() {
         Some(members) => members
@@ -114,7 +114,7 @@ fn without_entries(name: &str, member: &Value) -> Value {
     }
 }
 
-/// Takes the entries away.
+/// Removes `metadata.managedFields`.
 pub(super) fn remove_entries(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

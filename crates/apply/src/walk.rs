@@ -45,7 +45,7 @@ impl Comparison {
         self.modified.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }
 
-    /// The differences that are neither at nor below these paths.
+    /// Returns the differences that are neither at nor below these paths.
     pub(super) fn excluding(mut self, paths: &FieldSet) -> Self {
         for set in [&mut self.modified, &mut self.added, &mut self.removed] {
             set.subtract_recursively(paths);
@@ -110,7 +110,7 @@ impl Comparison {
     }
 }
 
-/// The fields that a configuration names.
+/// Returns the fields that a configuration names.
 pub(super) fn field_set(schema: Schema<'_>, config: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     collect(schema, &mut Vec::new(), config, &mut set);
@@ -135,7 +135,7 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
 }
 
-/// A step whose items are not told apart, if there is one in the configuration.
+/// Returns a step whose items are not told apart, if there is one in the configuration.
 pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathElement>> {
     fn search(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) -> bool {
         let shape = schema.shape(path, value);
@@ -160,7 +160,7 @@ pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathEl
     search(schema, &mut path, config).then_some(path)
 }
 
-/// How two values at a path merge; as wholes if they do not agree or both are empty.
+/// Returns how two values at a path merge; as wholes if they do not agree or both are empty.
 pub(super) fn common_shape<'a>(
     schema: Schema<'a>,
     path: &[PathElement],
@@ -201,7 +201,7 @@ fn is_empty(value: &Value) -> bool {
 /// The values behind a step: more than one only where items are not told apart.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
 
-/// The steps from a value, each with what is behind it.
+/// Returns the steps from a value, each with what is behind it.
 fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElement, Behind<'v>> {
     let mut children: BTreeMap<_, Behind<'v>> = BTreeMap::new();
     match value {
@@ -222,7 +222,7 @@ fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElem
     children
 }
 
-/// The step to an item of a list that merges item by item.
+/// Returns the step to an item of a list that merges item by item.
 pub(super) fn item_element(shape: Shape<'_>, item: &Value) -> Option<PathElement> {
     match shape {
         Shape::Keyed(keys) => item_key(keys, item),

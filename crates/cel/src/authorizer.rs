@@ -27,7 +27,7 @@ pub struct Question {
     pub path: Option<String>,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural resource.
+    /// The plural of the resource; empty if none is named.
     pub resource: String,
     /// The subresource, or empty.
     pub subresource: String,
@@ -35,7 +35,7 @@ pub struct Question {
     pub namespace: String,
     /// The name of the object, or empty.
     pub name: String,
-    /// The verb.
+    /// The verb of the check, such as `get`.
     pub verb: String,
     /// The field selector as it was written; empty for none.
     pub fields: String,
@@ -81,12 +81,12 @@ impl Opaque for Decision {
     }
 }
 
-/// The value of `authorizer`.
+/// Returns the value of `authorizer`.
 pub(super) fn authorizer() -> CelValue {
     asking(Stage::Authorizer, Question::default())
 }
 
-/// The value of `authorizer.requestResource`: a question about what is written.
+/// Returns the value of `authorizer.requestResource`: a question about what is written.
 pub(super) fn about(question: Question) -> CelValue {
     asking(Stage::Resource, question)
 }
@@ -95,7 +95,7 @@ fn asking(stage: Stage, question: Question) -> CelValue {
     CelValue::Opaque(Arc::new(Asking { stage, question }))
 }
 
-/// The functions of questions and decisions; `None` if it is none of them.
+/// Returns the functions of questions and decisions; `None` if it is none of them.
 pub(super) fn call(
     judge: Option<&Arc<dyn Judge>>,
     meter: &mut Meter,
@@ -131,7 +131,7 @@ fn text(value: &CelValue) -> Option<&str> {
     }
 }
 
-/// A question that says more.
+/// Returns a question that says more.
 fn further(known: &Asking, name: &str, texts: &[&str]) -> Outcome {
     let mut question = known.question.clone();
     let stage = match (known.stage, name, texts) {

@@ -174,7 +174,7 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
     meter.charge(cost.max(all.units() / 10))
 }
 
-/// The digits that a format asks for behind the points of its numbers.
+/// Returns the digits that a format asks for behind the points of its numbers.
 fn precisions(format: &str) -> u64 {
     let mut sum: u64 = 0;
     for written in format.split("%.").skip(1) {
@@ -226,7 +226,7 @@ pub fn convert(name: &str, text: &str) -> Option<CelValue> {
     in_library(name, None, vec![CelValue::from(text)]).ok()
 }
 
-/// A time or a duration as a text.
+/// Returns a time or a duration as a text.
 pub(super) fn as_text(value: &CelValue) -> Option<String> {
     match in_library("string", None, vec![value.clone()]).ok()? {
         CelValue::String(text) => Some(text.to_string()),

@@ -50,7 +50,7 @@ pub enum CompileError {
 /// Compiles an expression. Whether there is what it names is checked when it is written; else it fails when it is run.
 ///
 /// # Errors
-/// Why the expression does not compile.
+/// [`CompileError`] with the places in the text that are wrong.
 pub fn compile(source: &str) -> Result<Program, CompileError> {
     if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
         return Err(CompileError::TooLarge);
@@ -96,8 +96,8 @@ fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
     source_errors::describe(source, wrong)
 }
 
-/// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between
-/// `&&`, `||` and commas stands side by side.
+/// Returns a bound of the depth of an expression's tree: open brackets, and operators that follow each other. What is
+/// between `&&`, `||` and commas stands side by side.
 ///
 /// # Errors
 /// [`CompileError::Syntax`] where what is quoted has no end that is sure: the parser might take for operators what
@@ -142,14 +142,14 @@ fn unclear_text() -> CompileError {
     )
 }
 
-/// Where a comment ends. A carriage return may end it too: what follows is counted in any case.
+/// Returns where a comment ends. A carriage return may end it too: what follows is counted in any case.
 fn end_of_line(source: &[u8], at: usize) -> usize {
     let rest = source[at..].iter();
     let length = rest.take_while(|letter| !matches!(letter, b'\n' | b'\r'));
     at + length.count()
 }
 
-/// Where what is quoted from here on ends; `None` if it does not, or not surely.
+/// Returns where what is quoted from here on ends; `None` if it does not, or not surely.
 fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
     let raw = is_raw(&source[..at])?;
     let quote = [source[at]; 3];
@@ -184,7 +184,7 @@ fn is_raw(before: &[u8]) -> Option<bool> {
     }
 }
 
-/// How long an escape is; `None` if it is none.
+/// Returns how long an escape is; `None` if it is none.
 fn escape_length(rest: &[u8]) -> Option<usize> {
     let is_octal = |letter: &u8| (b'0'..=b'7').contains(letter);
     let (length, fits): (usize, fn(&u8) -> bool) = match rest.get(1)? {

@@ -39,7 +39,7 @@ impl Opaque for Image {
     }
 }
 
-/// The functions of images; `None` if it is none of them.
+/// Returns the functions of images; `None` if it is none of them.
 pub(super) fn call(
     meter: &mut Meter,
     name: &str,
@@ -121,7 +121,7 @@ impl Image {
     }
 }
 
-/// A reference without its tag, and its tag if it has one; `None` if that is none.
+/// Returns a reference without its tag, and its tag if it has one; `None` if that is none.
 fn split_tag(text: &str) -> Option<(&str, Option<&str>)> {
     match text.rsplit_once(':') {
         // What follows is behind the port of a registry.

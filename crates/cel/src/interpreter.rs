@@ -154,7 +154,7 @@ impl<'r> Interpreter<'r> {
         local.map(|(_, value)| std::mem::replace(value, Ok(CelValue::Null)))
     }
 
-    /// `+`.
+    /// Evaluates `+`. The list that a loop gathers is extended in place.
     fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Outcome {
         let gathered = self.gathered(left);
         if let Some(Ok(CelValue::List(mut items))) = gathered {
@@ -220,7 +220,7 @@ impl<'r> Interpreter<'r> {
         calls::call(self.scope, self.meter, &name, target, values)
     }
 
-    /// The first half of a function's name, such as `math` in `math.greatest`.
+    /// Returns the first half of a function's name, such as `math` in `math.greatest`.
     fn namespace(&self, target: &'r IdedExpr) -> Option<&'r str> {
         match &target.expr {
             Expr::Ident(name)
@@ -304,7 +304,7 @@ impl<'r> Interpreter<'r> {
         self.made_map(members)
     }
 
-    /// A message is a map with the names of its fields.
+    /// Evaluates the construction of a message, which is a map of its fields.
     fn message(&mut self, message: &'r StructExpr) -> Outcome {
         self.meter.charge(MESSAGE_COST)?;
         let mut members = std::collections::HashMap::with_capacity(message.entries.len());
@@ -337,7 +337,7 @@ impl<'r> Interpreter<'r> {
         }))
     }
 
-    /// A value that was put together costs what is in it.
+    /// Charges the parts of a value that was put together, and returns it.
     fn made(&mut self, value: CelValue) -> Outcome {
         self.meter.charge_value(&value)?;
         Ok(value)
@@ -383,7 +383,7 @@ impl<'r> Interpreter<'r> {
         Ok(())
     }
 
-    /// One turn of a loop, which stands above what it has gathered; false if it is over before.
+    /// Runs one turn of a loop. Returns false if the loop ends before it.
     fn turn(
         &mut self,
         loops: &'r ComprehensionExpr,

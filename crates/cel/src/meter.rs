@@ -48,28 +48,28 @@ impl Meter {
         }
     }
 
-    /// Begins an expression.
+    /// Begins an expression, which may spend the whole cost of one.
     pub(super) fn begin(&mut self) {
         self.call = CALL_COST_MAX;
     }
 
-    /// Spends outside of expressions.
+    /// Spends cost outside of expressions.
     ///
     /// # Errors
-    /// There is not so much left.
+    /// [`Failure::OutOfBudget`] if less than that is left.
     pub(crate) fn spend(&mut self, cost: u64) -> Result<(), Failure> {
         let left = self.left.checked_sub(cost);
         self.left = left.unwrap_or_default();
         left.map(|_| ()).ok_or(Failure::OutOfBudget)
     }
 
-    /// Spends inside of an expression.
+    /// Spends cost inside of an expression. Fails also if the expression may have no more.
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
         self.call = self.call.checked_sub(cost).ok_or(Failure::CallLimit)?;
         self.spend(cost)
     }
 
-    /// The cost that the expression may still have.
+    /// Returns the cost that the expression may still have.
     pub(super) fn left(&self) -> u64 {
         self.call.min(self.left)
     }
@@ -95,10 +95,10 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Measures a value.
+    /// Measures a value: the number of its parts, and the bytes of its texts and byte strings.
     ///
     /// # Errors
-    /// It is larger than any may be.
+    /// [`Failure::TooLarge`] if it has more parts than any value may have.
     pub(super) fn measure(value: &CelValue) -> Result<Self, Failure> {
         let mut extent = Self::default();
         extent.add(value, 0)?;
@@ -138,7 +138,7 @@ impl Extent {
     }
 }
 
-/// The size of a value as `size()` tells it; 1 for what has none.
+/// Returns the size of a value as `size()` tells it; 1 for what has none.
 pub(super) fn size(value: &CelValue) -> u64 {
     let size = match value {
         CelValue::String(text) => text.chars().count(),

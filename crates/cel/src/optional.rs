@@ -51,7 +51,7 @@ pub(super) fn unwrapped(items: &[CelValue]) -> Result<CelValue, Failure> {
     Ok(CelValue::List(inside?.into()))
 }
 
-/// The functions of optional values; `None` if it is none of them.
+/// Returns the functions of optional values; `None` if it is none of them.
 pub(super) fn call(
     name: &str,
     target: Option<&CelValue>,

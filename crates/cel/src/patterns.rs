@@ -111,7 +111,7 @@ pub(super) fn call(
     }
 }
 
-/// The matches in a text, one after the other. An empty one at the end of another does not count.
+/// Returns the matches in a text, one after the other. An empty one at the end of another does not count.
 fn find_all(
     program: &Program,
     text: &str,

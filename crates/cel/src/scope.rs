@@ -24,7 +24,7 @@ pub struct Scope {
 /// Members of one variable that are computed when they are first asked for.
 #[derive(Debug, Default)]
 struct Computed {
-    /// The variable.
+    /// The name of the variable; empty if there is none.
     name: &'static str,
     members: Arc<Members>,
     /// The lazily computed variables whose values are known.
@@ -84,7 +84,7 @@ impl Scope {
         ))
     }
 
-    /// The value of a name that has a point in it.
+    /// Returns the value of a name that has a point in it.
     pub(super) fn qualified(&self, first: &str, second: &str) -> Option<CelValue> {
         self.judge.as_ref()?;
         self.values.get(&format!("{first}.{second}")).cloned()
@@ -98,7 +98,7 @@ impl Scope {
         self.computed.members.programs.len()
     }
 
-    /// Where the member is among the first `count`.
+    /// Returns where the member is among the first `count`.
     pub(super) fn computed_before(&self, name: &str, count: usize) -> Option<usize> {
         let place = self.computed.members.places.get(name).copied();
         place.filter(|place| *place < count)

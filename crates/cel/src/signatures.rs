@@ -60,7 +60,7 @@ fn read(line: &str) -> Option<(String, Signature)> {
     Some((name.to_owned(), signature))
 }
 
-/// The parts between commas that are in no brackets.
+/// Returns the parts between commas that are in no brackets.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |letter| {

@@ -155,7 +155,7 @@ impl Drop for Attempt {
     }
 }
 
-/// The name of the test that a model is a closure of, without that of the crate.
+/// Returns the name of the test that a model is a closure of, without that of the crate.
 fn name_of<M>() -> &'static str {
     let name = type_name::<M>();
     let name = name.split_once("::").map_or(name, |(_, name)| name);

@@ -36,7 +36,7 @@ pub struct LimitRanger {
 }
 
 impl LimitRanger {
-    /// The ranges in this storage.
+    /// Makes the ranges in this storage.
     #[must_use]
     pub fn new(ranges: Arc<dyn Interface>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl LimitRanger {
         }
     }
 
-    /// The limits of the request's namespace, those of one range after those of another.
+    /// Returns the limits of the request's namespace, those of one range after those of another.
     async fn limits(&self, request: &Request<'_>) -> Result<Vec<Limit>, Error> {
         let (namespace, now) = (request.namespace, request.context.clock.now());
         let mut ranges = self.list(namespace, Some(ResourceVersion(0))).await?;
@@ -62,7 +62,7 @@ impl LimitRanger {
         Ok(limits)
     }
 
-    /// The ranges of a namespace: of now, or as the cache has them.
+    /// Returns the ranges of a namespace: of now, or as the cache has them.
     async fn list(
         &self,
         namespace: &str,

@@ -35,7 +35,7 @@ pub struct NamespaceLifecycle {
 }
 
 impl NamespaceLifecycle {
-    /// The life of the namespaces in this storage.
+    /// Makes the life of the namespaces in this storage.
     #[must_use]
     pub fn new(namespaces: Arc<dyn Interface>, clock: Clock) -> Self {
         Self {

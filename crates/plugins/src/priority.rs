@@ -32,7 +32,7 @@ pub struct Priority {
 enum Read {
     /// As new as the cache is.
     Cached,
-    /// Of now.
+    /// As of the latest write.
     Newest,
 }
 
@@ -45,7 +45,7 @@ struct Class {
 }
 
 impl Priority {
-    /// The priorities that the classes in this storage give.
+    /// Makes the priorities that the classes in this storage give.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Priority {
         class.map(|class| Class::read(&class)).transpose()
     }
 
-    /// The class for pods without one: of several, that of the least value.
+    /// Returns the class for pods without one: of several, that of the least value.
     async fn default(&self, read: Read) -> Result<Option<Class>, Error> {
         let options = ListOptions {
             resource_version: (read == Read::Cached).then_some(ResourceVersion(0)),
@@ -161,7 +161,7 @@ impl Plugin for Priority {
         Ok(())
     }
 
-    /// There is one class for pods without one.
+    /// Checks that no other class is the default, if this one is to be.
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let is_default = get(object, "globalDefault") == Some(&Value::Bool(true));

@@ -28,7 +28,7 @@ pub struct ResourceQuota {
 }
 
 impl ResourceQuota {
-    /// The quotas in this store, which asks no admission itself.
+    /// Makes the quotas in this store, which asks no admission itself.
     #[must_use]
     pub fn new(quotas: Store) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl ResourceQuota {
         }
     }
 
-    /// The quotas of the request's namespace as they are now. Where there are none the store is seldom asked.
+    /// Returns the quotas of the request's namespace as they are now. Where there are none the store is seldom asked.
     async fn of_namespace(&self, request: &Request<'_>) -> Result<Vec<Value>, Error> {
         let (namespace, now) = (request.namespace, request.context.clock.now());
         let cached = ListOptions {
@@ -193,7 +193,7 @@ fn added(
 /// Returns the usage of a quota after a write, for everything that the quota limits.
 ///
 /// # Errors
-/// That it would be more than it limits.
+/// [`Error::Forbidden`] with the requested, used and limited amounts of the resources that would exceed the quota.
 fn refuse_exceeding(
     request: &Request<'_>,
     object: &Value,

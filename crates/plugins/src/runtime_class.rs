@@ -27,13 +27,13 @@ pub struct RuntimeClass {
 }
 
 impl RuntimeClass {
-    /// The classes in this storage.
+    /// Makes the classes in this storage.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self { classes }
     }
 
-    /// The class that a pod names.
+    /// Returns the class that a pod names.
     async fn class(&self, request: &Request<'_>, pod: &Value) -> Result<Option<Value>, Error> {
         let Some(name) = get(pod, CLASS).and_then(Value::as_str) else {
             return Ok(None);

@@ -39,13 +39,13 @@ pub struct ServiceAccount {
 }
 
 impl ServiceAccount {
-    /// A plugin that looks accounts up in this storage.
+    /// Makes a plugin that looks accounts up in this storage.
     #[must_use]
     pub fn new(accounts: Arc<dyn Interface>) -> Self {
         Self { accounts }
     }
 
-    /// The account of a pod.
+    /// Returns the account of a pod.
     async fn account(&self, request: &Request<'_>, pod: &Value) -> Result<Value, Error> {
         let (namespace, name) = (request.namespace, text(pod, "spec.serviceAccountName"));
         let looks = if name == DEFAULT { LOOKS_MAX } else { 1 };
@@ -160,7 +160,7 @@ fn names_secret(value: &Value) -> bool {
     }
 }
 
-/// The pod decides, then its account; by default there is a token.
+/// Returns true if a token is to be mounted: the pod decides, then its account, and the default is true.
 fn wants_token(account: &Value, pod: &Value) -> bool {
     let said = [
         get(pod, "spec.automountServiceAccountToken"),
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A plugin that knows one account.
+    /// Returns a plugin that knows one account.
     async fn plugin(account: Value) -> ServiceAccount {
         let storage = MemoryStorage::new("/serviceaccounts");
         let resources = ringwatch_resources::built_in();

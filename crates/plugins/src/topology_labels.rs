@@ -26,7 +26,7 @@ pub struct TopologyLabels {
 }
 
 impl TopologyLabels {
-    /// The labels of the nodes in this storage.
+    /// Makes the labels of the nodes in this storage.
     #[must_use]
     pub fn new(nodes: Arc<dyn Interface>) -> Self {
         Self { nodes }

@@ -54,16 +54,16 @@ pub const CHANGES_MAX: usize = 256;
 /// Objects of one type that can be listed and watched.
 #[async_trait]
 pub trait ListWatch: Debug + Send + Sync {
-    /// Lists all objects.
+    /// Lists all objects of the store.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// An error of the store if they cannot be read.
     async fn list_all(&self) -> Result<List, Error>;
 
     /// Watches all objects, from after a revision on.
     ///
     /// # Errors
-    /// They cannot be watched.
+    /// An error of the store if the watch cannot begin.
     async fn watch_from(&self, revision: u64) -> Result<WatchStream, Error>;
 }
 
@@ -110,7 +110,7 @@ pub struct Listed<'a, S> {
     pub objects: Vec<(S, Arc<Object>)>,
     /// The keys of objects that cannot be decoded.
     pub corrupt: Vec<(S, String)>,
-    /// The changes since.
+    /// The changes after the listed state, in the order of their revisions.
     pub changes: Changes<'a, S>,
 }
 
@@ -130,7 +130,7 @@ pub trait Handler<S> {
     /// Takes all objects there are, in place of what it knew before.
     fn replace(&mut self, objects: Vec<(S, Arc<Object>)>);
 
-    /// Takes one change.
+    /// Applies one change of an object of a source.
     fn apply(&mut self, source: S, change: Change);
 
     /// Makes use of what it knows now: after all objects were replaced, and after each chunk of changes.
@@ -138,7 +138,7 @@ pub trait Handler<S> {
 }
 
 impl<'a, S: Copy + Send + Sync + 'a> Informer<'a, S> {
-    /// An informer of stores. In messages their objects are called `what`.
+    /// Makes an informer of stores. In messages their objects are called `what`.
     pub fn new(
         what: &'static str,
         sources: impl IntoIterator<Item = (S, &'a dyn ListWatch)>,
@@ -221,7 +221,7 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
     /// Follows another store too, from now on: what it has already is not listed.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// An error of the store if it cannot be read.
     pub async fn add(&mut self, source: S, store: &Store) -> Result<(), Error> {
         let mut one = ListOptions::default();
         one.predicate.limit = 1;
@@ -241,7 +241,7 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// A watch has failed.
+    /// The error of the watch that has failed.
     pub async fn next(&mut self) -> Result<Option<Vec<(S, Change)>>, Error> {
         while let Some(events) = self.watches.next().await {
             let mut changes = Vec::with_capacity(events.len());

@@ -146,7 +146,7 @@ impl ObjectCounts {
         });
     }
 
-    /// The objects of a resource.
+    /// Returns the number and size of the stored objects of a resource, as of `now`.
     #[must_use]
     pub fn size(&self, group: &str, resource: &str, now: Instant) -> Size {
         let resource = Resource::new(group, resource);
@@ -187,7 +187,7 @@ impl ObjectCounts {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The resource that is to be counted next, and when.
+    /// Returns the resource that is to be counted next, and when.
     fn next(&self) -> Option<(Resource, Option<Instant>)> {
         let counted = self.counted();
         let (resource, next) = counted.iter().min_by_key(|(_, it)| it.due)?;
@@ -252,7 +252,7 @@ mod tests {
     /// How often others are let go on until something must have come about.
     const TURNS_MAX: u32 = 1_000;
 
-    /// A storage with a deployment, and how many bytes that has.
+    /// Returns a storage with a deployment, and how many bytes that has.
     async fn storage(clock: &Clock) -> (Arc<dyn Interface>, u64) {
         let config = etcd3::Config {
             path_prefix: "/registry".to_owned(),

@@ -104,7 +104,7 @@ impl StorageFactory {
         types
     }
 
-    /// How the values of each encrypted built-in type are read, by what its keys begin with.
+    /// Returns how the values of each encrypted built-in type are read, by what its keys begin with.
     fn encrypted_by_prefix(&self, resources: &[Arc<Resource>]) -> BTreeMap<String, Transformer> {
         let mut types = BTreeMap::new();
         for resource in resources {
@@ -117,7 +117,7 @@ impl StorageFactory {
         types
     }
 
-    /// How the objects of a built-in resource are written.
+    /// Returns how the objects of a built-in resource are written.
     fn versioner(&self, resource: &Arc<Resource>) -> Versioner {
         let json = JSON_GROUPS.contains(&resource.group_version.group.as_str());
         let media_type = if json {
@@ -130,7 +130,7 @@ impl StorageFactory {
             .completing(Arc::new(DefaultsOnRead::new(Arc::clone(resource))))
     }
 
-    /// The storage of a built-in resource, without a cache before it.
+    /// Returns the storage of a built-in resource, without a cache before it.
     #[must_use]
     pub fn uncached_of(&self, resource: &Arc<Resource>) -> Arc<dyn Interface> {
         let group = resource.group_version.group.as_str();
@@ -155,8 +155,8 @@ impl StorageFactory {
         )
     }
 
-    /// The storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are counted
-    /// from now on.
+    /// Returns the storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are
+    /// counted from now on.
     #[must_use]
     pub fn join(
         &self,

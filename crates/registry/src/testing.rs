@@ -52,7 +52,7 @@ struct Notes {
 }
 
 impl MemoryStorage {
-    /// A storage below `prefix` whose first write has revision 2, as in etcd.
+    /// Makes a storage below `prefix` whose first write has revision 2, as in etcd.
     pub fn new(prefix: &str) -> Arc<Self> {
         let clock = clock();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
@@ -202,7 +202,7 @@ impl Interface for MemoryStorage {
     }
 }
 
-/// Adds a finalizer.
+/// An update that adds a finalizer.
 struct Finalize;
 
 #[async_trait]

@@ -3,7 +3,7 @@
 /// One entry of `--watch-cache-sizes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchCacheSize {
-    /// The plural resource.
+    /// The plural of the resource.
     resource: String,
     /// Its group; empty for the core.
     group: String,
@@ -20,10 +20,10 @@ pub struct WatchCacheSizes {
 }
 
 impl WatchCacheSize {
-    /// Reads `resource[.group]#size`.
+    /// Reads an item of `--watch-cache-sizes`: `resource[.group]#size`.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// A message for the user that says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not of the form resource[.group]#size");
         let (name, size) = text.split_once('#').ok_or_else(wrong)?;

@@ -36,7 +36,7 @@ impl Printer {
     /// Returns the definitions of the columns as a JSON array.
     ///
     /// # Errors
-    /// An error of the serializer.
+    /// An error of the JSON serializer.
     pub fn columns(&self) -> Result<String, serde_json::Error> {
         match self {
             Self::BuiltIn(convertor) => serde_json::to_string(convertor.columns()),

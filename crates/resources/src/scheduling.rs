@@ -67,7 +67,7 @@ pub(crate) fn priority_class(object: &Field<'_, '_>, errors: &mut Errors) {
     preemption(object, errors);
 }
 
-/// The preemption policy of a class. An empty one is none.
+/// Checks the preemption policy of a class. An empty one is an error.
 fn preemption(object: &Field<'_, '_>, errors: &mut Errors) {
     let policy = object.at("preemptionPolicy");
     if policy.is_set() {

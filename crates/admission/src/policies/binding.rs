@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::policy::text;
 use crate::matching::Criteria;
 
-/// A binding.
+/// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub(super) name: String,
@@ -33,10 +33,10 @@ pub(super) struct ParamRef {
 }
 
 impl Binding {
-    /// Reads a binding.
+    /// Reads a binding out of its object.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub(super) fn read(object: &Value) -> Result<Self, String> {
         let spec = &object["spec"];
         let member = |name: &str| spec.get(name).filter(|it| it.is_object());

@@ -222,7 +222,7 @@ impl PolicyCall<'_> {
     }
 }
 
-/// A refusal in the words of the first policy, with those of all as its causes.
+/// Returns a refusal in the words of the first policy, with those of all as its causes.
 fn refusal(request: &Request<'_>, object: &Value, all: &[(&'static str, String)]) -> Error {
     let Some((reason, message)) = all.first() else {
         return request.forbid(object, "");

@@ -10,7 +10,7 @@ use super::policy::text;
 use crate::expression::{Expression, Variables, compile};
 use crate::patching::{PatchFailure, check_types, patched, type_of};
 
-/// A change.
+/// A mutation of a policy: an expression that makes an ApplyConfiguration or a JSON patch.
 #[derive(Debug)]
 pub(super) struct Mutation {
     form: Form,
@@ -38,10 +38,10 @@ impl Mutation {
         }
     }
 
-    /// The object after the change.
+    /// Returns the object after the change.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// A message that says why the object cannot be changed so.
     pub(super) fn apply(
         &self,
         variables: &mut Variables,
@@ -79,7 +79,7 @@ fn laid_over(resource: &Resource, object: &Value, mut made: Value) -> Result<Val
         .map_err(|why| format!("invalid ApplyConfiguration: {why}"))
 }
 
-/// The steps of a patch. Without a value, null is meant.
+/// Returns the steps of a patch. Without a value, null is meant.
 fn operations(made: Value) -> Result<Vec<PatchOperation>, String> {
     let Value::Array(mut steps) = made else {
         return Err("JSONPatchType.expression should evaluate to array".to_owned());

@@ -15,10 +15,10 @@ use crate::match_context::{MatchContext, namespace_name};
 const PARAMS_MAX: u64 = 1_000;
 
 impl MatchContext {
-    /// The params of a policy under a binding; one that is null if it has none.
+    /// Returns the params of a policy under a binding; one that is null if it has none.
     ///
     /// # Errors
-    /// They cannot be looked up, or are missing.
+    /// A message if they cannot be looked up, or there are none and the binding has `parameterNotFoundAction: Deny`.
     pub(super) async fn params(
         &self,
         policy: &Policy,

@@ -1,4 +1,4 @@
-//! Asks the policies.
+//! The plugin ValidatingAdmissionPolicy: evaluates each policy under each of its bindings.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl PolicyObject {
     /// Reads a policy or a binding.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub fn read(object: &Value) -> Result<Self, String> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let read = if kind.ends_with("Binding") {
@@ -43,7 +43,7 @@ impl PolicyObject {
     }
 }
 
-/// The policies.
+/// The policies of one kind with their bindings; by itself the plugin ValidatingAdmissionPolicy.
 #[derive(Debug)]
 pub struct Policies {
     /// All policies and bindings, in the order of their names.
@@ -85,7 +85,7 @@ impl Plugin for Policies {
     }
 }
 
-/// The policies, each with its bindings.
+/// Returns the policies, each with its bindings.
 pub(super) fn bound(
     objects: &[Arc<PolicyObject>],
 ) -> impl Iterator<Item = (&Policy, &Binding)> + Send {
@@ -111,10 +111,10 @@ struct PolicyCall<'a> {
 }
 
 impl Policies {
-    /// All policies and bindings as they are now.
+    /// Returns all policies and bindings as they are now.
     ///
     /// # Errors
-    /// They are not known yet.
+    /// [`Error::Forbidden`] if they have not been read in time, at the start of the server.
     pub(super) async fn current(
         &self,
         request: &Request<'_>,

@@ -10,7 +10,7 @@ use crate::conditions::Conditions;
 use crate::expression::{Expression, compile};
 use crate::matching::Criteria;
 
-/// A policy.
+/// A ValidatingAdmissionPolicy or MutatingAdmissionPolicy.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: String,
@@ -49,10 +49,10 @@ pub(super) struct Annotation {
 }
 
 impl Policy {
-    /// Reads a policy.
+    /// Reads a policy out of its object, and compiles its expressions.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub(super) fn read(object: &Value) -> Result<Self, String> {
         let spec = &object["spec"];
         let list = |name: &str| {
@@ -109,7 +109,7 @@ impl Annotation {
     }
 }
 
-/// A member that is text; empty if it is not there.
+/// Returns a member that is text; empty if it is not there.
 pub(super) fn text(value: &Value, name: &str) -> String {
     let text = value.get(name).and_then(Value::as_str);
     text.unwrap_or_default().to_owned()

@@ -11,7 +11,7 @@ use super::configuration::{Hook, ReviewVersion};
 const WARNINGS_MAX: usize = 64;
 const WARNING_BYTES_MAX: usize = 256;
 
-/// The least code of a refusal.
+/// The least HTTP status of a refusal.
 const REFUSAL_CODE_MIN: u64 = 400;
 
 /// The response of a webhook.
@@ -24,16 +24,16 @@ pub(super) struct Answer {
 /// The verdict of a webhook.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It agrees, and may want changes: a JSON patch.
+    /// It allows the request, and may want a JSON patch of the object.
     Allowed(Option<Vec<u8>>),
-    /// It refuses.
+    /// It denies the request, with this Status.
     Refused(Box<Status>),
 }
 
-/// Reads an answer.
+/// Reads the answer to a review with this uid. A webhook that is not `mutating` must not have a patch.
 ///
 /// # Errors
-/// Why it is none.
+/// A message that says why it is no answer to the review.
 pub(super) fn read(
     content: &[u8],
     hook: &Hook,
@@ -109,7 +109,8 @@ fn patch(
     decoded.map_err(|error| format!("response.patch is not base64: {error}"))
 }
 
-/// A refusal as kube-apiserver passes it on: always one, and saying who refuses.
+/// Returns a refusal as kube-apiserver passes it on: always with the status of an error, and with the name of the
+/// webhook.
 fn refusal(hook: &str, status: Option<&Value>) -> Status {
     let text = |value: Option<&Value>, name: &str| {
         let text = value.and_then(|value| value.get(name));
@@ -150,7 +151,7 @@ fn refusal(hook: &str, status: Option<&Value>) -> Status {
     })
 }
 
-/// A warning that fits into a header.
+/// Returns a warning, cut to the bytes that fit into a header.
 fn shortened(warning: &str) -> String {
     let mut end = warning.len().min(WARNING_BYTES_MAX);
     while !warning.is_char_boundary(end) {

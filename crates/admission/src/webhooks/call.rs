@@ -17,20 +17,20 @@ use crate::match_context::RequestNamespace;
 use crate::matching::is_exempt;
 use crate::review::{Shown, describe};
 
-/// The outcome of a call.
+/// The outcome of a call that does not refuse the request.
 #[derive(Debug)]
 pub(super) enum Called {
-    /// It agrees, and may want a patch of the object as it was shown.
+    /// It allows the request, and may want a JSON patch of the object as it was sent.
     Allowed(Option<(Vec<u8>, Value)>),
-    /// It could not be asked, and the request goes on without.
+    /// The call failed, and the webhook's `failurePolicy` is `Ignore`.
     Ignored,
 }
 
 impl Webhooks {
-    /// The configurations that a request is compared with; none if it is exempt.
+    /// Returns the configurations that a request is compared with; none if it is exempt.
     ///
     /// # Errors
-    /// They are not known yet.
+    /// [`Error::Forbidden`] if they have not been read in time, at the start of the server.
     pub(super) async fn configurations(
         &self,
         request: &Request<'_>,
@@ -43,10 +43,11 @@ impl Webhooks {
         all.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
     }
 
-    /// As which resource a hook is to be asked about a request; `None` if it is not.
+    /// Returns the resource as which a request matches a webhook; `None` if the webhook is not to be called.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// An error of the store, or [`Error::Forbidden`] if a match condition fails and the webhook's `failurePolicy` is
+    /// `Fail`.
     pub(super) async fn applies(
         &self,
         hook: &Hook,
@@ -75,10 +76,11 @@ impl Webhooks {
         }
     }
 
-    /// Asks a webhook.
+    /// Calls a webhook.
     ///
     /// # Errors
-    /// Its refusal, or that it could not be asked.
+    /// [`Error::Denied`] with its refusal, [`Error::BadRequest`] for a dry run that it does not support,
+    /// [`Error::Internal`] if the call fails and its `failurePolicy` is `Fail`.
     pub(super) async fn call(
         &self,
         hook: &Hook,

@@ -14,13 +14,13 @@ const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
 /// The longest that a webhook may have.
 const TIMEOUT_SECONDS_MAX: u64 = 30;
 
-/// A configuration.
+/// A MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
 #[derive(Debug)]
 pub struct Configuration {
     pub(super) hooks: Vec<Hook>,
 }
 
-/// One webhook.
+/// One webhook of a configuration.
 #[derive(Debug)]
 pub(super) struct Hook {
     /// Its name, and among all hooks the configuration's and its place there.
@@ -57,10 +57,10 @@ impl ReviewVersion {
 }
 
 impl Configuration {
-    /// Reads a configuration.
+    /// Reads a configuration out of its object.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub fn read(object: &Value) -> Result<Self, String> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let name = name.unwrap_or_default();

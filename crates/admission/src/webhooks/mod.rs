@@ -29,7 +29,7 @@ use super::parsed_objects::ParsedObjects;
 /// The plugin that calls webhooks of one sort, mutating or validating.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// The configurations.
+    /// All configurations, in the order of their names.
     pub configurations: Arc<ParsedObjects<Configuration>>,
     /// The stores and caches in which matching looks things up.
     pub match_context: MatchContext,

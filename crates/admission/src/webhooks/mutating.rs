@@ -67,7 +67,7 @@ impl Plugin for MutatingWebhooks {
     }
 }
 
-/// The object after a patch of what the webhook was shown.
+/// Returns the object after a patch of what the webhook was shown.
 fn patched(
     hook: &Hook,
     request: &Request<'_>,

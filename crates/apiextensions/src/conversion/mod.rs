@@ -49,7 +49,7 @@ pub struct Converter {
 pub struct NotConverted {
     /// Their version and kind.
     what: String,
-    /// The explanation.
+    /// The explanation for the user.
     why: String,
 }
 
@@ -158,7 +158,7 @@ impl Converter {
     }
 }
 
-/// A converted object, if it is the same one: it has the original's metadata but for what may change.
+/// Returns a converted object, if it is the same one: it has the original's metadata but for what may change.
 fn checked(original: &Value, mut converted: Value, version: &str) -> Result<Value, String> {
     let found = text(&converted, "apiVersion");
     if found != version {

@@ -29,7 +29,7 @@ pub struct ConvertedStorage {
     stored_resource: Option<Arc<Resource>>,
 }
 
-/// As what objects are shown.
+/// The version in which objects are shown.
 #[derive(Debug)]
 struct Shown {
     converter: Converter,
@@ -38,7 +38,7 @@ struct Shown {
 }
 
 impl ConvertedStorage {
-    /// The storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
+    /// Makes the storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
     #[must_use]
     pub fn new(
         inner: Arc<dyn Interface>,
@@ -140,14 +140,14 @@ fn failed(error: NotConverted) -> StorageError {
     internal(error)
 }
 
-/// The one object of a conversion of one.
+/// Returns the one object of a conversion of one.
 fn only(mut converted: Vec<Value>) -> Result<Value, StorageError> {
     converted
         .pop()
         .ok_or_else(|| internal("nothing was converted"))
 }
 
-/// An update of what is shown.
+/// An update of an object in the shown version.
 struct ShownUpdate<'a> {
     storage: &'a ConvertedStorage,
     update: &'a mut dyn TryUpdate,
@@ -171,7 +171,7 @@ impl TryUpdate for ShownUpdate<'_> {
     }
 }
 
-/// A look at what is shown.
+/// A check of an object in the shown version.
 struct ShownCheck<'a> {
     storage: &'a ConvertedStorage,
     check: &'a mut dyn DeletionCheck,

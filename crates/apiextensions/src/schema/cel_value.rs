@@ -13,7 +13,7 @@ use serde_json::{Number, Value};
 use super::formats::Format;
 use super::node::{Kind, Node};
 
-/// A value as rules of its schema see it.
+/// Returns a value as rules of its schema see it.
 pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -69,7 +69,7 @@ fn text_to_cel(text: &str, node: Option<&Node>) -> CelValue {
     converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
 }
 
-/// The name of a member as an identifier.
+/// Returns the name of a member as an identifier.
 pub(super) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");

@@ -71,7 +71,7 @@ impl Filler {
         });
     }
 
-    /// The default of a schema, if it has one and there is room for it.
+    /// Returns the default of a schema, if it has one and there is room for it.
     fn copy(&mut self, node: &Node) -> Option<Value> {
         let default = node.default.as_ref()?;
         self.bytes_left = self.bytes_left.checked_sub(bytes(default))?;

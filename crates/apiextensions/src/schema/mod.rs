@@ -75,11 +75,11 @@ impl StructuralSchema {
         Self::read_beside(schema, preserve_unknown_fields, &mut Patterns::default())
     }
 
-    /// The same for a schema among others of a definition, which have these patterns.
+    /// Reads a schema among others of a definition, which have these patterns.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::read`].
+    /// The same as those of [`Self::read`].
     pub fn read_beside(
         schema: &Value,
         preserve_unknown_fields: bool,
@@ -163,7 +163,7 @@ impl StructuralSchema {
         evaluate::evaluate(&self.root, object, old)
     }
 
-    /// All that is wrong: with the values, and then, unless these make them pointless, by the rules.
+    /// Returns all errors of an object: of its values and, unless these make them pointless, of the validation rules.
     #[must_use]
     pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = self.validate(object, old);
@@ -179,7 +179,7 @@ impl StructuralSchema {
         errors
     }
 
-    /// The whole object is an embedded one too, but its metadata is checked with that of all other resources.
+    /// Checks the embedded objects in an object. The metadata of the object itself is checked as that of any resource.
     fn check_embedded(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
         let Value::Object(members) = object else {
             return;

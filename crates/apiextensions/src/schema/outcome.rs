@@ -28,7 +28,7 @@ impl Outcome {
         !self.is_wrong
     }
 
-    /// The errors; not none if anything is wrong.
+    /// Returns the errors, of which there is at least one if anything is wrong.
     pub(super) fn into_errors(mut self) -> Vec<FieldError> {
         if self.is_wrong && self.errors.is_empty() {
             let why = "null: more is wrong than can be told; correct what a part of the object has, and try again";
@@ -62,7 +62,7 @@ impl Outcome {
         }
     }
 
-    /// A value that breaks a rule: `text` goes on after the path.
+    /// Adds an error about an invalid value; `text` continues after the path.
     pub(super) fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
         self.push(path, || {
             let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
@@ -70,7 +70,7 @@ impl Outcome {
         });
     }
 
-    /// A value of another type or format than `wanted`; `found` says of which.
+    /// Adds an error about a value of another type or format than `wanted`; `found` is its own.
     pub(super) fn invalid_type(&mut self, path: &Path, wanted: &str, found: &str) {
         self.push(path, || {
             let found = Value::from(found);
@@ -90,7 +90,7 @@ impl Outcome {
     }
 }
 
-/// A value as error messages show it: as JSON, but with fractions as Go writes them.
+/// Returns a value as error messages show it: as JSON, but with fractions as Go writes them.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Number(number) => shown_number(number),
@@ -105,7 +105,7 @@ fn shown_number(number: &Number) -> String {
     }
 }
 
-/// A float in the shortest digits, with an exponent from a million on and below 10^-4.
+/// Returns a float in the shortest digits, with an exponent from a million on and below 10^-4.
 pub(super) fn shown_float(float: f64) -> String {
     let scientific = format!("{float:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

@@ -52,12 +52,12 @@ impl Path {
         mark
     }
 
-    /// Goes back.
+    /// Returns to the place at which the mark was made.
     pub(super) fn leave(&mut self, mark: Mark) {
         self.text.truncate(mark.0);
     }
 
-    /// An error of the place, unless so much was made on this walk that it would be told to nobody.
+    /// Returns an error about the place; `None` if so many were made on this walk that it would not be shown.
     pub(super) fn error(&self, make: impl FnOnce() -> FieldError) -> Option<FieldError> {
         if self.error_bytes.get() > ERROR_BYTES_MADE_MAX {
             return None;
@@ -68,12 +68,12 @@ impl Path {
         Some(error)
     }
 
-    /// The path, empty for the whole object.
+    /// Returns the path, empty for the whole object.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The path as errors have it.
+    /// Returns the path as errors have it.
     pub(super) fn field(&self) -> String {
         if self.text.is_empty() {
             ROOT.to_owned()

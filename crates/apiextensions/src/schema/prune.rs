@@ -138,7 +138,7 @@ impl Pruning {
         }
     }
 
-    /// The path of a member that is removed, unless too much is told already.
+    /// Returns the path of a member that is removed; `None` if so many were returned that it would not be shown.
     fn path_to(&mut self, name: &str) -> Option<String> {
         if self.removed_bytes >= REMOVED_PATH_BYTES_MAX {
             return None;

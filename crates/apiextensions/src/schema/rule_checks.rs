@@ -59,7 +59,7 @@ pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     }
 }
 
-/// Errors in rules.
+/// The errors in the validation rules of a schema.
 #[derive(Debug, Default)]
 pub(super) struct RuleErrors {
     /// Rules that cannot be run.

@@ -140,7 +140,7 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outco
     }
 }
 
-/// How many alternatives hold, all or only the first; and, if none does, what the closest one found.
+/// Returns how many alternatives hold, all or only the first; and, if none does, what the closest one found.
 fn try_all(
     alternatives: &[Node],
     value: &Value,
@@ -288,7 +288,7 @@ fn check_items(
     outcome.applied += 1;
 }
 
-/// The items of a list by their keys, if they have some.
+/// Returns the items of a list by their keys, if they have some.
 fn by_keys<'a>(list: &ListType, items: &'a [Value]) -> HashMap<Vec<String>, &'a Value> {
     let keyed = items
         .iter()

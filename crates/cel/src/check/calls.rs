@@ -18,7 +18,7 @@ pub(super) struct Estimate {
     pub(super) size: Option<Range>,
 }
 
-/// Estimates a call.
+/// Estimates the cost and the size of the result of a call.
 pub(super) fn estimate(
     name: &str,
     target: Option<&Known<'_>>,
@@ -112,7 +112,7 @@ fn among(target: &Known<'_>, size: Range) -> Range {
     size.times(each)
 }
 
-/// How large the items of a list are, if its declaration says so.
+/// Returns how large the items of a list are, if its declaration says so.
 fn items_of(list: &Known<'_>) -> Range {
     let declared = list.declared.and_then(|it| it.inside());
     declared.map_or(Range::ANY, |it| Range::up_to(it.max))

@@ -37,7 +37,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of an expression; anything where it has none.
+    /// Returns the type of an expression; anything where it has none.
     pub(super) fn check(&mut self, expression: &IdedExpr) -> Type {
         let found = match &expression.expr {
             Expr::Literal(literal) => Ok(constant(literal)),
@@ -138,7 +138,7 @@ impl<'a> Checker<'a> {
         self.overload(&name, member, signatures, &given)
     }
 
-    /// The name of a function and its target, if what stands before the point is not a part of the name.
+    /// Returns the name of a function and its target, if what stands before the point is not a part of the name.
     fn function<'e>(&self, call: &'e CallExpr) -> (String, Option<&'e IdedExpr>) {
         let target = call.target.as_deref();
         if let Some(Expr::Ident(prefix)) = target.map(|target| &target.expr) {
@@ -274,7 +274,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// All items of a list, and all keys and values of a map, are of one type.
+    /// Joins the type of the next item, key or value with that of those before, and adds an error if they do not fit.
     fn joined(&mut self, so_far: Option<Type>, next: Type, at: &IdedExpr) -> Type {
         let Some(so_far) = so_far else {
             return next;

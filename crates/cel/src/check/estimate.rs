@@ -31,7 +31,7 @@ pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) 
 /// The estimate of a part of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Known<'a> {
-    /// Its cost.
+    /// The cost of evaluating it, at least and at most.
     pub(super) cost: Range,
     /// Its size, as far as it is known.
     pub(super) size: Option<Range>,
@@ -251,7 +251,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    /// A place in a list, or a key of a map.
+    /// Returns a place in a list, or a key of a map.
     fn place(&self, loops: &'a ComprehensionExpr, range: &Known<'a>) -> Known<'a> {
         let size = range.entries.map(|(place, _)| place);
         let mut known = self.plain(&loops.iter_range, Range::ONE, size);

@@ -55,7 +55,7 @@ impl Names {
         Some(Type::Object(part.into()))
     }
 
-    /// Adds a variable.
+    /// Adds a variable whose size is not known.
     pub fn add(&mut self, name: &str, of: Type) {
         self.variables
             .insert(name.to_owned(), Declared::unsized_(of));
@@ -88,10 +88,10 @@ impl Wrong {
     }
 }
 
-/// Checks an expression.
+/// Compiles and checks an expression.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// [`CompileError`] with all errors of the expression and their places, up to 100.
 pub fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
     check_program(source, &compile(source)?, names)
 }
@@ -99,7 +99,7 @@ pub fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
 /// Checks an expression that was compiled before.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// [`CompileError`] with all errors of the expression and their places, up to 100.
 pub fn check_program(
     source: &str,
     program: &Program,

@@ -63,7 +63,7 @@ impl Range {
         self.hundredths(10)
     }
 
-    /// Both.
+    /// Returns the smallest range that holds both.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             min: self.min.min(other.min),

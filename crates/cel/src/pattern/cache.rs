@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{PatternError, Program};
 
-/// Bytes of all compiled patterns of the process that are kept.
+/// Maximum number of bytes of compiled patterns that the process keeps.
 pub(super) const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// Compiled patterns, which forget the one that was not used for longest when there are too many.
+/// A cache of compiled patterns, which drops the least recently used when it is over its bound.
 #[derive(Debug)]
 pub(super) struct PatternCache {
     bytes_max: usize,
@@ -39,10 +39,10 @@ impl PatternCache {
         }
     }
 
-    /// The program of a pattern, and whether it was compiled just now.
+    /// Returns the program of a pattern, and true if it was compiled just now.
     ///
     /// # Errors
-    /// [`PatternError`]
+    /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
     pub(super) fn get(&self, pattern: &str) -> Result<(Arc<Program>, bool), PatternError> {
         if let Some(program) = self.inner().get(pattern) {
             return Ok((program, false));

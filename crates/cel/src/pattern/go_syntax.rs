@@ -251,7 +251,7 @@ impl<'p> Reader<'p> {
         Ok(true)
     }
 
-    /// An operator repeats the part before it.
+    /// Reads a repetition, which must follow a part of the pattern.
     fn repeat(
         &mut self,
         written: &str,
@@ -328,7 +328,7 @@ impl Group {
     }
 }
 
-/// The numbers of `{2}`, `{2,}` and `{2,3}`; `None` for what is no repetition.
+/// Returns the numbers of `{2}`, `{2,}` and `{2,3}`; `None` for what is no repetition.
 fn counts(text: &str) -> Option<Repeat<'_>> {
     let (least, rest) = number(text.strip_prefix('{')?)?;
     let (most, rest) = match rest.strip_prefix(',') {
@@ -343,7 +343,7 @@ fn counts(text: &str) -> Option<Repeat<'_>> {
     Some(Repeat { least, most, rest })
 }
 
-/// A number without zeros before it, and what follows.
+/// Returns a number without zeros before it, and what follows.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|it: char| !it.is_ascii_digit());
     let (digits, rest) = text.split_at(end.unwrap_or(text.len()));

@@ -42,15 +42,15 @@ pub enum PatternError {
 /// Checks a pattern without keeping it. Gives the bytes of its program.
 ///
 /// # Errors
-/// [`PatternError`]
+/// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub fn check(pattern: &str) -> Result<usize, PatternError> {
     program::size(pattern)
 }
 
-/// The program of a pattern, from among those that are kept or compiled now.
+/// Returns the program of a pattern, out of the cache or compiled now.
 ///
 /// # Errors
-/// [`PatternError`]
+/// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
     KEPT.get(pattern).map(|(program, _)| program)
 }
@@ -58,7 +58,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
 /// Looks for a match of a pattern in a text. Compiling the pattern is paid for as well, if it is not kept.
 ///
 /// # Errors
-/// [`TooMuchWork`]
+/// [`TooMuchWork`] as soon as the match has used up `work`.
 pub fn is_match(pattern: &str, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
     let Ok((program, is_new)) = KEPT.get(pattern) else {
         // It was checked when it was written.

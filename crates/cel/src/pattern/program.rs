@@ -55,7 +55,7 @@ impl Work {
         Self { left: steps }
     }
 
-    /// The steps that are left.
+    /// Returns the steps that are left.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -71,7 +71,7 @@ impl Work {
 /// Compiles a pattern as far as its size can be told. Gives the bytes.
 ///
 /// # Errors
-/// [`PatternError`]
+/// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub(super) fn size(pattern: &str) -> Result<usize, PatternError> {
     Ok(nfa(pattern)?.memory_usage())
 }
@@ -98,7 +98,7 @@ fn build(pattern: &str) -> Result<NFA, PatternError> {
         })
 }
 
-/// A compiled pattern.
+/// A pattern compiled to an NFA, which matches in time linear in the text.
 #[derive(Debug)]
 pub struct Program {
     dfa: DFA,
@@ -113,10 +113,10 @@ pub struct Program {
 struct GaveUp;
 
 impl Program {
-    /// Compiles a pattern.
+    /// Compiles a pattern of Go's syntax.
     ///
     /// # Errors
-    /// [`PatternError`]
+    /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
     pub(super) fn compile(pattern: &str) -> Result<Self, PatternError> {
         let nfa = nfa(pattern)?;
         let config = DFA::config()
@@ -140,7 +140,7 @@ impl Program {
         self.nfa().memory_usage() + self.dfa.memory_usage() + self.states_bytes_max
     }
 
-    /// The work of compiling it, in steps.
+    /// Returns the work of compiling it, in steps.
     pub(crate) fn compiling_steps(&self) -> usize {
         self.nfa().memory_usage() / COMPILED_BYTES_PER_STEP
     }
@@ -152,7 +152,7 @@ impl Program {
     /// Looks for a match in a text.
     ///
     /// # Errors
-    /// [`TooMuchWork`]
+    /// [`TooMuchWork`] as soon as the match has used up `work`.
     pub(crate) fn is_match(&self, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
         if let Ok(end) = self.walk(text, 0, true, work)? {
             return Ok(end.is_some());
@@ -161,10 +161,10 @@ impl Program {
         Ok(found.is_some())
     }
 
-    /// The first match that begins at a byte or later.
+    /// Returns the first match that begins at a byte or later.
     ///
     /// # Errors
-    /// [`TooMuchWork`]
+    /// [`TooMuchWork`] as soon as the match has used up `work`.
     pub(crate) fn find(
         &self,
         text: &str,
@@ -188,7 +188,7 @@ impl Program {
         Ok(self.simulation.find(&mut cache, input))
     }
 
-    /// Where the first match ends by the DFA; with `earliest`, any end of it.
+    /// Returns where the first match ends by the DFA; with `earliest`, any end of it.
     fn walk(
         &self,
         text: &str,

@@ -17,7 +17,7 @@ pub(crate) struct FreeList<const SLOTS: usize> {
 }
 
 impl<const SLOTS: usize> FreeList<SLOTS> {
-    /// All slots are free; 0 is taken first.
+    /// Makes all slots are free; 0 is taken first.
     pub(crate) fn new() -> Self {
         Self {
             head: AtomicU64::new(0),

@@ -53,7 +53,7 @@ pub(crate) enum Counted {
 }
 
 impl Counted {
-    /// How those of a resource count.
+    /// Makes how those of a resource count.
     pub(crate) fn from_resource(resource: &Resource) -> Self {
         let (group, plural) = (&resource.group_version.group, &resource.plural);
         match (group.as_str(), plural.as_str()) {
@@ -149,7 +149,7 @@ impl Counted {
         (!lines.is_empty()).then(|| format!("must specify {}", lines.join("; ")))
     }
 
-    /// How much an object uses.
+    /// Returns how much an object uses.
     pub(crate) fn usage(&self, object: &Value) -> ResourceList {
         match self {
             Self::Pods => {

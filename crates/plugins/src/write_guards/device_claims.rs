@@ -32,7 +32,7 @@ const VERBS: [&str; 2] = ["update", "patch"];
 /// Checks claims and their templates.
 #[derive(Debug)]
 pub struct DeviceClaims {
-    /// Where namespaces are.
+    /// The storage of namespaces.
     pub namespaces: Arc<dyn Interface>,
 }
 
@@ -176,7 +176,7 @@ fn attributes<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
     }
 }
 
-/// The verbs of which one is needed to tell of a driver's devices: more of them on the node where they are.
+/// Returns the verbs of which one is needed to tell of a driver's devices: more of them on the node where they are.
 fn driver_verbs(is_near: bool) -> Vec<String> {
     let near: &[&str] = if is_near { &["associated-node"] } else { &[] };
     let prefixes = near.iter().chain(&["arbitrary-node"]);
@@ -192,7 +192,7 @@ fn device_key(device: &Value) -> DeviceKey<'_> {
     ["driver", "pool", "device", "shareID"].map(|name| text(device, name))
 }
 
-/// The drivers of which something was added, changed or taken away.
+/// Returns the drivers of which something was added, changed or taken away.
 fn changed_drivers(claim: &Value, old: &Value) -> BTreeSet<String> {
     let before = list(old, "status.devices").iter();
     let mut before: HashMap<_, _> = before.map(|it| (device_key(it), it)).collect();

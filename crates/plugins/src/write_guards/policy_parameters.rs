@@ -105,7 +105,7 @@ impl PolicyParameters {
         Err(refusal(request, "spec.paramRef", why))
     }
 
-    /// The `paramKind` of a policy; null if there is no such policy, or it has none.
+    /// Returns the `paramKind` of a policy; null if there is no such policy, or it has none.
     async fn parameter_kind(&self, policy: &str) -> Result<Value, Error> {
         let key = format!("/{}/{policy}", self.prefix);
         match self.policies.get(&key, GetOptions::default()).await {

@@ -43,7 +43,7 @@ fn name(object: &Object) -> String {
     object.name().to_owned()
 }
 
-/// A change as the tests compare it: its sign and the object's name.
+/// Returns a change as the tests compare it: its sign and the object's name.
 fn show(change: &Change) -> String {
     match change {
         Change::Upserted(object) => format!("+{}", object.name()),
@@ -51,7 +51,7 @@ fn show(change: &Change) -> String {
     }
 }
 
-/// The next changes, at least as many as are asked for.
+/// Returns the next changes, at least as many as are asked for.
 async fn next<'a, S: Copy + Send + 'a>(
     changes: &mut Changes<'a, S>,
     count: usize,
@@ -143,7 +143,7 @@ impl ListWatch for Unsteady<'_> {
     }
 }
 
-/// Records its calls.
+/// An [`Informed`] that records its calls.
 struct Recorder(UnboundedSender<String>);
 
 fn recorder() -> (Recorder, UnboundedReceiver<String>) {

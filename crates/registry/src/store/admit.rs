@@ -1,4 +1,4 @@
-//! Where a write asks admission.
+//! The points of a write at which admission is asked.
 
 use async_trait::async_trait;
 use ringwatch::meta::Object;
@@ -37,8 +37,8 @@ pub struct SubresourceCall<'a> {
 }
 
 impl Store {
-    /// The same store, for writes that admission was asked about already: those that carry out what
-    /// a subresource of another kind asks for.
+    /// Returns the store without admission, for writes that were admitted already: those that carry out what a
+    /// subresource of another kind asks for.
     #[must_use]
     pub fn admitted(&self) -> Self {
         Self {

@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-/// A period may only become shorter, counted from the same beginning.
+/// Shortens the grace period of a deletion that has begun. A longer one changes nothing.
 fn shorten(object: &mut Value, period: i64, options: &mut DeleteOptions) -> Grace {
     let Some(wanted) = options.grace_period_seconds else {
         options.grace_period_seconds = Some(period);

@@ -1,4 +1,4 @@
-//! Creating objects.
+//! Creates objects: BeforeCreate of kube-apiserver, admission, and the write.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl Store {
     /// Ends a creation whose allocation is settled: interprets the storage's error, or tells what comes after creations.
     ///
     /// # Errors
-    /// That of the storage, as one of the request.
+    /// The error of the storage, translated for the request.
     pub(super) async fn finish_create(
         &self,
         result: Result<Arc<Object>, StorageError>,

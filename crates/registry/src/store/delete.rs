@@ -1,4 +1,4 @@
-//! Deleting objects.
+//! Deletes objects: BeforeDelete of kube-apiserver, graceful deletion, finalizers, and the write.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl DeletionCheck for Unfinalized<'_> {
 pub(super) struct DeletionTarget<'a> {
     /// Its namespace, empty if the resource has none.
     pub(super) namespace: &'a str,
-    /// Its name.
+    /// The name of the object.
     pub(super) name: &'a str,
     /// The name in the request, which admission is told: empty for the objects of a collection.
     pub(super) requested_name: &'a str,
@@ -234,7 +234,7 @@ impl Store {
         }
     }
 
-    /// The answer to a deletion that changed nothing, as it is waited for already.
+    /// Returns the answer to a deletion that changed nothing, as it is waited for already.
     fn waiting(&self, object: Arc<Object>) -> Deleted {
         Deleted {
             object,

@@ -65,7 +65,7 @@ pub(super) async fn delete(
     Ok(existing)
 }
 
-/// An object that looks stored, in the form in which it would be.
+/// Returns an object that looks stored, in the form in which it would be.
 pub(super) fn unstored(
     storage: &dyn Interface,
     object: &Value,

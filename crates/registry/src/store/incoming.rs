@@ -88,7 +88,7 @@ pub fn bring_in(resource: &Resource, object: Value) -> Result<Value, Error> {
     Ok(object)
 }
 
-/// The object in the storage version, with its defaults.
+/// Returns the object in the storage version, with its defaults.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.

@@ -15,7 +15,8 @@ pub(super) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const PORT_MAX: i64 = 65_535;
 const URL_FORM: &str = "; desired format: https://host[/path]";
 
-/// The review versions of a webhook, each once. `known_version` asks for one that this server can send.
+/// Checks that the review versions of a webhook occur once. With `known_version`, one must be of those that this server
+/// sends.
 pub(crate) fn review_versions(versions: &Field<'_, '_>, known_version: bool, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for version in versions.items("") {
@@ -31,7 +32,7 @@ pub(crate) fn review_versions(versions: &Field<'_, '_>, known_version: bool, err
     }
 }
 
-/// The client configuration of a webhook: a URL or a service.
+/// Checks the client configuration of a webhook: a URL or a service.
 pub(crate) fn client(config: &Field<'_, '_>, errors: &mut Errors) {
     let (url, service) = (config.at("url"), config.at("service"));
     match (url.is_set(), service.is_set()) {

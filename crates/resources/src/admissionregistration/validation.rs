@@ -110,7 +110,7 @@ fn webhook(hook: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
     client_config::client(&hook.at("clientConfig"), errors);
 }
 
-/// A domain of three names at least.
+/// Checks that a name is a domain of at least three labels.
 fn qualified_domain(name: &Field<'_, '_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(name.required(""));
@@ -252,7 +252,7 @@ fn rule_with_operations(rule: &Field<'_, '_>, errors: &mut Errors) {
     rule.at("scope").may_be_one_of(&SCOPES, errors);
 }
 
-/// A list that has something; a star stands for everything else.
+/// Checks that a list is not empty, and that a star in it stands alone.
 fn star_alone(list: &Field<'_, '_>, what: &str, errors: &mut Errors) {
     list.must_be_set(errors);
     if list.len() > 1 && list.items("").any(|it| it.text() == "*") {

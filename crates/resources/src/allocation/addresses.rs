@@ -156,7 +156,7 @@ impl Addresses {
         }
     }
 
-    /// All that are taken.
+    /// Returns all that are taken.
     pub(super) async fn all(&self) -> Result<Vec<Taken>, Error> {
         let list = self.objects.list("", ListOptions::default()).await?;
         let trees = list.items.iter().map(|object| tree(object));
@@ -165,7 +165,7 @@ impl Addresses {
             .collect()
     }
 
-    /// The ranges out of which addresses are given now.
+    /// Returns the ranges out of which addresses are given now.
     async fn ranges(&self) -> Result<Vec<Range>, Error> {
         let list = self.ranges.list("", ListOptions::default()).await?;
         let mut ranges = Vec::new();

@@ -55,7 +55,7 @@ impl Needs {
         self.ports.iter().map(|it| it.requested).collect()
     }
 
-    /// Which port of the service asked for a port of the nodes; `None` if its health check did.
+    /// Returns which port of the service asked for a port of the nodes; `None` if its health check did.
     pub(super) fn place_of(&self, number: u16) -> Option<usize> {
         let needed = self.ports.iter().find(|it| it.requested == Some(number))?;
         needed.places.first().copied()
@@ -94,7 +94,7 @@ pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
     }
 }
 
-/// An address is given once, when a service begins to need one.
+/// Returns the cluster IP that a service begins to need: empty for any. `None` if it needs none or keeps its own.
 fn address(service: &Value, old: Option<&Value>) -> Option<String> {
     if !has_address(service) || old.is_some_and(has_address) {
         return None;
@@ -169,8 +169,8 @@ fn ports_of_changed(service: &Value, old: &Value) -> Vec<NeededPort> {
     needed
 }
 
-/// A number that is asked for as a port of the nodes and is none, with the port of the service that asks for it; none if its
-/// health check does.
+/// Returns a number that is asked for as a port of the nodes and is none, with the port of the service that asks for
+/// it; none if its health check does.
 pub(super) fn no_port(service: &Value) -> Option<(Option<usize>, i64)> {
     if !has_node_ports(service) {
         return None;

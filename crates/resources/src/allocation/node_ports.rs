@@ -124,7 +124,7 @@ impl NodePorts {
         .await
     }
 
-    /// The same, if the object is still of this revision. Says whether it was.
+    /// Gives ports back if the object is still of this revision. Returns true if it was.
     pub(super) async fn give_back_at(
         &self,
         given: &[u16],
@@ -153,7 +153,7 @@ impl NodePorts {
         .await
     }
 
-    /// The object, if there is one, as of the latest revision.
+    /// Returns the object, if there is one, as of the latest revision.
     pub(super) async fn read(&self) -> Result<List, StorageError> {
         self.storage.get_list(KEY, ListOptions::default()).await
     }
@@ -209,7 +209,7 @@ fn take_port(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
         .ok_or(PortRefusal::Taken(port))
 }
 
-/// The ports that an object says are taken.
+/// Returns the ports that an object says are taken.
 pub(super) fn read(object: &Object) -> Result<PortSet, PortRefusal> {
     let object = codec::tree(object).map_err(|error| {
         PortRefusal::Store(StorageError::Internal {

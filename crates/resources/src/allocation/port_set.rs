@@ -17,7 +17,7 @@ const COUNT: u16 = 2768;
 pub(super) struct PortSet(pub(super) BTreeSet<u16>);
 
 impl PortSet {
-    /// How the range is written.
+    /// Returns the range as the object of allocated ports has it.
     pub(super) fn range() -> String {
         format!("{FIRST}-{}", FIRST + COUNT - 1)
     }

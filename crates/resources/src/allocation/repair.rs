@@ -33,23 +33,23 @@ const RETRY_PERIOD: Duration = Duration::from_secs(1);
 /// Gives back what writes left behind.
 #[derive(Debug)]
 pub struct Repair {
-    /// The allocator.
+    /// The allocator whose records are repaired.
     pub allocator: Arc<ServiceAllocator>,
-    /// The services.
+    /// The store of Services, whose addresses and ports count.
     pub services: Arc<Store>,
     /// How long a request may take.
     pub request_timeout: Duration,
-    /// The time.
+    /// The clock of the pauses between repairs.
     pub clock: Clock,
 }
 
 /// Why notes cannot be brought in line.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// Addresses or services.
+    /// The addresses or services could not be read or written.
     #[error(transparent)]
     Objects(#[from] Error),
-    /// Ports.
+    /// The object of allocated ports could not be read or written.
     #[error("node ports: {0}")]
     Ports(String),
 }

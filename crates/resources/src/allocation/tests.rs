@@ -123,14 +123,14 @@ impl World {
         deleted.expect("deleted");
     }
 
-    /// The addresses that are noted.
+    /// Returns the addresses that are noted.
     async fn addresses(&self) -> Vec<String> {
         let list = self.addresses.list("", ListOptions::default()).await;
         let list = list.expect("a list");
         list.items.iter().map(|it| it.name().to_owned()).collect()
     }
 
-    /// The ports that are noted.
+    /// Returns the ports that are noted.
     async fn ports(&self) -> Vec<u16> {
         let list = self
             .repair
@@ -389,7 +389,7 @@ async fn what_is_stored_is_noted_before_anything_is_handed_out() {
     assert_eq!(world.ports().await, [31_000]);
 }
 
-/// Never answers.
+/// A storage that never answers.
 #[derive(Debug)]
 struct Hanging;
 

@@ -1,4 +1,4 @@
-//! APIServices.
+//! Checks of APIServices.
 
 use ringwatch_apimachinery::validation::formats;
 
@@ -38,7 +38,7 @@ pub(crate) fn api_service(object: &Field<'_, '_>, errors: &mut Errors) {
     service(&spec, errors);
 }
 
-/// Where the API is, if it is not this server's own.
+/// Checks the service that serves the API, if this server does not.
 fn service(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (service, insecure) = (spec.at("service"), spec.at("insecureSkipTLSVerify"));
     let bundle = spec.at("caBundle");

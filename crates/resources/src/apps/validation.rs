@@ -95,7 +95,7 @@ pub(crate) fn daemon_set(object: &Field<'_, '_>, errors: &mut Errors) {
     spec.at("revisionHistoryLimit").must_not_be_negative(errors);
 }
 
-/// A daemon set either does without some pods for a while or runs more of them.
+/// Checks that exactly one of `maxUnavailable` and `maxSurge` is greater than zero.
 fn one_of_both(rolling: &Field<'_, '_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
     for count in [unavailable, surge] {
@@ -194,7 +194,7 @@ pub(crate) fn selector_stays(object: &Field<'_, '_>, old: &Field<'_, '_>, errors
     own.must_stay(&old.at("spec.selector"), errors);
 }
 
-/// There is a selector, and it selects something.
+/// Checks that there is a selector, and that it is not empty.
 fn own_selector(spec: &Field<'_, '_>, empty: &str, errors: &mut Errors) {
     let own = spec.at("selector");
     if !own.is_set() {
@@ -207,7 +207,7 @@ fn own_selector(spec: &Field<'_, '_>, empty: &str, errors: &mut Errors) {
     }
 }
 
-/// The template makes what the selector selects, and it runs.
+/// Checks that the labels of the template match the selector, and that its pods keep running.
 fn running_template(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     let own = spec.at("selector").value();
     if !own.is_null() && !selects_all(own) && !selects(own, labels_of(spec)) {
@@ -241,7 +241,7 @@ fn mismatch(spec: &Field<'_, '_>) -> FieldError {
     blamed.invalid_value(labels_of(spec).clone(), MISMATCH)
 }
 
-/// A strategy of an unknown type, shown as Kubernetes' own type is.
+/// Returns a strategy of an unknown type, shown as Kubernetes' own type is.
 fn unsupported_strategy(strategy: &Field<'_, '_>, supported: &[&str]) -> FieldError {
     let kind = json!(strategy.at("type").text());
     let mut error = strategy.unsupported(supported);

@@ -108,7 +108,7 @@ fn object_reference(at: &Field<'_, '_>, versions: ApiVersions, errors: &mut Erro
     errors.extend(wrong_version(version.text(), versions).map(|why| version.invalid(why)));
 }
 
-/// The error of a reference's API version, if there is one.
+/// Returns the error of a reference's API version, if there is one.
 fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
     let slashes = version.matches('/').count();
     let has_group = version.split_once('/').is_some_and(|it| !it.0.is_empty());

@@ -98,7 +98,7 @@ fn is_finished(status: &Field<'_, '_>) -> bool {
     holds(status, "Complete") || holds(status, "Failed")
 }
 
-/// The values of the lists of pods that are not counted yet.
+/// Returns the values of the lists of pods that are not counted yet.
 fn uncounted<'v>(status: &Field<'v, '_>) -> [Option<&'v serde_json::Value>; 2] {
     ["succeeded", "failed"].map(|list| {
         let pods = status.at("uncountedTerminatedPods");
@@ -324,7 +324,7 @@ mod tests {
         true_ones.iter().map(condition).collect()
     }
 
-    /// A status with these true conditions and members.
+    /// Returns a status with these true conditions and members.
     fn status(true_ones: &[&str], members: Value) -> Value {
         let mut status = members;
         status["conditions"] = conditions(true_ones);

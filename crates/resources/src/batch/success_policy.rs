@@ -72,7 +72,7 @@ fn rule(rule: &Field<'_, '_>, completions: i64, errors: &mut Errors) {
     }
 }
 
-/// An interval of indexes, such as `3-5` or `4`, below the number of all.
+/// Returns an interval of indexes, such as `3-5` or `4`, below the number of all.
 fn interval(text: &str, all: i64) -> Result<(i64, i64), String> {
     let index = |text: &str| -> Result<i64, String> {
         let index: i64 = text

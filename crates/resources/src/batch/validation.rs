@@ -1,4 +1,4 @@
-//! Jobs and CronJobs.
+//! Checks of Jobs and CronJobs.
 //!
 //! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
@@ -61,7 +61,7 @@ pub(crate) fn job(job: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A selector that the server made tells the job's pods from all others.
+/// Checks that a generated selector, and the labels of the template, name the uid and the name of the job.
 fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
     let spec = job.at("spec");
     if spec.at("manualSelector").is_true() || !spec.at("selector").is_set() {

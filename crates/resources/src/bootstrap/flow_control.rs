@@ -60,7 +60,7 @@ mod tests {
         }
     }
 
-    /// The schema, the level and the distinguisher of a request.
+    /// Returns the schema, the level and the distinguisher of a request.
     fn found(attributes: &Attributes<'_>) -> String {
         let table = default_flows();
         let flow = table.find(attributes).expect("a flow");

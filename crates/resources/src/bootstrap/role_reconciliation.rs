@@ -22,13 +22,13 @@ const AT_ONCE_MAX: usize = 8;
 /// Where roles and bindings are.
 #[derive(Clone, Copy, Debug)]
 pub struct RolesAndBindings<'a> {
-    /// ClusterRoles.
+    /// The store of ClusterRoles.
     pub cluster_roles: &'a Store,
-    /// ClusterRoleBindings.
+    /// The store of ClusterRoleBindings.
     pub cluster_role_bindings: &'a Store,
-    /// Roles.
+    /// The store of Roles.
     pub roles: &'a Store,
-    /// RoleBindings.
+    /// The store of RoleBindings.
     pub role_bindings: &'a Store,
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn new_request(request: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A domain and a path below it.
+/// Checks the name of a signer: a domain and a path.
 fn signer_name(signer: &Field<'_, '_>, errors: &mut Errors) {
     if signer.text().is_empty() {
         errors.push(signer.required(""));

@@ -1,4 +1,4 @@
-//! EndpointSlices and Endpoints.
+//! Checks of EndpointSlices and Endpoints.
 
 use std::collections::BTreeSet;
 

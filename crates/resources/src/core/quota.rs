@@ -1,4 +1,4 @@
-//! LimitRanges and ResourceQuotas.
+//! Checks of LimitRanges and ResourceQuotas.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! PriorityLevelConfigurations.
+//! Checks of PriorityLevelConfigurations.
 //!
 //! Follows pkg/apis/flowcontrol/validation/validation.go of Kubernetes 1.36.
 
@@ -43,7 +43,7 @@ pub(crate) fn priority_level(object: &Field<'_, '_>, errors: &mut Errors) {
     mandatory(object.at("metadata.name").text(), &spec, errors);
 }
 
-/// The two levels that every server has are fixed, but for the shares of the exempt one.
+/// Checks that the two levels that every server has keep their specs, but for the shares of the exempt one.
 fn mandatory(name: &str, spec: &Field<'_, '_>, errors: &mut Errors) {
     let written = as_go_writes(spec);
     let (is_fixed, but) = match name {
@@ -64,7 +64,7 @@ fn mandatory(name: &str, spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The spec of a level as Go writes Kubernetes' internal type, which errors show.
+/// Returns the spec of a level as Go writes Kubernetes' internal type, which errors show.
 fn as_go_writes(spec: &Field<'_, '_>) -> String {
     let word = |at: &Field<'_, '_>| json!(at.at("type").text());
     let number = |at: &Field<'_, '_>, member| at.at(member).number().unwrap_or(0);
@@ -102,7 +102,7 @@ fn as_go_writes(spec: &Field<'_, '_>) -> String {
     )
 }
 
-/// How many requests run at once, and how much of that may be lent.
+/// Checks the nominal shares and the percentages that may be lent and borrowed.
 fn shares(at: &Field<'_, '_>, errors: &mut Errors) {
     nominal_shares(at, errors);
     at.at("lendablePercent").must_be_between(0, 100, errors);
@@ -125,7 +125,7 @@ fn limited(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The treatment of requests that cannot run at once.
+/// Checks the treatment of requests that cannot run at once.
 fn limit_response(at: &Field<'_, '_>, errors: &mut Errors) {
     let queuing = at.at("queuing");
     match at.at("type").text() {
@@ -142,7 +142,7 @@ fn limit_response(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many queues there are, how many a flow may choose from, and how long each may be.
+/// Checks the number of queues, the size of a flow's hand, and the length of a queue.
 fn queues(at: &Field<'_, '_>, errors: &mut Errors) {
     let [length, queues, hand] =
         ["queueLengthLimit", "queues", "handSize"].map(|member| at.at(member));

@@ -1,4 +1,4 @@
-//! ServiceCIDRs and IPAddresses.
+//! Checks of ServiceCIDRs and IPAddresses.
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
@@ -40,7 +40,7 @@ pub(crate) fn service_cidr(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A range as it is written: nothing is set beyond the bits that its addresses share.
+/// Returns a range as it is written: nothing is set beyond the bits that its addresses share.
 fn canonical_range(text: &str) -> Vec<String> {
     let Some((first, bits)) = network(text) else {
         return cidr(text);

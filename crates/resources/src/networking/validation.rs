@@ -142,7 +142,7 @@ fn backend(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A reference to an object of some kind.
+/// Checks a reference to an object.
 fn reference(at: &Field<'_, '_>, errors: &mut Errors) {
     if at.at("apiGroup").is_set() {
         at.at("apiGroup")
@@ -158,7 +158,7 @@ fn reference(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A whole segment of a path.
+/// Returns a whole segment of a path.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     formats::name(text, NameRule::PathSegment, false)
 }
@@ -206,7 +206,7 @@ pub(crate) fn ingress_class_update(
     controller.must_stay(&old.at("spec.controller"), errors);
 }
 
-/// A domain and a path.
+/// Checks a name of the form domain/path.
 fn domain_prefixed_path(at: &Field<'_, '_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.push(at.required(""));

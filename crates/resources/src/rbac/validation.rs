@@ -97,7 +97,7 @@ fn binding(object: &Field<'_, '_>, kinds: &[&str], errors: &mut Errors) {
     }
 }
 
-/// It is one of these words, of which none may stand for the empty one.
+/// Checks that a text is one of these words, and not empty.
 fn must_be(at: &Field<'_, '_>, words: &[&str], errors: &mut Errors) {
     if !words.contains(&at.text()) {
         errors.push(at.unsupported(words));

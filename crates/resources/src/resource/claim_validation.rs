@@ -29,7 +29,7 @@ pub(crate) fn template(template: &Field<'_, '_>, errors: &mut Errors) {
     devices(&template.at("spec.spec.devices"), errors);
 }
 
-/// The devices that a claim asks for.
+/// Checks the device requests of a claim.
 fn devices(devices: &Field<'_, '_>, errors: &mut Errors) {
     if has_too_many(&devices.at("requests"), REQUESTS_MAX, errors) {
         return;
@@ -71,7 +71,7 @@ fn has_too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) -> bool 
     count > most
 }
 
-/// How many devices of a class.
+/// Checks the class of a request's devices, and its allocation mode with the number that goes with it.
 fn wanted(request: &Field<'_, '_>, errors: &mut Errors) {
     let class = request.at("deviceClassName");
     class.must_be_set_and_conform(formats::dns_subdomain, errors);

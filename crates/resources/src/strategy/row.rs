@@ -122,7 +122,7 @@ impl Row {
         self
     }
 
-    /// Removes one verb.
+    /// Removes a verb of the resource.
     pub(crate) fn without(mut self, verb: Verb) -> Self {
         self.0.verbs.retain(|&other| other != verb);
         self

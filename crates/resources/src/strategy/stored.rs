@@ -100,7 +100,7 @@ mod tests {
 
     use crate::built_in;
 
-    /// A kind, and an object of it with a field of which kube-apiserver would have written another as well.
+    /// Returns a kind, and an object of it with a field of which kube-apiserver would have written another as well.
     fn lacking() -> Vec<(&'static str, Value)> {
         let spec = json!({"serviceAccountName": "a"});
         let template = json!({"template": {"spec": spec}});

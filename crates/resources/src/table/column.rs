@@ -7,7 +7,7 @@ use super::field_docs;
 /// A column of a table: `metav1.TableColumnDefinition`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// The heading.
+    /// The heading of the column.
     pub name: &'static str,
     /// The OpenAPI type of the cells: `string`, `integer`, `boolean` or `date`.
     #[serde(rename = "type")]

@@ -1,4 +1,4 @@
-//! A place in an object: its value, and the path by which errors name it.
+//! A field of an object: its value, and the path by which errors name it.
 //!
 //! The path is put together only when there is something to say, so that checking what is right
 //! costs no memory.
@@ -13,7 +13,7 @@ pub(crate) type Errors = Vec<FieldError>;
 /// The value of a missing member.
 static NOTHING: Value = Value::Null;
 
-/// A place in an object.
+/// A field of an object: `field.Path` of apimachinery together with the value at it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'v, 'p> {
     value: &'v Value,
@@ -21,7 +21,7 @@ pub(crate) struct Field<'v, 'p> {
     parent: Option<&'p Self>,
 }
 
-/// How one comes from one place to another.
+/// The step of a field's path from its parent.
 #[derive(Clone, Copy, Debug)]
 enum Step<'p> {
     /// Along names joined by dots.
@@ -33,7 +33,7 @@ enum Step<'p> {
 }
 
 impl<'v, 'p> Field<'v, 'p> {
-    /// A whole object.
+    /// Makes the field of a whole object, whose path is empty.
     pub(crate) fn root(value: &'v Value) -> Self {
         Self {
             value,
@@ -42,7 +42,7 @@ impl<'v, 'p> Field<'v, 'p> {
         }
     }
 
-    /// Returns the place at a path of names joined by dots.
+    /// Returns the field at a path of names joined by dots, relative to this one.
     pub(crate) fn at<'s>(&'s self, path: &'s str) -> Field<'v, 's> {
         Field {
             value: path::get(self.value, path).unwrap_or(&NOTHING),
@@ -51,7 +51,7 @@ impl<'v, 'p> Field<'v, 'p> {
         }
     }
 
-    /// The elements of the list at a path; of this list itself if the path is empty.
+    /// Returns the elements of the list at a path; of this list itself if the path is empty.
     pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = Field<'v, 's>> {
         let list = if path.is_empty() {
             self.value
@@ -66,7 +66,7 @@ impl<'v, 'p> Field<'v, 'p> {
         })
     }
 
-    /// The names and members of the map at a path.
+    /// Returns the names and members of the map at a path.
     pub(crate) fn members<'s>(
         &'s self,
         path: &'s str,
@@ -106,12 +106,12 @@ impl<'v, 'p> Field<'v, 'p> {
         }
     }
 
-    /// The text here; empty if there is none.
+    /// Returns the value as a text; empty if it is none.
     pub(crate) fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The number here.
+    /// Returns the value as an integer; `None` if it is none.
     pub(crate) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
@@ -121,12 +121,12 @@ impl<'v, 'p> Field<'v, 'p> {
         *self.value == Value::Bool(true)
     }
 
-    /// How many elements the list here has.
+    /// Returns how many elements the list here has.
     pub(crate) fn len(&self) -> usize {
         self.value.as_array().map_or(0, Vec::len)
     }
 
-    /// The path, as errors name it.
+    /// Returns the path, as errors name it.
     pub(crate) fn field(&self) -> String {
         let mut field = self.parent.map(Self::field).unwrap_or_default();
         let (Step::Path(path) | Step::Item(path, _) | Step::Member(path, _)) = self.step;
@@ -143,13 +143,13 @@ impl<'v, 'p> Field<'v, 'p> {
     }
 }
 
-/// The errors.
+/// Errors about the field.
 impl Field<'_, '_> {
     fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
         FieldError::new(kind, self.field(), detail)
     }
 
-    /// There has to be something.
+    /// Makes the error of a field that is required.
     pub(crate) fn required(&self, why: &str) -> FieldError {
         self.error(FieldErrorKind::Required, why)
     }
@@ -205,21 +205,21 @@ impl Field<'_, '_> {
 
 /// The checks that most kinds have in common.
 impl Field<'_, '_> {
-    /// There is something.
+    /// Adds an error unless the field is set.
     pub(crate) fn must_be_set(&self, errors: &mut Errors) {
         if self.is_empty() {
             errors.push(self.required(""));
         }
     }
 
-    /// There is nothing.
+    /// Adds an error if the field is set.
     pub(crate) fn must_be_unset(&self, why: &str, errors: &mut Errors) {
         if self.is_set() {
             errors.push(self.forbidden(why));
         }
     }
 
-    /// It is one of these words.
+    /// Adds an error unless the value is one of these words.
     pub(crate) fn must_be_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_empty() {
             errors.push(self.required(""));
@@ -228,7 +228,8 @@ impl Field<'_, '_> {
         }
     }
 
-    /// It is one of these words, of which an empty one is none: what is here is a pointer to Kubernetes.
+    /// Adds an error unless the value is one of these words. An empty one is an error too, since the field is a pointer
+    /// in Kubernetes.
     pub(crate) fn must_point_to_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_set() {
             self.may_be_one_of(words, errors);
@@ -237,27 +238,27 @@ impl Field<'_, '_> {
         }
     }
 
-    /// It is one of these words, if there is anything.
+    /// Adds an error if the field is set and its value is none of these words.
     pub(crate) fn may_be_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_set() && !words.contains(&self.text()) {
             errors.push(self.unsupported(words));
         }
     }
 
-    /// The text has a format.
+    /// Adds the errors of the text against a format.
     pub(crate) fn must_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
         let wrong = format(self.text());
         errors.extend(wrong.into_iter().map(|why| self.invalid(why)));
     }
 
-    /// The text has a format, if there is any.
+    /// Adds the errors of the text against a format, if it is not empty.
     pub(crate) fn may_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
         if !self.text().is_empty() {
             self.must_conform(format, errors);
         }
     }
 
-    /// There is a text, and it has a format.
+    /// Adds an error if the text is empty, or its errors against a format.
     pub(crate) fn must_be_set_and_conform(
         &self,
         format: impl Fn(&str) -> Vec<String>,
@@ -270,7 +271,7 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The number, if there is one, is within bounds.
+    /// Adds an error if the number is set and out of bounds.
     pub(crate) fn must_be_between(&self, least: i64, most: i64, errors: &mut Errors) {
         if self
             .number()
@@ -281,14 +282,14 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The number, if there is one, is not negative.
+    /// Adds an error if the number is set and negative.
     pub(crate) fn must_not_be_negative(&self, errors: &mut Errors) {
         if self.number().is_some_and(|number| number < 0) {
             errors.push(self.invalid("must be greater than or equal to 0"));
         }
     }
 
-    /// It is what it was.
+    /// Adds an error if the value differs from the old one.
     pub(crate) fn must_stay(&self, old: &Field<'_, '_>, errors: &mut Errors) {
         if self.value != old.value {
             let null = FieldError::invalid(self.field(), self.value, "field is immutable");

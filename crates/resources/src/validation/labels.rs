@@ -10,7 +10,7 @@ const NO_OPERATOR: &str = "not a valid selector operator";
 const NO_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// Checks labels.
+/// Checks the keys and values of labels.
 pub(crate) fn labels(at: &Field<'_, '_>, errors: &mut Errors) {
     for (name, value) in at.value().as_object().into_iter().flatten() {
         let key = formats::label_key(name).into_iter();

@@ -199,7 +199,7 @@ impl Layers {
         Some((names(module).pop()?, names(imports)))
     }
 
-    /// The row of a path: the one with the longest module that is a prefix of it.
+    /// Returns the row of a path: the one with the longest module that is a prefix of it.
     fn row_of(&self, path: &[String]) -> Option<&(Vec<String>, Vec<Vec<String>>)> {
         let rows = self.0.iter().filter(|(module, _)| path.starts_with(module));
         rows.max_by_key(|(module, _)| module.len())
@@ -216,7 +216,7 @@ impl Layers {
     }
 }
 
-/// The backquoted names of a table cell, as paths.
+/// Returns the backquoted names of a table cell, as paths.
 fn names(cell: &str) -> Vec<Vec<String>> {
     let quoted = cell.split('`').skip(1).step_by(2);
     quoted
@@ -224,7 +224,7 @@ fn names(cell: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// All paths into this crate that a file of `module` names.
+/// Returns all paths into this crate that a file of `module` names.
 fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let mut found = BTreeSet::new();
     for start in ["crate::", "super::", "ringwatch::"] {
@@ -302,7 +302,7 @@ fn module_of(file: &Path) -> Vec<String> {
     path
 }
 
-/// The code of a file, without the tests at its end and without comments.
+/// Returns the code of a file, without the tests at its end and without comments.
 fn without_tests(text: &str) -> String {
     let code = text.split_once("\nmod tests {").map(|(code, _)| code);
     let code = code.and_then(|code| code.rsplit_once("#[cfg(test)]"));
@@ -382,7 +382,7 @@ fn relative(file: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).expect("a checkout")

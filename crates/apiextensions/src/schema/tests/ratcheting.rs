@@ -26,7 +26,7 @@ fn object(field: &str, other: &str) -> Value {
         "list": [{"key": "y", "field": field, "other": other}, {"key": "x", "field": field}]})
 }
 
-/// Where something is wrong with an object that was another one before.
+/// Returns where something is wrong with an object that was another one before.
 fn wrong(object: &Value, old: &Value) -> Vec<String> {
     let errors = schema().validate(object, Some(old));
     errors.into_iter().map(|error| error.field).collect()

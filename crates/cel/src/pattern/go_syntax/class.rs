@@ -54,7 +54,7 @@ fn write_range(out: &mut String, low: u32, high: u32) {
 }
 
 impl Reader<'_> {
-    /// A class in brackets.
+    /// Returns a class in brackets.
     pub(super) fn class(&mut self) -> Result<(), PatternError> {
         let whole = self.rest;
         self.rest = &whole[1..];

@@ -22,7 +22,7 @@ const HOST_PORTS: &[&str] = &[
     "initContainers[].ports[].hostPort",
 ];
 
-/// Defaults of pods.
+/// Defaults of a Pod, relative to the object.
 pub(crate) const POD: &[Rule] = &[
     Set("spec", Empty),
     In("spec", POD_SPEC),
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(given["cpu"], "1m");
     }
 
-    /// The resources of a pod as a whole, with these containers, after defaulting.
+    /// Returns the resources of a pod as a whole, with these containers, after defaulting.
     fn whole(resources: Value, containers: Value, init: Value) -> Value {
         let mut pod = json!({"spec": {"resources": resources, "containers": containers,
             "initContainers": init}});

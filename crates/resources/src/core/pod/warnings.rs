@@ -103,7 +103,7 @@ pub(crate) fn pod_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("template"), warnings);
 }
 
-/// A pod or a template of pods.
+/// Adds the warnings about a pod or a template of pods.
 fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let spec = pod.at("spec");
     node_labels(&spec, warnings);
@@ -219,7 +219,7 @@ fn selects_nothing(term: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// There is no part of a byte.
+/// Adds warnings about quantities of memory and storage that have fractions of a byte.
 fn fractions(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
     for list in ["resources.limits", "resources.requests"] {
         for (resource, quantity) in container.members(list) {
@@ -240,7 +240,7 @@ fn fraction(quantity: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// A variable that stands twice, unless the second is made of the first.
+/// Adds warnings about variables that hide earlier ones of the same name, unless they refer to them.
 fn hidden_variables(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for variable in container.items("env") {
@@ -256,7 +256,7 @@ fn hidden_variables(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Ports of a pod that stand twice.
+/// Adds warnings about ports of a pod that are defined twice, up to a bound.
 fn ports(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let mut earlier = EarlierPorts::default();
     let mut found = 0;
@@ -344,7 +344,7 @@ impl<'v> EarlierPorts<'v> {
         self.all.push(port);
     }
 
-    /// The first ports that are in the way of another one, in their order.
+    /// Returns the first ports that are in the way of another one, in their order.
     fn in_the_way_of(&self, port: &PortDefinition<'v>, most: usize) -> Vec<&PortDefinition<'v>> {
         let host = port.on_host;
         let files: &[Filed<'_>] = match (host, port.address) {

@@ -131,7 +131,7 @@ fn affinity(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The addresses and their families go together.
+/// Checks that the cluster IPs and the IP families go together.
 fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (own, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     let first = ips.items("").next().map(|first| first.text());
@@ -198,7 +198,7 @@ fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// No two ports have the same number.
+/// Checks that no two ports have the same number and protocol, neither at the service nor at the nodes.
 fn port_numbers(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (mut seen, mut on_nodes) = (BTreeSet::new(), BTreeSet::new());
     for port in spec.items("ports") {

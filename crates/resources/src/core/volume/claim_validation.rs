@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims and PersistentVolumes.
+//! Checks of PersistentVolumeClaims and PersistentVolumes.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -140,7 +140,7 @@ fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// How a disk is cached and what it is, which decides what its address looks like.
+/// Checks an Azure disk: its caching mode, and its kind, which decides on the form of its URI.
 fn azure_disk(disk: &Field<'_, '_>, errors: &mut Errors) {
     disk.at("cachingMode")
         .may_be_one_of(&["None", "ReadOnly", "ReadWrite"], errors);

@@ -147,7 +147,7 @@ fn how_containers_live() -> Vec<(String, Value, &'static [&'static str])> {
     ]
 }
 
-/// A place in the first container.
+/// Returns a place in the first container.
 fn at(path: &str) -> String {
     format!("spec.containers.0/{path}")
 }

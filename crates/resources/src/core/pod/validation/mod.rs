@@ -87,7 +87,7 @@ pub(crate) fn pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
     template(&object.at("template"), &Claims::new(), errors);
 }
 
-/// The spec of a pod, or of a template with the claims that come with it.
+/// Checks the spec of a pod, or of a template with the claims that come with it.
 fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
     let of_pod = template.is_none();
     let grace = spec.at("terminationGracePeriodSeconds").number();
@@ -165,7 +165,7 @@ fn names(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// In the host's network, a port of the pod is one of the host.
+/// Checks that ports of pods in the host's network are the same on the host.
 fn host_network(spec: &Field<'_, '_>, of_pod: bool, errors: &mut Errors) {
     if !spec.at("hostNetwork").is_true() {
         return;

@@ -112,7 +112,7 @@ fn devices(
     }
 }
 
-/// The texts that the elements of a list have as a member.
+/// Returns the texts that the elements of a list have as a member.
 fn all_of<'v>(container: &Field<'v, '_>, list: &str, member: &str) -> HashSet<&'v str> {
     let items = container.items(list);
     items.map(|it| it.at(member).text()).collect()

@@ -41,7 +41,7 @@ pub(super) fn pod_resources(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A resource's name that pods may ask for as a whole.
+/// Checks the name of a resource that pods may request as a whole.
 fn of_pods(name: &str, at: &Field<'_, '_>, errors: &mut Errors) {
     let before = errors.len();
     crate::validation::quantities::name(name, at, errors);

@@ -205,7 +205,7 @@ pub(super) fn spread(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many pods at a time: a number, or a percentage of at most a hundred.
+/// Checks that a percentage of pods is at most 100. Follows `IsNotMoreThan100Percent` in pkg/apis/apps/validation.
 pub(crate) fn at_most_all(at: &Field<'_, '_>, errors: &mut Errors) {
     let text = at.text();
     let number = text.strip_suffix('%').and_then(|it| it.parse::<u64>().ok());

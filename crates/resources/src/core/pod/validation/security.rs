@@ -43,7 +43,7 @@ pub(super) fn of_pod(at: &Field<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(&["MountOption", "Recursive"], errors);
 }
 
-/// The settings of the kernel, each once.
+/// Checks the sysctls of a pod, of which each may occur once.
 fn kernel_settings(at: &Field<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for setting in at.items("sysctls") {
@@ -67,12 +67,12 @@ pub(crate) fn host_settings_of_template(object: &Field<'_, '_>, errors: &mut Err
     host_settings(&object.at("spec.template.spec"), errors);
 }
 
-/// Those of a CronJob's pods.
+/// Checks the host settings of a CronJob's pods.
 pub(crate) fn host_settings_of_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
     host_settings(&object.at("spec.jobTemplate.spec.template.spec"), errors);
 }
 
-/// Those of a PodTemplate.
+/// Checks the host settings of a PodTemplate.
 pub(crate) fn host_settings_of_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
     host_settings(&object.at("template.spec"), errors);
 }
@@ -89,8 +89,8 @@ pub(super) fn host_settings(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The member of a pod's spec that makes the pod share the namespace of a kernel setting with the host.
-/// A star in the name stands for any rest.
+/// Returns the member of a pod's spec that makes the pod share the namespace of a kernel setting with the host. A star
+/// in the name stands for any rest.
 fn namespace_switch(setting: &str) -> Option<&'static str> {
     let setting = setting.split('*').next().unwrap_or_default();
     // In names whose first separator is a slash, slashes separate, and points are parts of words.
