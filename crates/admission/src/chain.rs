@@ -9,7 +9,7 @@ use ringwatch_registry::admission::{Admission, Request};
 use serde_json::Value;
 
 use super::plugin_set::position;
-use super::reinvocation::Seen;
+use super::reinvocation::Reinvocations;
 
 /// An admission plugin: it changes or refuses writes before they are stored.
 ///
@@ -54,17 +54,17 @@ pub trait Plugin: Send + Sync + Debug {
     }
 }
 
-/// One asking of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
+/// One call of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
 #[derive(Debug, Default)]
 pub struct Round {
     /// True if every plugin has been asked once already.
     pub second: bool,
     /// True if every plugin is to be asked a second time.
     pub again: bool,
-    /// Which policies have seen what.
-    pub(super) policies: Seen<[String; 4]>,
-    /// Which webhooks have seen what.
-    pub(super) webhooks: Seen<(String, usize)>,
+    /// The policies that have seen the object.
+    pub(super) policies: Reinvocations<[String; 4]>,
+    /// The webhooks that have seen the object.
+    pub(super) webhooks: Reinvocations<(String, usize)>,
 }
 
 /// Plugins in kube-apiserver's order.

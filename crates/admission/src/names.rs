@@ -3,9 +3,9 @@
 use imbl::OrdMap;
 use ringwatch_cel::{Declared, Names, Object, Type};
 
-/// Which names there are beside the request and its objects.
+/// The names that expressions see beside the request and its objects.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct OptionalNames {
     pub(super) params: bool,
     pub(super) authorizer: bool,
     /// True if objects and JSON patches may be constructed.
@@ -13,7 +13,7 @@ pub(super) struct Given {
 }
 
 /// Returns the names of an expression.
-pub(super) fn names(given: Given) -> Names {
+pub(super) fn names(given: OptionalNames) -> Names {
     let mut names = Names::default();
     names.add("object", Type::Dyn);
     names.add("oldObject", Type::Dyn);
@@ -51,7 +51,7 @@ pub(super) fn made_object() -> Type {
     )
 }
 
-/// One step of a patch.
+/// Returns the type of one step of a JSON patch.
 pub(super) fn json_patch() -> Type {
     let fields = [
         ("op", Type::String),

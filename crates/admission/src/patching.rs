@@ -14,7 +14,7 @@ const OBJECT_BYTES_MAX: usize = 8 << 20;
 /// The reason why a patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PatchFailure {
-    /// It has more operations than any may have.
+    /// The patch has more operations than one may have.
     #[error("has more than {OPERATIONS_MAX} operations")]
     TooLong,
     /// The object would become too deep or too long.
@@ -23,7 +23,7 @@ pub(super) enum PatchFailure {
     /// A test in it does not hold.
     #[error("{0}")]
     Untrue(String),
-    /// Something that it names is not there, or cannot be changed so.
+    /// Something that the patch names is not there, or cannot be changed so.
     #[error("{0}")]
     Impossible(String),
 }

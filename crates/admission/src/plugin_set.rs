@@ -6,49 +6,49 @@ const NODE_RESTRICTION: &str = "NodeRestriction";
 /// Those that it has are asked unless they are switched off; but ServiceAccount only if it is switched on, since
 /// without a controller that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is asked,
 /// which relies on it.
-const PLUGINS: [(&str, Here); 37] = [
-    ("AlwaysAdmit", Here::No),
-    ("NamespaceAutoProvision", Here::No),
-    ("NamespaceLifecycle", Here::Yes),
-    ("NamespaceExists", Here::No),
-    ("LimitPodHardAntiAffinityTopology", Here::No),
-    ("LimitRanger", Here::Yes),
-    ("ServiceAccount", Here::IfEnabled),
-    (NODE_RESTRICTION, Here::IfEnabled),
-    ("TaintNodesByCondition", Here::Yes),
-    ("AlwaysPullImages", Here::No),
-    ("ImagePolicyWebhook", Here::No),
-    ("PodSecurity", Here::No),
-    ("PodNodeSelector", Here::No),
-    ("Priority", Here::Yes),
-    ("DefaultTolerationSeconds", Here::Yes),
-    ("PodTolerationRestriction", Here::No),
-    ("EventRateLimit", Here::No),
-    ("ExtendedResourceToleration", Here::No),
-    ("DefaultStorageClass", Here::Yes),
-    ("StorageObjectInUseProtection", Here::Yes),
-    ("OwnerReferencesPermissionEnforcement", Here::No),
-    ("PersistentVolumeClaimResize", Here::Yes),
-    ("RuntimeClass", Here::Yes),
-    ("CertificateApproval", Here::Yes),
-    ("CertificateSigning", Here::Yes),
-    ("ClusterTrustBundleAttest", Here::No),
-    ("CertificateSubjectRestriction", Here::Yes),
-    ("DefaultIngressClass", Here::Yes),
-    ("DenyServiceExternalIPs", Here::No),
-    ("PodTopologyLabels", Here::Yes),
-    ("NodeDeclaredFeatureValidator", Here::No),
-    ("MutatingAdmissionPolicy", Here::Yes),
-    ("MutatingAdmissionWebhook", Here::Yes),
-    ("ValidatingAdmissionPolicy", Here::Yes),
-    ("ValidatingAdmissionWebhook", Here::Yes),
-    ("ResourceQuota", Here::Yes),
-    ("AlwaysDeny", Here::No),
+const PLUGINS: [(&str, Availability); 37] = [
+    ("AlwaysAdmit", Availability::No),
+    ("NamespaceAutoProvision", Availability::No),
+    ("NamespaceLifecycle", Availability::Yes),
+    ("NamespaceExists", Availability::No),
+    ("LimitPodHardAntiAffinityTopology", Availability::No),
+    ("LimitRanger", Availability::Yes),
+    ("ServiceAccount", Availability::IfEnabled),
+    (NODE_RESTRICTION, Availability::IfEnabled),
+    ("TaintNodesByCondition", Availability::Yes),
+    ("AlwaysPullImages", Availability::No),
+    ("ImagePolicyWebhook", Availability::No),
+    ("PodSecurity", Availability::No),
+    ("PodNodeSelector", Availability::No),
+    ("Priority", Availability::Yes),
+    ("DefaultTolerationSeconds", Availability::Yes),
+    ("PodTolerationRestriction", Availability::No),
+    ("EventRateLimit", Availability::No),
+    ("ExtendedResourceToleration", Availability::No),
+    ("DefaultStorageClass", Availability::Yes),
+    ("StorageObjectInUseProtection", Availability::Yes),
+    ("OwnerReferencesPermissionEnforcement", Availability::No),
+    ("PersistentVolumeClaimResize", Availability::Yes),
+    ("RuntimeClass", Availability::Yes),
+    ("CertificateApproval", Availability::Yes),
+    ("CertificateSigning", Availability::Yes),
+    ("ClusterTrustBundleAttest", Availability::No),
+    ("CertificateSubjectRestriction", Availability::Yes),
+    ("DefaultIngressClass", Availability::Yes),
+    ("DenyServiceExternalIPs", Availability::No),
+    ("PodTopologyLabels", Availability::Yes),
+    ("NodeDeclaredFeatureValidator", Availability::No),
+    ("MutatingAdmissionPolicy", Availability::Yes),
+    ("MutatingAdmissionWebhook", Availability::Yes),
+    ("ValidatingAdmissionPolicy", Availability::Yes),
+    ("ValidatingAdmissionWebhook", Availability::Yes),
+    ("ResourceQuota", Availability::Yes),
+    ("AlwaysDeny", Availability::No),
 ];
 
 /// Availability of a plugin in this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Here {
+enum Availability {
     Yes,
     /// It is here, and runs if it is enabled.
     IfEnabled,
@@ -73,7 +73,7 @@ pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
 }
 
 fn all_here() -> String {
-    let here = PLUGINS.iter().filter(|(_, here)| *here != Here::No);
+    let here = PLUGINS.iter().filter(|(_, here)| *here != Availability::No);
     let names: Vec<_> = here.map(|(name, _)| *name).collect();
     names.join(", ")
 }
@@ -97,7 +97,7 @@ impl PluginSet {
                 "{both} in enable-admission-plugins and disable-admission-plugins overlapped"
             ));
         }
-        let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Here::No));
+        let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Availability::No));
         match enabled.iter().find(absent) {
             Some(absent) => Err(format!(
                 "--enable-admission-plugins names {absent}, which this server does not have; here are {}",
@@ -126,7 +126,7 @@ impl PluginSet {
     /// Returns true if a plugin is enabled.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let enabled = PLUGINS.contains(&(name, Here::Yes)) || self.enabled.contains(&name);
+        let enabled = PLUGINS.contains(&(name, Availability::Yes)) || self.enabled.contains(&name);
         enabled && !self.disabled.contains(&name)
     }
 }

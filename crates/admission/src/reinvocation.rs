@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The webhooks or policies that have seen a request's object, by their ids.
 #[derive(Debug)]
-pub(super) struct Seen<Id> {
+pub(super) struct Reinvocations<Id> {
     /// Those with `reinvocationPolicy: IfNeeded` that have seen the last change.
     current: HashSet<Id>,
     /// Those with `reinvocationPolicy: IfNeeded` that have not seen the last change.
@@ -17,7 +17,7 @@ pub(super) struct Seen<Id> {
     left: Option<Value>,
 }
 
-impl<Id> Default for Seen<Id> {
+impl<Id> Default for Reinvocations<Id> {
     fn default() -> Self {
         Self {
             current: HashSet::new(),
@@ -27,7 +27,7 @@ impl<Id> Default for Seen<Id> {
     }
 }
 
-impl<Id: Eq + Hash> Seen<Id> {
+impl<Id: Eq + Hash> Reinvocations<Id> {
     /// Notes that the object has changed, so that those called before have not seen it.
     pub(super) fn outdate(&mut self) {
         self.outdated.extend(self.current.drain());

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use super::match_context::namespace_name;
 
 /// The objects of a request in the version in which a webhook or policy matches it.
-pub(super) struct Shown {
+pub(super) struct ConvertedObjects {
     /// The new object; null on deletion.
     pub(super) object: Value,
     /// The old object; null on creation.
     pub(super) old: Value,
 }
 
-impl Shown {
+impl ConvertedObjects {
     /// Converts the objects of a request to the version of this resource.
     pub(super) fn new(request: &Request<'_>, resource: &Resource, object: &Value) -> Self {
         let shown = |object: &Value| {

@@ -1,4 +1,4 @@
-//! Which types are served, and where their objects are.
+//! The served types and the storages of their objects.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl ServedTypes {
         }
     }
 
-    /// From now on these custom resources are served too.
+    /// Replaces the custom resources that are served beside the built-in ones.
     pub fn set_custom(&self, custom: Vec<ServedType>) {
         self.custom.store(Arc::new(custom));
     }

@@ -14,7 +14,7 @@ use super::schema::StructuralSchema;
 /// Completes objects by the schema of the version in which each was written.
 #[derive(Debug)]
 pub struct SchemaCompletion {
-    /// By what objects have as their `apiVersion`.
+    /// The schemas of the versions, by `apiVersion`.
     schemas: BTreeMap<String, Arc<StructuralSchema>>,
 }
 

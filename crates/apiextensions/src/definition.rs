@@ -37,7 +37,7 @@ pub const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
 #[derive(Clone, Debug)]
 pub struct Definition {
     object: Arc<Value>,
-    /// Its schemas, once they have been asked for.
+    /// The schemas of all versions, read at their first use.
     read: Arc<OnceLock<ReadSchemas>>,
 }
 
@@ -74,7 +74,7 @@ impl Definition {
         &self.object
     }
 
-    /// Its name: plural and group.
+    /// Returns the name: plural and group.
     #[must_use]
     pub fn name(&self) -> &str {
         text(&self.object, "metadata.name")

@@ -1,4 +1,4 @@
-//! Which definition has which names: no two of a group may share one.
+//! Accepts the names of definitions: no two of a group may share one.
 //!
 //! Whoever had a name first keeps it. A definition is established, and so served, once all its
 //! names are its own; it stays so when a later change asks for a name that is taken.
@@ -15,7 +15,7 @@ use super::Definition;
 
 /// A name that only one definition of a group may have.
 struct Name {
-    /// Where it stands below `spec.names`.
+    /// The member of `spec.names`.
     member: &'static str,
     /// The reason of the condition if another definition has the name.
     reason: &'static str,

@@ -1,4 +1,4 @@
-//! How custom resources are written: by their schema.
+//! The strategy of custom resources, which follows their schema.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use ringwatch_registry::subresource::SubresourceStrategy;
 #[derive(Debug)]
 pub(super) struct CustomResource {
     schema: Arc<StructuralSchema>,
-    /// As which objects are served and stored.
+    /// The versions in which objects are served and stored.
     served: String,
     stored: String,
-    /// That of the status, if it is written by itself.
+    /// The strategy of the subresource `status`, if there is one.
     status: Option<StatusPart>,
     /// True if versions differ in content, so that a webhook converts.
     by_webhook: bool,

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::Error;
 
-/// How many levels of maps and lists an object may have. Its managed fields, and the list or event in which it is sent, add less
-/// than what is missing to 100.
+/// Maximum number of levels of maps and lists of an object. Its managed fields, and the list or event in which it is
+/// sent, add less than what is missing to 100.
 pub const LEVELS_MAX: usize = 90;
 
-/// How many maps an object may have within it before its defaults are added, which make some two kilobytes of the smallest. What
-/// fits into a store of 1.5 MiB has more only if they take ten bytes each.
+/// Maximum number of maps within an object before its defaults are added, which make some two kilobytes of the
+/// smallest. What fits into a store of 1.5 MiB has more only if they take ten bytes each.
 const MAPS_MAX: usize = 150_000;
 
 /// Checks an object whose defaults have not been added.
@@ -56,7 +56,7 @@ pub fn too_deep() -> Error {
     Error::TooLarge(why)
 }
 
-/// By how much an operation of a JSON patch makes an object larger at most.
+/// A bound of the growth of an object by an operation of a JSON patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     /// Bytes of JSON by which it becomes longer.

@@ -17,7 +17,7 @@ pub struct PolicyDenial {
     pub message: String,
     /// The group of the resource.
     pub group: String,
-    /// The resource in plural.
+    /// The plural of the resource.
     pub resource: String,
     /// The name of the object.
     pub name: String,
@@ -42,7 +42,7 @@ pub enum Error {
     NotFound {
         /// The qualified resource, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
     },
     /// An object of this name exists already.
@@ -52,9 +52,9 @@ pub enum Error {
         if *.generated { ", the server was not able to generate a unique name for the object" } else { "" }
     )]
     AlreadyExists {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// True if the existing object is being deleted.
         being_deleted: bool,
@@ -64,9 +64,9 @@ pub enum Error {
     /// The object is not as the request assumes. Read again and retry.
     #[error("Operation cannot be fulfilled on {resource} {name:?}: {message}")]
     Conflict {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// The explanation, such as that the object has been modified.
         message: String,
@@ -77,12 +77,12 @@ pub enum Error {
         /// The message and field of each conflict, those of one manager together.
         causes: Vec<(String, String)>,
     },
-    /// The object fails validation.
+    /// The object is not valid; the client corrects the fields that the errors name.
     #[error("{kind} {name:?} is invalid: {}", FieldError::join(.errors))]
     Invalid {
         /// The qualified kind, such as `Deployment.apps`.
         kind: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// The errors of the object's fields.
         errors: Vec<FieldError>,
@@ -93,9 +93,9 @@ pub enum Error {
     /// The user may not do this, or the state of the cluster forbids it.
     #[error("{resource} {name:?} is forbidden: {message}")]
     Forbidden {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// The explanation that the client gets.
         message: String,
@@ -132,7 +132,7 @@ pub enum Error {
         "The {operation} operation against {resource} could not be completed at this time, please try again."
     )]
     ServerTimeout {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
         /// The operation that failed, such as `create`. It takes the place of the name in the Status details.
         operation: &'static str,
@@ -164,7 +164,7 @@ pub struct FieldError {
 pub enum FieldErrorKind {
     /// `Required value`, then an optional explanation.
     Required,
-    /// `Invalid value: VALUE: explanation`.
+    /// A malformed value, shown as `Invalid value: VALUE: explanation`.
     Invalid,
     /// `Invalid value: VALUE: explanation`, for a value of the wrong type.
     TypeInvalid,
@@ -176,7 +176,7 @@ pub enum FieldErrorKind {
     Duplicate,
     /// A text or value of too many bytes, shown as `Too long: explanation`.
     TooLong,
-    /// `Too many: N: explanation`.
+    /// A list or map of too many elements, shown as `Too many: N: explanation`.
     TooMany,
     /// A reference to something that does not exist, shown as `Not found: VALUE`.
     NotFound,

@@ -32,7 +32,7 @@ pub trait WebhookClient: Send + Sync + Debug {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct CallError {
-    /// The message for clients.
+    /// The message for the client whose request needed the call.
     pub why: String,
     /// True if a retry may succeed, as after a reset connection or an overloaded server.
     pub is_passing: bool,
@@ -47,7 +47,7 @@ pub struct ClientPair {
     pub key: Vec<u8>,
 }
 
-/// Omits certificate and key.
+/// Shows neither certificate nor key.
 impl Debug for ClientPair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ClientPair").finish_non_exhaustive()
@@ -74,9 +74,9 @@ pub enum Target {
     Url(String),
     /// A path at a port of a service of the cluster.
     Service {
-        /// The service's namespace.
+        /// The namespace of the Service.
         namespace: String,
-        /// The service's name.
+        /// The name of the Service.
         name: String,
         /// The port of the service.
         port: u16,

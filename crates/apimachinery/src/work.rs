@@ -52,7 +52,7 @@ pub enum Work {
     Permissions,
 }
 
-/// Why a request leaves.
+/// The reason for which a request is moved to other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// The kind of work that it is about to do.
@@ -105,7 +105,7 @@ async fn depart(departure: Departure) {
     poll_fn(|context| place.poll_departure(departure, context.waker())).await;
 }
 
-/// Where a request is, shared by the request and what polls it.
+/// The state of a movable request, shared by the request and what polls it.
 #[derive(Debug, Default)]
 struct Place(Mutex<State>);
 
@@ -148,9 +148,9 @@ pub struct Movable<T> {
 /// The outcome of polling a request where it began.
 #[derive(Debug)]
 pub enum Progress<T> {
-    /// It has been answered.
+    /// The request has been answered.
     Answered(T),
-    /// It waits to be moved, since its next step is not done where it began.
+    /// The request waits to be moved, since its next step is not done where it began.
     Leaves(Departure, Movable<T>),
 }
 

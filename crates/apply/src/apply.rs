@@ -18,7 +18,8 @@ use super::update::{comparable, note, remove_entries};
 use super::walk::{Comparison, duplicate, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 
-/// How many bytes of paths of conflicts with a manager are told: one key of a megabyte may stand above all of them.
+/// Maximum number of bytes of the paths that an error shows of conflicts with a manager: one key of a megabyte may
+/// stand above all of them.
 const CONFLICT_BYTES_MAX: usize = 256 << 10;
 
 /// The name under which fields are managed that were there before anybody's were tracked.

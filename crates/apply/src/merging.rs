@@ -18,7 +18,7 @@ pub trait ItemSchema: Debug + Sync {
     fn default_of(&self, member: &str) -> Option<&Value>;
 }
 
-/// How a value merges.
+/// The way in which a value of a custom resource merges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Merging<'a> {
     /// As one whole: whoever sets a part of it owns all.
@@ -44,7 +44,7 @@ pub struct ListKeys<'a> {
 }
 
 impl<'a> ListKeys<'a> {
-    /// Their names, each with its value where an item lacks it.
+    /// Iterates over the names of the keys, each with its default if it has one.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<&'a Value>)> {
         self.names.iter().map(move |name| {
             let default = self.items.and_then(|items| items.default_of(name));

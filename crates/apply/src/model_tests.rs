@@ -54,7 +54,7 @@ enum Write {
     Apply(Content, bool),
     /// An update of the whole object.
     Replace(Content),
-    /// Some fields of it.
+    /// A patch of some fields of the object.
     Patch(Content),
 }
 
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// Nobody owns what is not there, and who owns nothing has no entry.
+    /// Drops the ownership of absent fields, and the managers that own nothing.
     fn tidy(&mut self) {
         for owned in self.owners.values_mut() {
             owned.retain(|field| self.content.contains_key(field));

@@ -1,4 +1,4 @@
-//! How the fields of a type merge: which lists are sets or have keys, what is one whole.
+//! The merge rules of the fields of a type: which lists are sets or have keys, and what is one whole.
 //!
 //! A value that is not in the tables is granular if it is an object and atomic if it is a list. The tables hold for the
 //! built-in types and for the metadata of all; the rest of custom resources is in their schema.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::path::PathElement;
 
-/// A set of paths.
+/// A set of paths to fields, as `fieldsV1` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
     /// True if the path that ends here is in the set; never at the root.
@@ -147,8 +147,8 @@ impl FieldSet {
         }
     }
 
-    /// This set and, of each path in it, the members of structs on the way for which `is_struct`
-    /// says so of the struct's own path.
+    /// Returns this set and, of each path in it, the members of structs on the way for which `is_struct` says so of the
+    /// struct's own path.
     #[must_use]
     pub(super) fn with_named_fields(
         &self,

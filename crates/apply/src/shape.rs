@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::merging::ListKeys;
 
-/// How a value merges.
+/// The way in which a value merges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape<'a> {
     /// As one whole: its one manager owns all of it.

@@ -17,11 +17,11 @@ use super::shape::Shape;
 /// The differences between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Comparison {
-    /// In both, but different.
+    /// The fields that are in both and differ.
     pub(super) modified: FieldSet,
-    /// In the second only.
+    /// The fields that are in the second alone.
     pub(super) added: FieldSet,
-    /// In the first only.
+    /// The fields that are in the first alone.
     pub(super) removed: FieldSet,
 }
 

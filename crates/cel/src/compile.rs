@@ -1,4 +1,4 @@
-//! From the text of an expression to a program.
+//! Compiles the text of an expression to a program.
 
 use std::panic::catch_unwind;
 
@@ -33,16 +33,16 @@ impl Program {
     }
 }
 
-/// Why an expression is no program.
+/// The reason why a text does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It is long, or its tree is deep.
+    /// The text is too long, or its tree too deep.
     #[error("expression is too large")]
     TooLarge,
-    /// It is not of the language.
+    /// The text is not of the language; the message shows the places.
     #[error("{0}")]
     Syntax(String),
-    /// Its parts do not go together.
+    /// The types of its parts do not fit; the message shows the places.
     #[error("{0}")]
     Wrong(String),
 }

@@ -59,7 +59,7 @@ impl Default for Variables {
 }
 
 impl Variables {
-    /// They see nothing yet.
+    /// Makes variables for one evaluation, none so far.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -10,16 +10,16 @@ pub(super) type Outcome = Result<CelValue, Failure>;
 /// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Its values are of types that do not go together.
+    /// A function or an operator has no overload for the types of its arguments.
     #[error("no such overload")]
     NoOverload,
-    /// It makes a value that is larger than any may be.
+    /// A value would be larger than any may be.
     #[error("operation cancelled: a value is too large")]
     TooLarge,
-    /// It costs more than one expression may.
+    /// The expression costs more than one may.
     #[error("operation cancelled: actual cost limit exceeded")]
     CallLimit,
-    /// All expressions together cost more than they may.
+    /// All expressions of the request together cost more than they may.
     #[error(
         "validation failed due to running out of cost budget, no further validation rules will be run"
     )]

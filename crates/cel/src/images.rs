@@ -8,18 +8,18 @@ use kube_cel::cel::objects::Opaque;
 use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 
-/// Where images come from whose reference names no registry.
+/// The registry of images whose reference names none.
 const DEFAULT_REGISTRY: &str = "index.docker.io";
 
 /// An alias of that registry.
 const DEFAULT_REGISTRY_ALIAS: &str = "docker.io";
 
-/// Where images of that registry are whose repository has one name.
+/// The first part of the repository of images of that registry whose reference has one part.
 const DEFAULT_NAMESPACE: &str = "library";
 
 const DEFAULT_TAG: &str = "latest";
 
-/// A parsed image reference.
+/// A parsed reference of an image: registry, repository, and tag or digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     registry: String,

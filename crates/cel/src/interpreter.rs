@@ -26,7 +26,7 @@ const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const MESSAGE_COST: u64 = 40;
 
-/// One run of one expression.
+/// The evaluation of one expression.
 pub(super) struct Interpreter<'r> {
     scope: &'r Scope,
     meter: &'r mut Meter,

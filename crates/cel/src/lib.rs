@@ -72,7 +72,7 @@ pub const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The namespaces of functions.
+/// The namespaces of functions: a name behind one of them and a point is one name.
 const NAMESPACES: [&str; 11] = [
     "base64",
     "cel",

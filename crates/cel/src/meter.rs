@@ -23,7 +23,7 @@ pub(super) const PARTS_MAX: u64 = 1 << 20;
 /// Bytes of the texts in a value at most.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// How deep a value may be.
+/// Maximum number of levels of a value.
 const LEVELS_MAX: u32 = 200;
 
 /// The cost that may still be spent.
@@ -87,7 +87,7 @@ impl Meter {
     }
 }
 
-/// How large a value is, with all of its parts.
+/// The size of a value, with all of its parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extent {
     pub(super) parts: u64,

@@ -1,4 +1,4 @@
-//! Regular expressions in expressions.
+//! The functions of CEL that take regular expressions.
 //!
 //! A match costs what kube-apiserver says, by the lengths of pattern and text. That is far too little for some patterns,
 //! such as those that repeat a part a thousand times. So the work is measured as well, and what it took beyond that is paid for.
@@ -72,7 +72,7 @@ fn paid<T>(
     made.map_err(|TooMuchWork| Failure::CallLimit)
 }
 
-/// `matches`, `find` and `findAll`.
+/// Evaluates `matches`, `find` and `findAll`.
 pub(super) fn call(
     patterns: &Patterns,
     meter: &mut Meter,

@@ -12,7 +12,7 @@ use super::failure::{Failure, Outcome};
 use super::functions::TYPES;
 use super::patterns::Patterns;
 
-/// Variables of an expression.
+/// The variables that an expression sees, with the patterns that it has compiled.
 #[derive(Debug, Default)]
 pub struct Scope {
     values: HashMap<String, CelValue>,

@@ -22,11 +22,11 @@ pub enum Type {
     Double,
     /// `string`.
     String,
-    /// A string of bytes.
+    /// `bytes`.
     Bytes,
     /// `google.protobuf.Duration`.
     Duration,
-    /// A point in time.
+    /// `google.protobuf.Timestamp`.
     Timestamp,
     /// A list, with the type of its elements.
     List(Arc<Self>),
@@ -40,7 +40,7 @@ pub enum Type {
     Object(Arc<Object>),
     /// A type whose values only functions can look into.
     Opaque(Arc<str>),
-    /// One that stands for another, in a signature or until more is known.
+    /// A type variable, in a signature or of an expression whose type is not known yet.
     Variable(usize),
 }
 

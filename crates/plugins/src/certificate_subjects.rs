@@ -1,4 +1,4 @@
-//! Nobody is issued a certificate by which they may do everything. Kubernetes' CertificateSubjectRestriction plugin.
+//! Refuses requests for certificates of the group `system:masters`. Kubernetes' CertificateSubjectRestriction plugin.
 
 use async_trait::async_trait;
 use base64::Engine as _;

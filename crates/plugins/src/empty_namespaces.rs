@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use ringwatch::clock::Instant;
 
-/// How long it is remembered that a namespace has none, as in kube-apiserver's `liveTTL`.
+/// Time for which it is remembered that a namespace has none, as in kube-apiserver's `liveTTL`.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
-/// How many namespaces are remembered, as in kube-apiserver's `liveLookupCache`.
+/// Maximum number of namespaces that are remembered, as in kube-apiserver's `liveLookupCache`.
 const NAMESPACES_MAX: usize = 10_000;
 
 /// The namespaces, with the times when nothing was found in them.

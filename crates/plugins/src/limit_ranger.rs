@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use super::empty_namespaces::EmptyNamespaces;
 
-/// How many refusals are made: a thousand containers may break a thousand limits each.
+/// Maximum number of reasons of a refusal: a thousand containers may break a thousand limits each.
 const REFUSALS_MAX: usize = 10_000;
 
-/// How many bytes of quantities a pod's containers may get by default: no object with more could be stored.
+/// Maximum number of bytes of quantities that a pod's containers get by default: no object with more could be stored.
 const DEFAULTED_BYTES_MAX: usize = 3 << 20;
 
 /// Tells what a pod did not ask for itself.
@@ -111,11 +111,11 @@ impl Limit {
     }
 }
 
-/// Why an object is refused, each reason once and in order.
+/// The reasons why an object is refused, each once and in order.
 #[derive(Default)]
 struct Refusals {
     reasons: IndexSet<String>,
-    /// How many were made, told before or not.
+    /// The number of reasons, repeated ones included.
     made: usize,
 }
 

@@ -22,7 +22,7 @@ use serde_json::Value;
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 /// For how long after a deletion a namespace is read from the store itself.
 const LIVE_LOOKUP: Duration = Duration::from_secs(30);
-/// How many deleted namespaces are remembered; beyond that the oldest are forgotten.
+/// Maximum number of deleted namespaces that are remembered; beyond that the oldest are forgotten.
 const DELETED_NAMESPACES_MAX: usize = 100;
 
 /// Namespaces, as they are stored.
@@ -30,7 +30,7 @@ const DELETED_NAMESPACES_MAX: usize = 100;
 pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Interface>,
     clock: Clock,
-    /// When each namespace was lately asked to be deleted.
+    /// The namespaces that were lately asked to be deleted, with the times of these requests.
     deleted: Mutex<HashMap<String, Instant>>,
 }
 

@@ -27,10 +27,10 @@ pub struct Priority {
     default: Mutex<(Vec<u64>, Option<Class>)>,
 }
 
-/// How new what is read must be.
+/// The freshness of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
-    /// As new as the cache is.
+    /// As the cache has it.
     Cached,
     /// As of the latest write.
     Newest,

@@ -1,4 +1,4 @@
-//! No more is created in a namespace than its quotas allow. Kubernetes' ResourceQuota plugin.
+//! Refuses writes that would exceed a quota of the namespace. Kubernetes' ResourceQuota plugin.
 //!
 //! The quotas' status holds their usage. A write that adds to it is charged there, in the same update that checks whether
 //! there is room, so that concurrent writes cannot overdraw a quota. The quota controller recounts the usage, and so

@@ -1,4 +1,4 @@
-//! In whose name a pod runs, and the token by which it proves that. Kubernetes' ServiceAccount plugin.
+//! Sets the service account of a pod, and mounts its token. Kubernetes' ServiceAccount plugin.
 //!
 //! Accounts named `default` are made by a controller, soon after their namespace: who asks for one too early waits
 //! a moment.
@@ -22,7 +22,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_PREFIX: &str = "kube-api-access-";
 
-/// How often it is looked for an account `default`, and how long is waited in between.
+/// Maximum number of look-ups of an account `default` that does not exist yet, and the time between two.
 const LOOKS_MAX: u32 = 10;
 const LOOK_PERIOD: Duration = Duration::from_millis(150);
 

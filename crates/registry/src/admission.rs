@@ -40,7 +40,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its name in the API.
+    /// Returns the name in the API, such as `CREATE`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ pub struct Request<'a> {
     pub context: &'a RequestContext,
     /// The operation that is admitted.
     pub operation: Operation,
-    /// As what the object is served to whoever writes it.
+    /// The resource as which the client writes the object.
     pub resource: &'a Arc<Resource>,
     /// The namespace; empty for resources that have none.
     pub namespace: &'a str,

@@ -38,9 +38,9 @@ pub trait Allocation: Debug + Send {
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The allocation is stored.
+    /// The object with the allocation is stored.
     Written,
-    /// It is not, and never will be.
+    /// The object is not stored with the allocation, and never will be.
     NotWritten,
     /// The outcome of the write is not known.
     Unknown,

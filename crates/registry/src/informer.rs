@@ -42,13 +42,13 @@ use ringwatch_apimachinery::Error;
 
 use crate::Store;
 
-/// How long after a watch has ended, or the stores could not be read, everything is listed again.
+/// Time after the end of a watch, or a failed list, until everything is listed again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// The same while a cache is being filled, as it is when the server starts.
 const FILLING_PERIOD: Duration = Duration::from_millis(20);
 
-/// How many changes are handed out at a time.
+/// Maximum number of changes that are handed out at a time.
 pub const CHANGES_MAX: usize = 256;
 
 /// Objects of one type that can be listed and watched.
@@ -117,7 +117,7 @@ pub struct Listed<'a, S> {
 /// The changes of several stores, as one stream that ends with the first of their watches.
 pub struct Changes<'a, S> {
     watches: Watches<'a, S>,
-    /// Why the watches have ended, if not told yet.
+    /// The error that has ended the watches, until it is returned.
     error: Option<Error>,
 }
 
@@ -125,7 +125,7 @@ pub struct Changes<'a, S> {
 type Watches<'a, S> = ReadyChunks<SelectAll<BoxStream<'a, (S, Option<Event>)>>>;
 type Event = Result<WatchEvent, StorageError>;
 
-/// Something that is kept as stores say.
+/// Receives the objects of stores and their changes.
 pub trait Handler<S> {
     /// Takes all objects there are, in place of what it knew before.
     fn replace(&mut self, objects: Vec<(S, Arc<Object>)>);

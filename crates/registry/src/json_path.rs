@@ -17,7 +17,7 @@ enum Step {
     Member(String),
     /// The item at an index, which counts from the end if it is negative.
     Item(i64),
-    /// All items, or all members.
+    /// The step to all items of a list, or all members of a map.
     All,
     /// The items of which the value at a path equals, or does not equal, a literal.
     Chosen {

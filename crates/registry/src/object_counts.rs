@@ -15,9 +15,9 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch::storage::{Interface, Stats};
 use tokio::sync::Notify;
 
-/// How often, as in kube-apiserver.
+/// The period of the counts of a resource, as in kube-apiserver.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How long one count may take. A resource whose storage does not answer must not keep the others from being counted.
+/// Maximum time of one count. A resource whose storage does not answer must not keep the others from being counted.
 const COUNT_MAX: Duration = Duration::from_secs(10);
 /// A count says nothing any more after this time, as in kube-apiserver,
 const STALE_AFTER: Duration = Duration::from_secs(180);
@@ -35,11 +35,11 @@ pub struct ObjectCounts {
     counted: Arc<Mutex<BTreeMap<Resource, Counted>>>,
     /// Told when there is another storage to count.
     added: Arc<Notify>,
-    /// How many there are, by a name that kube-apiserver is about to give up.
+    /// The number of objects, by a name that kube-apiserver has deprecated.
     stored: Gauges<Stored>,
-    /// How many there are.
+    /// The number of objects.
     objects: Gauges<Resource>,
-    /// How many bytes they have together, roughly.
+    /// The bytes of the objects together, estimated.
     bytes: Gauges<Resource>,
 }
 
@@ -77,7 +77,7 @@ impl Resource {
 #[derive(Debug)]
 struct Counted {
     storage: Arc<dyn Interface>,
-    /// When it is counted next; at once if it never was.
+    /// The time of the next count; `None` for at once.
     due: Option<Instant>,
     /// The last count that succeeded, and when that was.
     last: Option<(Stats, Instant)>,
@@ -86,11 +86,11 @@ struct Counted {
 /// The objects of a resource, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Nobody counts them here, or nobody has for long.
+    /// The resource is not counted here, or has not been for long.
     Unknown,
-    /// They could not be counted of late, so there may be any number by now.
+    /// The resource could not be counted of late, so there may be any number by now.
     Stale,
-    /// As they were counted last.
+    /// The result of the last count.
     Counted(Stats),
 }
 
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     const LABELS: &str = "group=\"apps\",resource=\"deployments\"";
-    /// How often others are let go on until something must have come about.
+    /// Maximum number of times that a test yields until its condition must hold.
     const TURNS_MAX: u32 = 1_000;
 
     /// Returns a storage with a deployment, and how many bytes that has.

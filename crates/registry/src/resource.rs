@@ -57,7 +57,7 @@ pub struct Resource {
     pub storage_kind: String,
     /// The part of the server that answers requests to the resource.
     pub served: Served,
-    /// Its selectable fields, as the storage version calls them.
+    /// The selectable fields, as the storage version names them.
     pub schema: FieldSchema,
     /// The served and the stored names of selectable fields, where a served version has its own;
     /// clients may then use no other.

@@ -23,15 +23,15 @@ const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"
 /// Makes the storages of resources.
 #[derive(Debug)]
 pub struct StorageFactory {
-    /// Where objects are kept.
+    /// The backend that keeps the objects.
     pub backend: Arc<dyn Backend>,
     /// The prefix of all keys.
     pub prefix: String,
     /// The form in which objects are written.
     pub media_type: StorageMediaType,
-    /// Which resources are encrypted.
+    /// The configuration of encryption at rest.
     pub encryption: EncryptionConfig,
-    /// Which resources are served from memory.
+    /// The resources that have a watch cache.
     pub caches: WatchCacheSizes,
     /// The metrics of lists from the store.
     pub list_metrics: etcd3::ListMetrics,
@@ -45,7 +45,7 @@ pub struct StorageFactory {
     pub compact_revision: watch::Receiver<u64>,
     /// The memory budget of the caches.
     pub ledger: Ledger,
-    /// The source of time.
+    /// The clock of the storages and caches.
     pub clock: Clock,
 }
 

@@ -19,7 +19,7 @@ impl Stores {
         })
     }
 
-    /// Iterates over the stores.
+    /// Iterates over the stores in the order of discovery.
     pub fn iter(&self) -> slice::Iter<'_, Arc<Store>> {
         self.0.iter()
     }

@@ -225,7 +225,7 @@ pub struct TestStrategy {
     pub grace: Option<i64>,
     pub garbage_collection: GarbageCollection,
     pub returns_deleted_object: bool,
-    /// Serves `data` as `content`.
+    /// True if `data` is served as `content`.
     pub converts: bool,
     /// Keeps deleted objects while `spec.finalizers` is not empty, as namespaces do.
     pub holds: bool,

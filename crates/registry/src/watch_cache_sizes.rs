@@ -1,17 +1,17 @@
 //! `--watch-cache` and `--watch-cache-sizes`: which resources are served from memory.
 
-/// One entry of `--watch-cache-sizes`.
+/// An entry of `--watch-cache-sizes`: a resource, and 0 if it has no watch cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchCacheSize {
     /// The plural of the resource.
     resource: String,
-    /// Its group; empty for the core.
+    /// The group of the resource; empty for the core group.
     group: String,
     /// 0 is off; sizes adapt themselves, so that any other number is on.
     size: u32,
 }
 
-/// Which resources are served from memory.
+/// The resources that have a watch cache.
 #[derive(Clone, Debug)]
 pub struct WatchCacheSizes {
     enabled: bool,

@@ -1,4 +1,4 @@
-//! Which built-in kind has which columns, and the printer of a resource: `printers.TableGenerator` in Go.
+//! The printer of a resource, and the table of the columns of built-in kinds: `printers.TableGenerator` in Go.
 
 use std::sync::Arc;
 

@@ -110,7 +110,7 @@ impl ResourceList {
     }
 }
 
-/// As kube-apiserver tells people: `cpu=1,memory=2Gi`.
+/// Writes the amounts as kube-apiserver shows them: `cpu=1,memory=2Gi`.
 impl fmt::Display for ResourceList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self

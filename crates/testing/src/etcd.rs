@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How often a start is tried: another process may take a port that was free a moment ago.
+/// Maximum number of attempts to start: another process may take a port that was free a moment ago.
 const STARTS_MAX: u32 = 3;
-/// How often a starting etcd is asked whether it is ready, and how long between two questions.
+/// Maximum number of times that a starting etcd is asked whether it is ready, and the time between two.
 const READY_POLLS_MAX: u32 = 600;
 const READY_POLL_PAUSE: Duration = Duration::from_millis(50);
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// How many bytes of text the large objects carry.
+/// Bytes of text in each large object.
 const TEXT_BYTES: usize = 4 << 10;
 
 /// Returns an object of each of some kinds, with their kinds and versions.

@@ -13,14 +13,14 @@ pub(super) struct Binding {
     pub(super) name: String,
     /// The name of its policy.
     pub(super) policy: String,
-    /// Where it holds; everywhere if it does not say.
+    /// The criteria of `matchResources`; `None` for all that the policy matches.
     pub(super) criteria: Option<Criteria>,
     pub(super) params: Option<ParamRef>,
     pub(super) denies: bool,
     pub(super) warns: bool,
 }
 
-/// Which objects are the params.
+/// The reference to the params, `paramRef`.
 #[derive(Debug)]
 pub(super) struct ParamRef {
     /// The name; empty if there is a selector.

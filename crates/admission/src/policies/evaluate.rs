@@ -33,7 +33,7 @@ impl Violation {
 }
 
 /// The input of a policy's evaluation.
-pub(super) struct Seen<'a> {
+pub(super) struct EvaluationInput<'a> {
     pub(super) match_context: &'a MatchContext,
     pub(super) written: &'a Request<'a>,
     pub(super) resource: &'a Resource,
@@ -44,7 +44,7 @@ pub(super) struct Seen<'a> {
     pub(super) namespace: &'a Value,
 }
 
-impl Seen<'_> {
+impl EvaluationInput<'_> {
     /// Returns the variables of match conditions.
     pub(super) fn variables(&self) -> Variables {
         let mut variables = Variables::new();
@@ -64,8 +64,8 @@ impl Seen<'_> {
 
 /// Returns the violations of a policy: the validations that do not hold and, with `failurePolicy: Fail`, the
 /// expressions that fail.
-pub(super) fn violations(policy: &Policy, seen: &Seen<'_>) -> Vec<Violation> {
-    let mut variables = seen.variables();
+pub(super) fn violations(policy: &Policy, input: &EvaluationInput<'_>) -> Vec<Violation> {
+    let mut variables = input.variables();
     match policy.conditions.hold(&mut variables) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),

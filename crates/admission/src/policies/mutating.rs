@@ -10,13 +10,13 @@ use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::evaluate::Seen;
+use super::evaluate::EvaluationInput;
 use super::plugin::{Policies, bound};
 use super::policy::Policy;
 use crate::chain::{Plugin, Round};
 use crate::match_context::RequestNamespace;
 use crate::matching::is_exempt;
-use crate::review::{Shown, describe, is_own_kind};
+use crate::review::{ConvertedObjects, describe, is_own_kind};
 
 /// The policies of MutatingAdmissionPolicies.
 #[derive(Debug)]
@@ -49,9 +49,9 @@ impl Plugin for MutatingPolicies {
                 binding,
                 request,
             };
-            let wrong = self.ask(&call, &mut namespace, object, round).await?;
+            let failures = self.ask(&call, &mut namespace, object, round).await?;
             if policy.fails {
-                let denial = wrong
+                let denial = failures
                     .into_iter()
                     .map(|it| (it.reason, call.denial(&it.why)));
                 refusals.extend(denial);
@@ -66,12 +66,12 @@ impl Plugin for MutatingPolicies {
 }
 
 /// A failed mutation, with the reason of the Status that tells it.
-struct Wrong {
+struct MutationFailure {
     reason: &'static str,
     why: String,
 }
 
-impl Wrong {
+impl MutationFailure {
     fn invalid(why: String) -> Self {
         Self {
             reason: "Invalid",
@@ -95,7 +95,7 @@ impl MutatingPolicies {
         namespace: &mut RequestNamespace<'_>,
         object: &mut Value,
         round: &mut Round,
-    ) -> Result<Vec<Wrong>, Error> {
+    ) -> Result<Vec<MutationFailure>, Error> {
         let (policy, binding) = (call.policy, call.binding);
         let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
             return Ok(Vec::new());
@@ -111,25 +111,25 @@ impl MutatingPolicies {
         let params = match params.await {
             Ok(params) => params,
             Err(why) => {
-                return Ok(vec![Wrong {
+                return Ok(vec![MutationFailure {
                     reason: "Forbidden",
                     why: format!("failed to configure binding: {why}"),
                 }]);
             }
         };
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
-        let mut wrong = Vec::new();
+        let mut failures = Vec::new();
         for params in &params {
             let before = object.clone();
             let id = call.id(params);
-            let part = Part {
+            let evaluation = Evaluation {
                 call,
                 resource: &resource,
                 params,
                 namespace,
             };
             let asks = |round: &mut Round| !round.second || round.policies.is_outdated(&id);
-            wrong.extend(self.change(&part, object, || asks(round))?);
+            failures.extend(self.change(&evaluation, object, || asks(round))?);
             if *object != before {
                 round.policies.outdate();
                 round.again = true;
@@ -138,63 +138,63 @@ impl MutatingPolicies {
                 round.policies.has_seen(id);
             }
         }
-        Ok(wrong)
+        Ok(failures)
     }
 
     /// Makes the changes of a policy with one of its params, if its conditions hold.
     fn change(
         &self,
-        part: &Part<'_>,
+        evaluation: &Evaluation<'_>,
         object: &mut Value,
         asks: impl FnOnce() -> bool,
-    ) -> Result<Vec<Wrong>, Error> {
-        let policy = part.call.policy;
-        let (request, resource) = (part.call.request, part.resource);
+    ) -> Result<Vec<MutationFailure>, Error> {
+        let policy = evaluation.call.policy;
+        let (request, resource) = (evaluation.call.request, evaluation.resource);
         let described = Value::Object(describe(request, resource, ""));
-        let variables = |shown: &Shown| {
-            let seen = Seen {
+        let variables = |shown: &ConvertedObjects| {
+            let input = EvaluationInput {
                 match_context: &self.0.match_context,
                 written: request,
                 resource,
                 object: &shown.object,
                 old: &shown.old,
                 request: &described,
-                params: part.params,
-                namespace: part.namespace,
+                params: evaluation.params,
+                namespace: evaluation.namespace,
             };
-            seen.variables()
+            input.variables()
         };
-        let mut shown = Shown::new(request, resource, object);
+        let mut shown = ConvertedObjects::new(request, resource, object);
         match policy.conditions.hold(&mut variables(&shown)) {
             Ok(true) => {}
             Ok(false) => return Ok(Vec::new()),
-            Err(why) => return Ok(vec![Wrong::invalid(why)]),
+            Err(why) => return Ok(vec![MutationFailure::invalid(why)]),
         }
         if !asks() {
             return Ok(Vec::new());
         }
-        let mut wrong = Vec::new();
+        let mut failures = Vec::new();
         for mutation in &policy.mutations {
             let mut variables = variables(&shown);
             variables.add_computed(&policy.variables);
             match mutation.apply(&mut variables, resource, shown.object.clone()) {
                 Ok(changed) if is_own_kind(request) => {
                     *object = bring_in(resource, changed)?;
-                    shown = Shown::new(request, resource, object);
+                    shown = ConvertedObjects::new(request, resource, object);
                 }
                 Ok(changed) => {
                     object.clone_from(&changed);
                     shown.object = changed;
                 }
-                Err(why) => wrong.push(Wrong::invalid(why)),
+                Err(why) => failures.push(MutationFailure::invalid(why)),
             }
         }
-        Ok(wrong)
+        Ok(failures)
     }
 }
 
-/// One evaluation of a policy, with one of its params.
-struct Part<'a> {
+/// The evaluation of a policy with one of its params.
+struct Evaluation<'a> {
     call: &'a PolicyCall<'a>,
     resource: &'a Resource,
     params: &'a Value,

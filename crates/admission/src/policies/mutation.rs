@@ -1,4 +1,4 @@
-//! One change that a policy makes to an object.
+//! A mutation of a policy, applied to an object.
 
 use json_patch::PatchOperation;
 use ringwatch_apply::overlay;
@@ -17,12 +17,12 @@ pub(super) struct Mutation {
     expression: Expression,
 }
 
-/// How an expression says what to change.
+/// The form in which an expression says what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// It makes what is laid over the object.
+    /// An ApplyConfiguration, which is merged into the object.
     Overlay,
-    /// It makes the steps of a patch.
+    /// A JSON patch.
     Patch,
 }
 

@@ -11,7 +11,7 @@ use super::binding::ParamRef;
 use super::policy::Policy;
 use crate::match_context::{MatchContext, namespace_name};
 
-/// How many params a binding has at most.
+/// Maximum number of params of a binding.
 const PARAMS_MAX: u64 = 1_000;
 
 impl MatchContext {

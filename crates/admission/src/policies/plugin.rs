@@ -9,13 +9,13 @@ use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
 use super::binding::Binding;
-use super::evaluate::{Seen, Violation, violations};
+use super::evaluate::{EvaluationInput, Violation, violations};
 use super::policy::Policy;
 use crate::chain::Plugin;
 use crate::match_context::{MatchContext, RequestNamespace};
 use crate::matching::is_exempt;
 use crate::parsed_objects::ParsedObjects;
-use crate::review::{Shown, describe};
+use crate::review::{ConvertedObjects, describe};
 
 /// A policy or a binding.
 #[derive(Debug)]
@@ -156,11 +156,11 @@ impl Policies {
             }
             Err(_) => return Ok(Vec::new()),
         };
-        let shown = Shown::new(request, &resource, object);
+        let shown = ConvertedObjects::new(request, &resource, object);
         let described = Value::Object(describe(request, &resource, ""));
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
         let violations = params.iter().flat_map(|params| {
-            let seen = Seen {
+            let input = EvaluationInput {
                 match_context: &self.match_context,
                 written: request,
                 resource: &resource,
@@ -170,7 +170,7 @@ impl Policies {
                 params,
                 namespace,
             };
-            violations(policy, &seen)
+            violations(policy, &input)
         });
         Ok(violations.collect())
     }

@@ -29,7 +29,7 @@ pub(super) struct Policy {
     pub(super) fails: bool,
 }
 
-/// An entry of `spec.validations`.
+/// A compiled entry of `spec.validations`.
 #[derive(Debug)]
 pub(super) struct Validation {
     /// The source of the expression.

@@ -1,4 +1,4 @@
-//! One call of one webhook.
+//! The call of one webhook for one request.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::configuration::{Configuration, Hook};
 use crate::expression::Variables;
 use crate::match_context::RequestNamespace;
 use crate::matching::is_exempt;
-use crate::review::{Shown, describe};
+use crate::review::{ConvertedObjects, describe};
 
 /// The outcome of a call that does not refuse the request.
 #[derive(Debug)]
-pub(super) enum Called {
+pub(super) enum CallOutcome {
     /// It allows the request, and may want a JSON patch of the object as it was sent.
     Allowed(Option<(Vec<u8>, Value)>),
     /// The call failed, and the webhook's `failurePolicy` is `Ignore`.
@@ -62,7 +62,7 @@ impl Webhooks {
             return Ok(Some(resource));
         }
         work::leave(Work::Expressions).await;
-        let shown = Shown::new(request, &resource, object);
+        let shown = ConvertedObjects::new(request, &resource, object);
         let mut variables = Variables::new();
         variables.add("object", &shown.object);
         variables.add("oldObject", &shown.old);
@@ -88,14 +88,14 @@ impl Webhooks {
         resource: &Resource,
         object: &Value,
         mutating: bool,
-    ) -> Result<Called, Error> {
+    ) -> Result<CallOutcome, Error> {
         if request.dry_run && !hook.knows_dry_runs {
             let name = &hook.name;
             return Err(Error::BadRequest(format!(
                 "admission webhook {name:?} does not support dry run"
             )));
         }
-        let Shown { object, old } = Shown::new(request, resource, object);
+        let ConvertedObjects { object, old } = ConvertedObjects::new(request, resource, object);
         let uid = uuid::Uuid::new_v4().to_string();
         let mut review_request = describe(request, resource, &uid);
         review_request.insert("object".to_owned(), object);
@@ -110,7 +110,7 @@ impl Webhooks {
                     Verdict::Refused(status) => Err(Error::Denied(status)),
                     Verdict::Allowed(patch) => {
                         let shown = review_request.remove("object").unwrap_or_default();
-                        Ok(Called::Allowed(patch.map(|patch| (patch, shown))))
+                        Ok(CallOutcome::Allowed(patch.map(|patch| (patch, shown))))
                     }
                 }
             }
@@ -120,7 +120,7 @@ impl Webhooks {
                     return Err(Error::Internal(why));
                 }
                 tracing::warn!("{why}; the request goes on without");
-                Ok(Called::Ignored)
+                Ok(CallOutcome::Ignored)
             }
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::conditions::Conditions;
 use crate::matching::Criteria;
 
-/// How long a webhook has that does not say.
+/// The timeout of a webhook that names none, in seconds.
 const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
 
 /// The longest that a webhook may have.
@@ -23,7 +23,8 @@ pub struct Configuration {
 /// One webhook of a configuration.
 #[derive(Debug)]
 pub(super) struct Hook {
-    /// Its name, and among all hooks the configuration's and its place there.
+    /// The name of the webhook, which need not be unique. The id is: the name of the configuration, and the place of
+    /// the webhook there.
     pub(super) name: String,
     pub(super) id: (String, usize),
     pub(super) client: Result<ClientConfig, String>,
@@ -40,7 +41,7 @@ pub(super) struct Hook {
     pub(super) review_version: ReviewVersion,
 }
 
-/// A version of AdmissionReview.
+/// A version of AdmissionReview that this server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReviewVersion {
     V1,

@@ -10,7 +10,7 @@ use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
 use super::Webhooks;
-use super::call::Called;
+use super::call::CallOutcome;
 use super::configuration::Hook;
 use crate::chain::{Plugin, Round};
 use crate::patching::{self, PatchFailure, check_types, type_of};
@@ -48,7 +48,7 @@ impl Plugin for MutatingWebhooks {
             };
             any_called = true;
             let called = self.0.call(hook, request, &resource, object, true).await?;
-            if let Called::Allowed(Some((patch, shown))) = called {
+            if let CallOutcome::Allowed(Some((patch, shown))) = called {
                 let next = patched(hook, request, &resource, shown, &patch)?;
                 if next != *object {
                     *object = next;

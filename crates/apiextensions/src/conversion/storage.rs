@@ -22,8 +22,8 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct ConvertedStorage {
     inner: Arc<dyn Interface>,
-    shown: Arc<Shown>,
-    /// In which version new content is written.
+    shown: Arc<ServedVersion>,
+    /// The version in which new content is written.
     stored_version: String,
     /// The resource of the storage version, if that is served; it says how stored objects are completed.
     stored_resource: Option<Arc<Resource>>,
@@ -31,7 +31,7 @@ pub struct ConvertedStorage {
 
 /// The version in which objects are shown.
 #[derive(Debug)]
-struct Shown {
+struct ServedVersion {
     converter: Converter,
     resource: Arc<Resource>,
     version: String,
@@ -50,7 +50,7 @@ impl ConvertedStorage {
             stored_resource,
             inner,
             stored_version: resource.storage_version.to_string(),
-            shown: Arc::new(Shown {
+            shown: Arc::new(ServedVersion {
                 version: resource.group_version.to_string(),
                 converter,
                 resource,
@@ -73,7 +73,7 @@ impl ConvertedStorage {
     }
 }
 
-impl Shown {
+impl ServedVersion {
     async fn object(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
         let mut objects = vec![Arc::clone(object)];
         self.objects(&mut objects).await?;

@@ -42,9 +42,9 @@ pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<
 }
 
 struct Run {
-    /// Where the walk is.
+    /// The path that the walk has reached.
     path: Path,
-    /// The errors so far.
+    /// The errors that were found so far.
     outcome: Outcome,
     /// The cost that rules may still have.
     meter: Meter,

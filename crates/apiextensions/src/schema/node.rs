@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::formats::Format;
 use super::rules::Rule;
 
-/// One schema, of the object or of a part of it.
+/// A schema of the object or of a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     /// The type, none where any is allowed.
@@ -63,7 +63,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// All, sorted as error messages list them.
+    /// All kinds with their names, sorted as error messages list them.
     pub(super) const NAMES: [(&'static str, Self); 6] = [
         ("array", Self::Array),
         ("boolean", Self::Boolean),
@@ -97,7 +97,7 @@ impl Kind {
 pub(super) enum Additional {
     /// Anything of one level: objects below lose their members, since nothing knows them.
     Any,
-    /// Members of this schema.
+    /// Other members are allowed, and have this schema.
     Schema(Box<Node>),
 }
 
@@ -176,32 +176,32 @@ pub(super) struct Checks {
     pub(super) minimum: Option<Bound>,
     /// The divisor of a number.
     pub(super) multiple_of: Option<f64>,
-    /// How many characters, items and members there may be.
+    /// The bounds of characters, items and members.
     pub(super) sizes: Sizes,
     /// The pattern that a string has to match. It is compiled when a string is checked.
     pub(super) pattern: Option<Arc<str>>,
     /// The format of a string.
     pub(super) format: Option<Format>,
-    /// At least one of these holds, if there are any.
+    /// The schemas of `anyOf`, of which one must hold if there are any.
     pub(super) any_of: Vec<Node>,
-    /// All of these hold.
+    /// The schemas of `allOf`, which must all hold.
     pub(super) all_of: Vec<Node>,
     /// Exactly one of these holds, if there are any.
     pub(super) one_of: Vec<Node>,
-    /// This does not hold.
+    /// The schema of `not`, which must not hold.
     pub(super) not: Option<Box<Node>>,
 }
 
 /// An end of a range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
-    /// Where the range ends.
+    /// The end of the range.
     pub(super) at: f64,
     /// True if the bound itself is excluded.
     pub(super) exclusive: bool,
 }
 
-/// How many characters a string, items a list and members an object may have.
+/// The bounds of the characters of strings, the items of lists and the members of objects.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     /// The most characters of a string.

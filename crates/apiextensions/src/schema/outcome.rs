@@ -16,9 +16,10 @@ pub(super) struct Outcome {
     is_wrong: bool,
     /// The errors, as many as are told.
     errors: Vec<FieldError>,
-    /// The bytes of `errors`.
+    /// The bytes of the texts of `errors`.
     bytes: usize,
-    /// How many checks applied. Of alternatives that all fail, the one with the most is closest to what was meant.
+    /// The number of checks that applied. Of alternatives that all fail, the one with the most is closest to what was
+    /// meant.
     pub(super) applied: usize,
 }
 

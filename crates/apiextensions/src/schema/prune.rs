@@ -14,7 +14,7 @@ const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The members of metadata.
+/// The members that `metadata` may have. Others are removed.
 const METADATA_FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -55,13 +55,13 @@ pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
 
 #[derive(Default)]
 struct Pruning {
-    /// Where the walk is.
+    /// The path that the walk has reached.
     path: Path,
     /// The paths of removed members.
     removed: Vec<String>,
     /// The paths of removed members of metadata.
     removed_metadata: Vec<String>,
-    /// The bytes of both.
+    /// The bytes of the paths of both.
     removed_bytes: usize,
 }
 

@@ -21,7 +21,7 @@ use super::{prune, rules, structure, validate};
 /// comes in another way is bounded here, and with it everything that walks along a schema.
 pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
 
-/// Where a schema stands in another one.
+/// The place of a schema in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The schema of the whole object.
@@ -65,17 +65,17 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<
 /// A walk over a schema.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The errors so far.
+    /// The errors that were found so far.
     pub(super) found: Outcome,
-    /// Where the walk is.
+    /// The path that the walk has reached.
     pub(super) path: Path,
-    /// How deep it is.
+    /// The number of schemas around the current one.
     level: usize,
-    /// The patterns so far.
+    /// The compiled patterns so far, and their bytes.
     pub(super) patterns: Patterns,
-    /// How many rules there were so far.
+    /// The number of rules so far.
     pub(super) rules_read: usize,
-    /// How many bytes their expressions had.
+    /// The bytes of the expressions of these rules.
     pub(super) rule_bytes: usize,
 }
 

@@ -21,7 +21,7 @@ const RULE_COST_MAX: u64 = 10_000_000;
 /// Maximum estimated cost of all rules of a schema.
 const SCHEMA_COST_MAX: u64 = 100_000_000;
 
-/// How many rules are named if all together cost too much.
+/// Maximum number of rules that are named if all together cost too much.
 const NAMED_MAX: usize = 4;
 
 /// Returns the errors in the rules of a schema. Of rules that an older schema has, only the cost is checked.
@@ -43,7 +43,7 @@ pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
     walk.found
 }
 
-/// All expressions of a schema's rules.
+/// Collects all expressions of a schema's rules.
 pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     if !node.ruled {
         return;

@@ -34,9 +34,9 @@ pub(super) struct Rule {
     pub(super) message_program: Option<Program>,
     /// The source of the `messageExpression`.
     pub(super) message_text: Option<String>,
-    /// As what to say it.
+    /// The kind of the error, `reason`.
     pub(super) reason: FieldErrorKind,
-    /// Of which member to say it, empty for the value itself.
+    /// The path of the member that the error names, `fieldPath`; empty for the value itself.
     pub(super) field: String,
     /// True if the rule uses `oldSelf`: a transition rule.
     pub(super) uses_old: bool,

@@ -87,7 +87,7 @@ fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < INTEGERS_END
 }
 
-/// From here on floats are further apart than integers.
+/// The number from which on floats are further apart than integers, 2^53.
 const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
 fn type_name(value: &Value) -> &'static str {

@@ -71,14 +71,14 @@ pub struct Checked {
     pub cost: u64,
 }
 
-/// Something wrong in an expression.
+/// An error in a part of an expression.
 #[derive(Debug)]
-struct Wrong {
+struct CheckError {
     id: u64,
     why: String,
 }
 
-impl Wrong {
+impl CheckError {
     fn at(part: &IdedExpr, why: String) -> Self {
         Self::at_id(part.id, why)
     }
@@ -112,13 +112,13 @@ fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked
     let mut checker = Checker::new(names);
     let gives = checker.check(&program.expression);
     let gives = checker.bindings.settle(&gives);
-    if checker.wrong.is_empty() {
+    if checker.errors.is_empty() {
         let cost = estimate::cost(&program.expression, &checker, names);
         return Ok(Checked { gives, cost });
     }
-    let wrong = checker.wrong.iter();
-    let wrong = wrong.map(|wrong| (wrong.id, wrong.why.as_str()));
+    let errors = checker.errors.iter();
+    let errors = errors.map(|error| (error.id, error.why.as_str()));
     Err(CompileError::Wrong(source_errors::describe_parts(
-        source, wrong,
+        source, errors,
     )))
 }

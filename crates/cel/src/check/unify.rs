@@ -12,7 +12,7 @@ const PARTS_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     known: Vec<Option<Type>>,
-    /// Which have become known, one after the other, and what they were before.
+    /// The variables that have become known, in that order, each with its type before.
     learned: Vec<(usize, Option<Type>)>,
 }
 

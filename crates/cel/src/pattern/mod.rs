@@ -26,15 +26,15 @@ static KEPT: LazyLock<PatternCache> = LazyLock::new(|| PatternCache::new(CACHE_B
 /// A pattern is refused, in the words of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Go's parser refuses it.
+    /// Go's parser refuses the pattern.
     #[error("error parsing regexp: {what}: `{text}`")]
     Syntax {
-        /// Which rule it breaks.
+        /// The rule that it breaks, in the words of Go's parser.
         what: &'static str,
-        /// The part that does.
+        /// The part of the pattern that breaks it.
         text: String,
     },
-    /// It takes more memory than a pattern may.
+    /// The compiled pattern takes more memory than one may.
     #[error("error parsing regexp: expression too large")]
     TooLarge,
 }

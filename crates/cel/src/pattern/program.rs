@@ -20,13 +20,14 @@ pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Bytes of DFA states that lie in a cache before it is cleared.
 const CACHE_BYTES_MAX: usize = 1 << 20;
 
-/// How often a cache is cleared in a match before the NFA is simulated.
+/// Maximum number of times that the cache is cleared in a match before the NFA is simulated.
 const CACHE_CLEARS_MAX: usize = 4;
 
 /// Bytes of DFA states that are kept until the next match, beside what an empty cache takes. Most patterns need half of that.
 const STATES_KEPT_BYTES_MAX: usize = 4 << 10;
 
-/// How deep the crate's own parser goes. A group of ours is a concatenation, an alternation, a repetition and a class to it.
+/// Maximum depth for the parser of the crate. A group of ours is a concatenation, an alternation, a repetition and a
+/// class to it.
 const SYNTAX_LEVELS_MAX: u32 = 600;
 
 /// Bytes of stack that compiling takes at most, and how much is taken when there are fewer.
@@ -39,7 +40,7 @@ const BYTES_PER_STEP: usize = 16;
 /// Bytes of an NFA that are compiled in that time.
 const COMPILED_BYTES_PER_STEP: usize = 2;
 
-/// How much may still be done, in steps of a simulated NFA. A step takes some ten nanoseconds.
+/// A budget of work, in steps of a simulated NFA. A step takes some ten nanoseconds.
 #[derive(Debug)]
 pub struct Work {
     left: u64,

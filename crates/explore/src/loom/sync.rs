@@ -57,11 +57,11 @@ impl<T> OnceLock<T> {
 /// `arc_swap::ArcSwap`, where one thread stores and all load. No value is freed before the whole is.
 #[derive(Debug)]
 pub struct ArcSwap<T> {
-    /// Which of the stored values is the present one.
+    /// The number of the present value among those stored.
     newest: AtomicUsize,
-    /// How many have been stored, less one. For the only thread that stores; loom must not see it.
+    /// The number of stored values, less one. For the only thread that stores; loom must not see it.
     stored: std::sync::atomic::AtomicUsize,
-    /// Everything that was ever stored, in order.
+    /// All values that were ever stored, in order.
     oldest: Stored<T>,
 }
 
@@ -71,7 +71,7 @@ struct Stored<T> {
     next: Cell<Box<Self>>,
 }
 
-/// `arc_swap::Guard`: what [`ArcSwap::load`] gives.
+/// A stand-in of `arc_swap::Guard`, which [`ArcSwap::load`] returns.
 #[derive(Debug)]
 pub struct Guard<T>(T);
 

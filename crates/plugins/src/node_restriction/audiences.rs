@@ -69,7 +69,7 @@ pub(super) async fn refuse(
 /// The answer to the question if a pod asks for tokens for an audience.
 enum Asks {
     Yes,
-    /// It does not, as far as is known: these could not be looked up.
+    /// It does not, as far as is known: these objects could not be looked up.
     No(Vec<String>),
 }
 

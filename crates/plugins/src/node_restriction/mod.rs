@@ -44,7 +44,7 @@ pub struct NodeStorages {
     pub nodes: Arc<dyn Interface>,
     /// The storage of Pods.
     pub pods: Arc<dyn Interface>,
-    /// Of claims for volumes.
+    /// The storage of PersistentVolumeClaims.
     pub claims: Arc<dyn Interface>,
     /// The storage of PersistentVolumes.
     pub volumes: Arc<dyn Interface>,

@@ -1,4 +1,4 @@
-//! Which names a quota counts objects of a type under, and how much each object adds.
+//! The names under which a quota counts objects of a type, and the amounts that each object adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ const DEVICE_CLAIMS: &str = "count/resourceclaims.resource.k8s.io";
 /// Number of devices that an allocation can have at most, and that a request for all devices counts as.
 const DEVICES_MAX: usize = 32;
 
-/// How the objects of a type count.
+/// The way in which the objects of a type count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     Pods,
@@ -48,7 +48,7 @@ pub(crate) enum Counted {
     Claims,
     /// ResourceClaims, by the devices of each class that they may be given.
     DeviceClaims,
-    /// By their number alone, under these names.
+    /// Objects count by their number alone, under these names.
     Objects(Vec<String>),
 }
 

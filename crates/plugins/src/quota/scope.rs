@@ -5,7 +5,7 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_resources::quality_class;
 use serde_json::Value;
 
-/// One condition of a quota.
+/// One scope or scope selector of a quota.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
     name: &'a str,
@@ -14,7 +14,7 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// All conditions of a quota.
+    /// Returns all scopes of a quota.
     pub(crate) fn all_of(quota: &'a Value) -> Vec<Self> {
         let plain = list(quota, "spec.scopes").iter().filter_map(Value::as_str);
         // A quota may name a scope many times.

@@ -24,7 +24,7 @@ const ALL: &str = "*";
 /// Checks the policies of one form, validating or mutating, and their bindings.
 #[derive(Debug)]
 pub struct PolicyParameters {
-    /// Where the policies are.
+    /// The storage of the policies.
     pub policies: Arc<dyn Interface>,
     /// The prefix of their keys.
     pub prefix: &'static str,

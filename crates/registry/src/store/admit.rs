@@ -342,7 +342,7 @@ mod tests {
         );
     }
 
-    /// Has somebody else write while it is asked for the first time.
+    /// An admission during whose first call another request writes the object.
     struct Racing<'a> {
         inner: &'a mut dyn crate::UpdatedObject,
         store: &'a Store,

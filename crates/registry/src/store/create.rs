@@ -18,7 +18,7 @@ use super::{Store, dry_run};
 use crate::allocator::{Allocation, Outcome};
 use crate::{CreateOptions, RequestContext};
 
-/// How many names are tried for an object with a `generateName`.
+/// Maximum number of names that are tried for an object with a `generateName`.
 const GENERATED_NAME_ATTEMPTS_MAX: u32 = 8;
 
 /// The steps before admission in which a create and a create-on-update differ.
@@ -92,7 +92,7 @@ impl Store {
     /// admission. `allocation` is to be settled whatever the result.
     ///
     /// # Errors
-    /// [`Error::BadRequest`], [`Error::Invalid`], and refusals.
+    /// [`Error::BadRequest`], [`Error::Invalid`], and the refusals of admission.
     pub(super) async fn prepare_new(
         &self,
         write: Write<'_>,

@@ -21,10 +21,10 @@ use super::read::tree_of;
 use super::{Deleted, Store, dry_run};
 use crate::{DeleteOptions, RequestContext};
 
-/// How often a deletion begins anew because the object got a finalizer just before it went.
+/// Maximum number of times that a deletion begins anew because the object got a finalizer just before it went.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// Why an object that was to go does not.
+/// The rejection of a deletion since the object has a finalizer.
 #[derive(Debug, thiserror::Error)]
 #[error("it has got a finalizer")]
 struct HasFinalizer;
@@ -51,7 +51,7 @@ impl DeletionCheck for Unfinalized<'_> {
 /// The object that a deletion is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeletionTarget<'a> {
-    /// Its namespace, empty if the resource has none.
+    /// The namespace of the object; empty if the resource has none.
     pub(super) namespace: &'a str,
     /// The name of the object.
     pub(super) name: &'a str,

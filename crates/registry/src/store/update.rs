@@ -23,7 +23,7 @@ use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::allocator::{Allocation, Outcome as WriteOutcome};
 use crate::{RequestContext, UpdateOptions};
 
-/// One update, as the storage tries it.
+/// An update, as the storage tries it.
 struct Attempt<'a> {
     store: &'a Store,
     context: &'a RequestContext,
@@ -243,7 +243,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Whoever may update something may not therefore create it.
+/// Checks that the user may create the object, which the permission to update it does not include.
 async fn check_create(
     store: &Store,
     context: &RequestContext,

@@ -17,7 +17,7 @@ use crate::core::service::Owner;
 const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 
-/// Why an address cannot be had.
+/// The reason why an address cannot be allocated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AddressRefusal {
     #[error("provided IP is already allocated")]
@@ -34,7 +34,7 @@ pub(super) enum AddressRefusal {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Taken {
     pub(super) address: Ipv4Addr,
-    /// Which of the objects that were called so.
+    /// The uid of the IPAddress.
     pub(super) uid: String,
     pub(super) owner: Owner,
 }

@@ -24,7 +24,7 @@ pub(super) struct Needs {
 #[derive(Debug)]
 struct NeededPort {
     requested: Option<u16>,
-    /// Which ports of the service are reached there; none for the check of its health.
+    /// The positions of the service's ports that are reached there; none for its health check.
     places: Vec<usize>,
 }
 

@@ -17,14 +17,14 @@ use tokio::sync::Mutex;
 
 use super::port_set::PortSet;
 
-/// Where it is stored.
+/// The prefix below which the object of allocated ports is stored, as in kube-apiserver.
 pub const NODE_PORT_RANGES: &str = "ranges";
 const KEY: &str = "/ranges/servicenodeports";
 
 /// The first port that a dry run tells for one that would be given: nobody can have it.
 const PRETENDED: u16 = 32_768;
 
-/// Why ports cannot be had.
+/// The reason why ports cannot be allocated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PortRefusal {
     #[error("provided port is already allocated")]
@@ -227,7 +227,7 @@ pub(super) fn read(object: &Object) -> Result<PortSet, PortRefusal> {
     PortSet::decode(data).ok_or_else(other)
 }
 
-/// One change, as the storage tries it.
+/// A change of the allocated ports, as the storage tries it.
 struct Attempt<'a, 'b>(&'a mut Change<'b>);
 
 #[async_trait]

@@ -8,7 +8,7 @@ use rand::Rng as _;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     network: u32,
-    /// How many there are.
+    /// The number of addresses in the range.
     count: u32,
 }
 

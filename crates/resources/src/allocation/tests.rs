@@ -13,7 +13,7 @@ use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
 use super::*;
 use crate::ensure_service_range;
 
-/// How long a request may take here, and how long something is waited for.
+/// The time limit of requests in these tests, and of waiting for a condition.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 

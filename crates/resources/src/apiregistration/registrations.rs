@@ -222,7 +222,7 @@ pub struct Availability {
     pub status: &'static str,
     /// The reason as one word in camel case.
     pub reason: &'static str,
-    /// The explanation for people.
+    /// The explanation for users.
     pub message: String,
 }
 

@@ -7,7 +7,7 @@ use ringwatch_apimachinery::quantity::Quantity;
 use crate::networking::validation::path_segment;
 use crate::validation::field::{Errors, Field};
 
-/// Where measures come from, and how they are called in a metric.
+/// The sources of metrics, and the members of a metric that hold them.
 const SOURCES: &[(&str, &str)] = &[
     ("ContainerResource", "containerResource"),
     ("External", "external"),
@@ -15,7 +15,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("Pods", "pods"),
     ("Resource", "resource"),
 ];
-/// How long measures are looked back on, and how long a period is, in seconds.
+/// Maximum length of a stabilization window and of a policy's period, in seconds.
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
@@ -61,7 +61,7 @@ pub(crate) fn changed_autoscaler(object: &Field<'_, '_>, old: &Field<'_, '_>, er
     spec(&object.at("spec"), target, described, errors);
 }
 
-/// Of the core group only replication controllers scale.
+/// Returns the API versions that a reference may name. Of the core group, ReplicationControllers alone scale.
 fn target_versions(object: &Field<'_, '_>) -> ApiVersions {
     match object.at("spec.scaleTargetRef.kind").text() {
         "ReplicationController" => ApiVersions::WellFormed,

@@ -120,7 +120,7 @@ impl Change<'_, '_, '_> {
         is_finished(self.now) != is_finished(self.was)
     }
 
-    /// Something is wrong with the conditions, whose values are not shown.
+    /// Makes an error about the conditions, whose values are not shown.
     fn wrong_conditions(&self, why: &str) -> FieldError {
         let field = self.now.at("conditions").field();
         FieldError::new(FieldErrorKind::Invalid, field, why)

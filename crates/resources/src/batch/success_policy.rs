@@ -6,9 +6,9 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use crate::validation::field::{Errors, Field};
 
-/// How many rules there may be.
+/// Maximum number of rules of a success policy.
 const RULES_MAX: usize = 20;
-/// How long a list of indexes may be, in bytes.
+/// Maximum length of a list of indexes, in bytes.
 const INDEXES_BYTES_MAX: usize = 64 * 1024;
 
 /// Checks the success policy of an indexed Job. Follows `validateSuccessPolicy`.

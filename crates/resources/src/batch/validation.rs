@@ -12,9 +12,9 @@ use crate::core::pod::validation::{Claims, template};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{selector, selects};
 
-/// How many pods of an indexed job run at a time at most.
+/// Maximum parallelism of an indexed job.
 const INDEXED_PARALLELISM_MAX: i64 = 100_000;
-/// How long the name of a cron job may be, so that those of its jobs fit, in bytes.
+/// Maximum length of the name of a CronJob, so that those of its Jobs fit, in bytes.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
 /// The fields of a Job's spec that are immutable.
 const IMMUTABLE: &[&str] = &[

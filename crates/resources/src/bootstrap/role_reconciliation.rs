@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::ensure;
 
-/// How many objects are looked at at the same time.
+/// Maximum number of objects that are reconciled at the same time.
 const AT_ONCE_MAX: usize = 8;
 
-/// Where roles and bindings are.
+/// The stores of roles and bindings.
 #[derive(Clone, Copy, Debug)]
 pub struct RolesAndBindings<'a> {
     /// The store of ClusterRoles.

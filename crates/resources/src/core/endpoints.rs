@@ -9,7 +9,7 @@ use crate::validation::field::{Errors, Field};
 use crate::validation::values::{PROTOCOLS, address, ip, ordinary_address};
 
 const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
-/// How many endpoints a slice may have, each with how many addresses, and how many ports.
+/// Maximum numbers of the endpoints of a slice, of the addresses of each, and of the ports.
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;

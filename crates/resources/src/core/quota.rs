@@ -14,7 +14,7 @@ use crate::validation::quantities::{amount, container_name, name, quota_name};
 
 /// The types of a LimitRange's items.
 const LIMIT_TYPES: &[&str] = &["Container", "PersistentVolumeClaim", "Pod"];
-/// Of which objects a quota counts.
+/// The scopes of quotas.
 const SCOPES: &[&str] = &[
     "BestEffort",
     "CrossNamespacePodAffinity",
@@ -81,7 +81,7 @@ fn names(limit: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// From the minimum by way of the defaults to the maximum, nothing is less than what came before.
+/// Checks that minimum, default request, default limit and maximum of a limit are in ascending order.
 fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
     const ORDER: &[(&str, &str, &str, &str)] = &[
         (

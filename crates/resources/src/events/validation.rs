@@ -10,7 +10,7 @@ use crate::validation::field::{Errors, Field};
 const CHARACTERS_MAX: usize = 128;
 const NOTE_CHARACTERS_MAX: usize = 1024;
 const SERIES_MIN: i64 = 2;
-/// Where events are about what has no namespace.
+/// The namespaces of events about cluster-scoped objects.
 const ANYWHERE: [&str; 2] = ["default", "kube-system"];
 
 /// The fields of an events.k8s.io Event that are immutable.

@@ -13,9 +13,9 @@ const EXEMPT: &str = "exempt";
 const CATCH_ALL: &str = "catch-all";
 /// The only spec of that level, as Go writes it.
 const CATCH_ALL_SPEC: &str = r#"{"Type":"Limited","Limited":{"NominalConcurrencyShares":5,"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}"#;
-/// How many queues a level may have.
+/// Maximum number of queues of a level.
 const QUEUES_MAX: i64 = 10_000_000;
-/// How many bits of a flow's hash choose its queues.
+/// Number of bits of a flow's hash that choose its queues.
 const HASH_BITS: f64 = 60.0;
 
 /// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfigurationSpec`.

@@ -1,4 +1,4 @@
-//! Ingresses, IngressClasses and NetworkPolicies.
+//! Checks of Ingresses, IngressClasses and NetworkPolicies.
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 

@@ -1,4 +1,4 @@
-//! Roles and their bindings.
+//! Checks of Roles, ClusterRoles and their bindings.
 //!
 //! Follows pkg/apis/rbac/validation/validation.go of Kubernetes 1.36.
 

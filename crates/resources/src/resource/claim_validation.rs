@@ -16,7 +16,7 @@ const ONE_FORM: &str = "exactly one of `exactly` or `firstAvailable` is required
 const RESERVED: &str = "status.reservedFor";
 const RESERVED_MAX: usize = 256;
 const REQUESTS_MAX: usize = 32;
-/// How many alternatives a request may have.
+/// Maximum number of alternatives of a device request.
 const ALTERNATIVES_MAX: usize = 8;
 
 /// Checks a ResourceClaim. Follows `ValidateResourceClaim`.

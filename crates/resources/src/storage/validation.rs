@@ -12,10 +12,10 @@ use crate::core::volume::validation::csi_driver;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
-/// How many parameters a class may have, and how many bytes they may be together.
+/// Maximum number of parameters of a class, and of their bytes together.
 const PARAMETERS_MAX: usize = 512;
 const PARAMETERS_BYTES_MAX: usize = 256 * 1024;
-/// How long the name may be that a driver gives a node, in bytes.
+/// Maximum length of the name that a driver gives a node, in bytes.
 const NODE_ID_BYTES_MAX: usize = 192;
 
 /// Checks a StorageClass. Follows `ValidateStorageClass`.

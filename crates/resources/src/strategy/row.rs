@@ -22,9 +22,9 @@ const ALL_VERBS: [Verb; 8] = [
     Verb::Update,
     Verb::Watch,
 ];
-/// Verbs of most subresources.
+/// The verbs of most subresources.
 pub(crate) const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
-/// Verbs of `proxy` subresources.
+/// The verbs of `proxy` subresources.
 pub(crate) const PROXY: &[Verb] = &[
     Verb::Create,
     Verb::Delete,

@@ -1,4 +1,4 @@
-//! Definitions of table columns.
+//! Definitions of the columns of tables, as clients get them.
 
 use serde::Serialize;
 

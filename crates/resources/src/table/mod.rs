@@ -51,7 +51,7 @@ pub struct RowCondition {
     pub status: &'static str,
     /// The reason as one word in camel case.
     pub reason: &'static str,
-    /// The explanation for people.
+    /// The explanation for users.
     pub message: &'static str,
 }
 

@@ -24,11 +24,11 @@ pub(crate) struct Field<'v, 'p> {
 /// The step of a field's path from its parent.
 #[derive(Clone, Copy, Debug)]
 enum Step<'p> {
-    /// Along names joined by dots.
+    /// The steps along names joined by dots.
     Path(&'p str),
-    /// To an element of the list at a path.
+    /// The step to an element of the list at a path.
     Item(&'p str, usize),
-    /// To a member, named by the client, of the map at a path.
+    /// The step to a member, named by the client, of the map at a path.
     Member(&'p str, &'p str),
 }
 
@@ -161,7 +161,7 @@ impl Field<'_, '_> {
         FieldError::invalid(self.field(), value, why)
     }
 
-    /// Something else than what is here is wrong here.
+    /// Makes an error about the field that shows another value.
     pub(crate) fn invalid_value(
         &self,
         value: impl Into<Value>,
@@ -175,12 +175,12 @@ impl Field<'_, '_> {
         self.error(FieldErrorKind::Forbidden, why)
     }
 
-    /// Something else has the same value.
+    /// Makes the error that the value is a duplicate.
     pub(crate) fn duplicate(&self) -> FieldError {
         self.error(FieldErrorKind::Duplicate, self.value.to_string())
     }
 
-    /// Something else has this text as well.
+    /// Makes the error that the value is a duplicate, and shows this text for it.
     pub(crate) fn duplicate_of(&self, text: &str) -> FieldError {
         self.error(FieldErrorKind::Duplicate, json!(text).to_string())
     }

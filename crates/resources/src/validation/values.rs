@@ -7,9 +7,9 @@ use ringwatch_apimachinery::validation::formats::{mismatch, too_long};
 
 use super::field::{Errors, Field};
 
-/// How long the name of a port may be, in bytes.
+/// Maximum length of the name of a port, in bytes.
 const PORT_NAME_BYTES_MAX: usize = 15;
-/// How long a key of a config map may be, in bytes.
+/// Maximum length of a key of a ConfigMap, in bytes.
 const CONFIG_KEY_BYTES_MAX: usize = 253;
 /// The protocols of ports.
 pub(crate) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];

@@ -81,5 +81,5 @@ fn spawns(code: &str) -> bool {
         let mut rests = code.split(*call).skip(1);
         rests.any(|rest| !rest.starts_with(')'))
     };
-    SPAWNS.iter().any(|call| calls(&call))
+    SPAWNS.iter().any(calls)
 }

@@ -7,7 +7,7 @@ use regex_automata::util::syntax;
 use super::{Reader, UNICODE_CLASSES_MAX, wrong};
 use crate::pattern::PatternError;
 
-/// A class without characters.
+/// A class without characters, which never matches.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 /// The numbers that are no characters in UTF-8, although Go can write them.

@@ -1,4 +1,4 @@
-//! The rules of deletions.
+//! Tests of deletions: grace periods, finalizers, dependents and preconditions.
 
 use ringwatch_apimachinery::accessor::{later, time};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The rules of updates.
+//! Tests of updates: conflicts, what clients may not change, and creation by PUT.
 
 use ringwatch::codec;
 use serde_json::json;

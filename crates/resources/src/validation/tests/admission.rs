@@ -1,4 +1,4 @@
-//! Webhooks, policies and bindings.
+//! Refusals by the checks of webhooks, policies and bindings.
 use ringwatch_apimachinery::path::{remove, set};
 use serde_json::{Value, json};
 

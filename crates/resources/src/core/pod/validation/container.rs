@@ -215,7 +215,7 @@ fn resize_policy(container: &Field<'_, '_>, spec: &Field<'_, '_>, errors: &mut E
     }
 }
 
-/// When a container by itself is begun again.
+/// Checks the rules by which a container is restarted by itself.
 fn restart_rules(container: &Field<'_, '_>, errors: &mut Errors) {
     const POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
     let policy = container.at("restartPolicy");

@@ -1,4 +1,4 @@
-//! Pods and pod templates.
+//! Checks of pods and pod templates.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
@@ -22,7 +22,7 @@ use crate::validation::field::{Errors, Field};
 use crate::validation::values::ip;
 use crate::{core::volume::validation, validation::labels};
 
-/// How many servers of names a pod may ask, and in how many domains it may look.
+/// Maximum numbers of name servers and of search domains of a pod.
 const NAME_SERVERS_MAX: usize = 3;
 const SEARCH_DOMAINS_MAX: usize = 32;
 

@@ -12,7 +12,7 @@ use crate::validation::values::percentage;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-/// The effects of taints.
+/// The effects that taints and tolerations may have.
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Checks the affinity of a pod. Follows `validateAffinity`.

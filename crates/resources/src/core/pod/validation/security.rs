@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
-/// How long the name of a kernel setting may be, and how Kubernetes says what it looks like.
+/// Maximum length of the name of a sysctl, in bytes, and the pattern that Kubernetes shows for it.
 const SYSCTL_BYTES_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
