@@ -1,4 +1,4 @@
-//! The plugins that are asked, in order.
+//! The chain of plugins, which runs in kube-apiserver's order.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -57,9 +57,9 @@ pub trait Plugin: Send + Sync + Debug {
 /// One call of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// True if every plugin has been asked once already.
+    /// True if every plugin has been called once already.
     pub second: bool,
-    /// True if every plugin is to be asked a second time.
+    /// True if every plugin is to be called a second time.
     pub again: bool,
     /// The policies that have seen the object.
     pub(super) policies: Reinvocations<[String; 4]>,

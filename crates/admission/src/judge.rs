@@ -32,7 +32,7 @@ impl Judge for RequestJudge {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
-        // What cannot be read is left out, which asks for more than is meant.
+        // What cannot be read is left out, which requires more than is meant.
         let fields = FieldSelector::parse(&question.fields).ok();
         let labels = LabelSelector::parse(&question.labels).ok();
         let attributes = match &question.path {
@@ -47,7 +47,8 @@ impl Judge for RequestJudge {
             },
         };
         let decision = match Handle::try_current() {
-            // It waits for another server, for as long as a question may take, so this thread's other tasks go on elsewhere.
+            // It waits for another server, for as long as a question may take, so this thread's other tasks go on
+            // elsewhere.
             Ok(runtime)
                 if self.authorizer.asks_webhooks()
                     && runtime.runtime_flavor() == RuntimeFlavor::MultiThread =>

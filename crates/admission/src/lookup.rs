@@ -1,5 +1,5 @@
-//! Looking up what an object names: in memory first, and in the store if it is not there, since a cache may not know yet
-//! of what was created just now.
+//! Looking up what an object names: in memory first, and in the store if it is not there, since a cache may not know
+//! yet of what was created just now.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ pub struct MatchContext {
     pub authorizer: Arc<Authorizer>,
 }
 
-/// The namespace of a request, looked up when it is first asked for.
+/// The namespace of a request, looked up when it is first needed.
 pub(super) struct RequestNamespace<'a> {
     match_context: &'a MatchContext,
     request: &'a Request<'a>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::served_types::ServedTypes;
 
-/// The group of configurations of webhooks and policies, which nobody is asked about: whoever broke
+/// The group of configurations of webhooks and policies, which are never intercepted: whoever broke
 /// one must be able to mend it.
 const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
 

@@ -2,10 +2,10 @@
 
 const NODE_RESTRICTION: &str = "NodeRestriction";
 
-/// The names of kube-apiserver's plugins in the order in which they are asked, and whether this server has them.
-/// Those that it has are asked unless they are switched off; but ServiceAccount only if it is switched on, since
-/// without a controller that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is asked,
-/// which relies on it.
+/// The names of kube-apiserver's plugins in the order in which they run, and whether this server has them. Those that
+/// it has run unless they are switched off; but ServiceAccount only if it is switched on, since without a controller
+/// that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is used, which relies
+/// on it.
 const PLUGINS: [(&str, Availability); 37] = [
     ("AlwaysAdmit", Availability::No),
     ("NamespaceAutoProvision", Availability::No),
@@ -86,8 +86,8 @@ pub struct PluginSet {
 }
 
 impl PluginSet {
-    /// Checks that plugins may be enabled and disabled together. To enable a plugin that is on by default changes nothing,
-    /// but to disable it as well is a contradiction.
+    /// Checks that plugins may be enabled and disabled together. To enable a plugin that is on by default changes
+    /// nothing, but to disable it as well is a contradiction.
     ///
     /// # Errors
     /// A message for the user when a plugin is both enabled and disabled, or enabled and not here.

@@ -1,5 +1,5 @@
-//! Completes custom resources that are read and were written under another schema: fills in defaults, and drops members that
-//! the schema no longer knows.
+//! Completes custom resources that are read and were written under another schema: fills in defaults, and drops members
+//! that the schema no longer knows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

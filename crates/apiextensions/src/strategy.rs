@@ -137,7 +137,8 @@ impl Strategy for CustomResource {
 }
 
 impl CustomResource {
-    /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a subresource.
+    /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a
+    /// subresource.
     fn is_changed(&self, object: &Value, old: &Value) -> bool {
         let content = |object: &Value| {
             let mut members = object.as_object().cloned().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Bounds of an object's shape: how deep it nests, and how many maps it has.
 //!
-//! Trees are walked and dropped by recursion; readers of JSON, this server's among them, take 128 levels, and the codec of protobuf
-//! takes 100. Whatever makes an object deeper than its body, such as a JSON patch, is checked before it does so.
+//! Trees are walked and dropped by recursion; readers of JSON, this server's among them, take 128 levels, and the codec
+//! of protobuf takes 100. Whatever makes an object deeper than its body, such as a JSON patch, is checked before it
+//! does so.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;

@@ -112,7 +112,8 @@ pub enum Error {
         /// The seconds for the Retry-After header, if a time is known.
         retry_after_seconds: Option<u32>,
     },
-    /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps or levels.
+    /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps
+    /// or levels.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
     /// An admission policy or webhook refuses the request with a Status of its own.
@@ -145,7 +146,8 @@ pub enum Error {
     Internal(String),
 }
 
-/// Bytes of field paths and details after which no further error of an object is reported. The object is refused all the same.
+/// Bytes of field paths and details after which no further error of an object is reported. The object is refused all
+/// the same.
 pub const ERROR_BYTES_MAX: usize = 256 << 10;
 
 /// A validation error of one field: Kubernetes' `field.Error`.

@@ -58,7 +58,8 @@ impl Quantity {
         self.billionths % BILLION == 0
     }
 
-    /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given ratios.
+    /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given
+    /// ratios.
     #[allow(
         clippy::cast_precision_loss,
         reason = "a ratio is shown with six digits"

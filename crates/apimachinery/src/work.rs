@@ -1,14 +1,14 @@
 //! Moves a request off the worker on which it began before it does work whose cost its client chooses.
 //!
 //! ```text
-//!   worker that serves others:  poll ... leave(kind) -> Pending, asked
+//!   worker that serves others:  poll ... leave(kind) -> Pending, noted
 //!   thread for large work:      arrive -> poll ... -> answer
 //! ```
 //!
-//! Reading, patching, checking and converting what a client sends is synchronous, and no worker can do anything else meanwhile. So a
-//! request asks to leave before such work: [`at_size`] where the work grows with bytes, [`leave`] where bytes do not tell its cost.
-//! The [`Movable`] that polls the request then moves it whole, and it stays where it was moved to. Small requests never move: up to
-//! [`LARGE_BYTES`] the work is shorter than the move is worth.
+//! Reading, patching, checking and converting what a client sends is synchronous, and no worker can do anything else
+//! meanwhile. So a request asks to leave before such work: [`at_size`] where the work grows with bytes, [`leave`] where
+//! bytes do not tell its cost. The [`Movable`] that polls the request then moves it whole, and it stays where it was
+//! moved to. Small requests never move: up to [`LARGE_BYTES`] the work is shorter than the move is worth.
 //!
 //! Outside of a request, such as in the server's own tasks, nothing is moved.
 
@@ -25,11 +25,12 @@ pub const LARGE_BYTES: usize = 16 << 10;
 /// Bytes of memory for a byte of content: the tree that it is read into, its copies, and the bytes of the result.
 const BYTE_FACTOR: u64 = 16;
 
-/// Bytes of memory for a map in the content, measured with `containers: [{},{},...]`: what a map takes however little it holds,
-/// what its kind's defaults add, and what validation says of it.
+/// Bytes of memory for a map in the content, measured with `containers: [{},{},...]`: what a map takes however little
+/// it holds, what its kind's defaults add, and what validation says of it.
 const MAP_BYTES: u64 = 2_400;
 
-/// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make one.
+/// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make
+/// one.
 const PROTOBUF_FACTOR: u64 = 128;
 
 tokio::task_local! {

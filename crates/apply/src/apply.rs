@@ -31,9 +31,9 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// An apply that changes nothing gives the live content with its times.
 ///
 /// # Errors
-/// [`Error::ApplyConflict`] when fields would change that others manage, unless forced;
-/// [`Error::BadRequest`] when the configuration is of another version or carries managed fields; [`Error::NotTyped`] when
-/// it has two items with one key; [`Error::Internal`] when the live entries cannot be read.
+/// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
+/// configuration is of another version or carries managed fields; [`Error::NotTyped`] when it has two items with one
+/// key; [`Error::Internal`] when the live entries cannot be read.
 pub fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -155,7 +155,7 @@ pub fn check_declared(
     }
 }
 
-/// Returns the steps of a path, where items of lists are told by what tells them apart.
+/// Returns the steps of a path, in which items of lists are named by their keys.
 fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathElement>> {
     let mut steps = Vec::new();
     let mut value = config;

@@ -41,12 +41,12 @@ pub struct Manager<'a> {
     pub api_version: &'a str,
     /// The subresource through which it writes; empty for the object itself.
     pub subresource: &'a str,
-    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach it,
-    /// nor the other way round.
+    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach
+    /// it, nor the other way round.
     pub has_status_subresource: bool,
     /// The schema of what it writes, if that is a custom resource.
     pub custom: Option<&'a dyn MergeSchema>,
-    /// The time of the write, if it is told.
+    /// The time of the write; `None` if entries get no time.
     pub time: Option<Timestamp>,
 }
 

@@ -1,6 +1,6 @@
 //! `metadata.managedFields`: the entries of an object's managers.
 //!
-//! A manager is told apart by its name, operation and subresource, and an updating one by the
+//! A manager is identified by its name, operation and subresource, and an updating one by the
 //! version it writes as well; so whoever applies has one entry whatever the version.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The merge rules of custom types in server-side apply: `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` of their
-//! schemas.
+//! The merge rules of custom types in server-side apply: `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` of
+//! their schemas.
 
 use std::fmt::Debug;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// The merge rules of the values of one custom type, which its schema says.
 pub trait MergeSchema: Debug + Sync {
-    /// Returns how the value behind these steps merges, or `None` where the schema says nothing. A step is the name of a
-    /// member, or `None` for an item of a list.
+    /// Returns how the value behind these steps merges, or `None` where the schema says nothing. A step is the name of
+    /// a member, or `None` for an item of a list.
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
 }
 
@@ -30,7 +30,7 @@ pub enum Merging<'a> {
     },
     /// Item by item, each its own key.
     Set,
-    /// Item by item, told apart by members.
+    /// Item by item, which differ in the values of these members.
     Keyed(ListKeys<'a>),
 }
 

@@ -71,7 +71,7 @@ impl Field {
 }
 
 impl Model {
-    /// Applies a configuration, or tells the fields that others will not give.
+    /// Applies a configuration, or returns the fields that others manage.
     fn apply(&mut self, manager: &'static str, config: &Content, force: bool) -> BTreeSet<Field> {
         let me = (manager, true);
         let last = self.owners.remove(&me).unwrap_or_default();

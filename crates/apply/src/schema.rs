@@ -183,7 +183,7 @@ fn applies(rule: &str, path: &[PathElement]) -> bool {
         PathElement::Field(name) => Some(name.as_str()),
         _ => None,
     });
-    // Every field of a write is held against every rule, so most must be told apart by a glance.
+    // Every field of a write is held against every rule, so most must be seen not to match at once.
     if !names
         .clone()
         .next()

@@ -101,8 +101,8 @@ pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
     copied
 }
 
-/// Returns a copy of a member of an object, of `metadata` without the entries of managers. These may be half of an object, so
-/// they are not copied first.
+/// Returns a copy of a member of an object, of `metadata` without the entries of managers. These may be half of an
+/// object, so they are not copied first.
 fn without_entries(name: &str, member: &Value) -> Value {
     match member.as_object().filter(|_| name == "metadata") {
         Some(metadata) => metadata

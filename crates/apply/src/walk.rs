@@ -135,7 +135,7 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
 }
 
-/// Returns a step whose items are not told apart, if there is one in the configuration.
+/// Returns a step that two items of a list in the configuration share, if there is one.
 pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathElement>> {
     fn search(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) -> bool {
         let shape = schema.shape(path, value);
@@ -198,7 +198,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The values behind a step: more than one only where items are not told apart.
+/// The values behind a step: more than one only where items share a step.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
 
 /// Returns the steps from a value, each with what is behind it.

@@ -1,7 +1,7 @@
 //! Functions: what each costs, and how it is called.
 //!
-//! Costs are kube-apiserver's. Where what comes out can be larger than what goes in, its size is known and paid for before the
-//! function is called.
+//! Costs are kube-apiserver's. Where what comes out can be larger than what goes in, its size is known and paid for
+//! before the function is called.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

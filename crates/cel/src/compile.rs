@@ -11,7 +11,8 @@ use super::source_errors::{self, Position};
 /// Bytes that an expression has at most.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
 
-/// Levels of its tree that an expression has at most, as far as they can be seen in its text. The parser takes stack for each.
+/// Levels of its tree that an expression has at most, as far as they can be seen in its text. The parser takes stack
+/// for each.
 const LEVELS_MAX: usize = 100;
 
 /// Levels that a bracket counts for.
@@ -172,7 +173,8 @@ fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an error.
+/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an
+/// error.
 fn is_raw(before: &[u8]) -> Option<bool> {
     let word = before.iter().rev();
     let word = word.take_while(|letter| letter.is_ascii_alphanumeric() || **letter == b'_');

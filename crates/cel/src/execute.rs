@@ -20,7 +20,8 @@ pub fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
 /// Evaluates a program with the variables of `scope`, and charges what it costs to `meter`.
 ///
 /// # Errors
-/// The [`Failure`] of the evaluation; [`Failure::OutOfBudget`] also if nobody waits for the answer of the request any more.
+/// The [`Failure`] of the evaluation; [`Failure::OutOfBudget`] also if nobody waits for the answer of the request any
+/// more.
 pub fn execute(program: &Program, scope: &Scope, meter: &mut Meter) -> Result<CelValue, Failure> {
     if work::is_abandoned() {
         return Err(Failure::OutOfBudget);

@@ -83,7 +83,7 @@ impl Image {
         })
     }
 
-    /// Reads a reference: with a digest, whatever its tag, or with a tag, which need not be told.
+    /// Reads a reference: with a digest, whatever its tag, or with a tag, which may be absent.
     fn read(text: &str) -> Option<Self> {
         if let Some((base, digest)) = text.split_once('@') {
             let hex = digest.strip_prefix("sha256:")?;

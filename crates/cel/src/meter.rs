@@ -1,8 +1,8 @@
 //! Counts the cost of expressions while they run, in kube-apiserver's units, and ends those that exceed it.
 //!
 //! Every step is charged before it is taken, so neither time nor memory is used that was not paid for. What
-//! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how large
-//! they are: else values that share their parts could be doubled until nobody can walk through them.
+//! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how
+//! large they are: else values that share their parts could be doubled until nobody can walk through them.
 
 use kube_cel::cel::Value as CelValue;
 
@@ -138,7 +138,7 @@ impl Extent {
     }
 }
 
-/// Returns the size of a value as `size()` tells it; 1 for what has none.
+/// Returns the size of a value as `size()` returns it; 1 for a value without size.
 pub(super) fn size(value: &CelValue) -> u64 {
     let size = match value {
         CelValue::String(text) => text.chars().count(),

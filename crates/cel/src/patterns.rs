@@ -1,7 +1,8 @@
 //! The functions of CEL that take regular expressions.
 //!
-//! A match costs what kube-apiserver says, by the lengths of pattern and text. That is far too little for some patterns,
-//! such as those that repeat a part a thousand times. So the work is measured as well, and what it took beyond that is paid for.
+//! A match costs what kube-apiserver says, by the lengths of pattern and text. That is far too little for some
+//! patterns, such as those that repeat a part a thousand times. So the work is measured as well, and what it took
+//! beyond that is paid for.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -21,7 +21,7 @@ pub struct Scope {
     pub(super) judge: Option<Arc<dyn Judge>>,
 }
 
-/// Members of one variable that are computed when they are first asked for.
+/// Members of one variable that are computed when they are first used.
 #[derive(Debug, Default)]
 struct Computed {
     /// The name of the variable; empty if there is none.
@@ -50,19 +50,20 @@ impl FromIterator<(String, Result<Program, String>)> for Members {
 }
 
 impl Scope {
-    /// Shows a value under a name.
+    /// Adds a variable.
     pub fn add(&mut self, name: &str, value: CelValue) {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// Shows who decides what expressions ask of `authorizer`, and what is asked about if they name nothing else.
+    /// Adds `authorizer`, whose checks `judge` decides, and `authorizer.requestResource`, the check that `request` is
+    /// about.
     pub fn add_authorizer(&mut self, judge: Arc<dyn Judge>, request: Question) {
         self.add("authorizer", authorizer::authorizer());
         self.add("authorizer.requestResource", authorizer::about(request));
         self.judge = Some(judge);
     }
 
-    /// Shows what expressions make as the members of a value of this name.
+    /// Adds a variable of this name whose members are computed by expressions when they are first used.
     pub fn add_computed(&mut self, name: &'static str, members: &Arc<Members>) {
         self.computed = Computed {
             name,

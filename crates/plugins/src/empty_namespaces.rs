@@ -1,7 +1,8 @@
 //! Namespaces in which an admission plugin has found nothing a moment ago.
 //!
-//! Plugins read limit ranges and quotas from the watch cache, which may be behind a write that the client has seen succeed. Where
-//! the cache has nothing they look in the store, as kube-apiserver's LimitRanger and ResourceQuota do, and for a while not again.
+//! Plugins read limit ranges and quotas from the watch cache, which may be behind a write that the client has seen
+//! succeed. Where the cache has nothing they look in the store, as kube-apiserver's LimitRanger and ResourceQuota do,
+//! and for a while not again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -395,7 +395,7 @@ mod tests {
         let mut refusals = Refusals::default();
         check_pod(&pod(1_000), &Limit::read(&limit), &mut refusals);
         assert_eq!(refusals.made, REFUSALS_MAX);
-        // Each of them does not name the container, and so is told once.
+        // Each of them does not name the container, and so is shown once.
         assert_eq!(refusals.reasons.len(), 2_000);
     }
 }

@@ -2,7 +2,7 @@
 //! never end. Kubernetes' NamespaceLifecycle plugin.
 //!
 //! Namespaces are read as a cache has them, which may lag behind. So a namespace that the cache
-//! does not have, or that was lately asked to be deleted, is read from the store itself.
+//! does not have, or whose deletion was lately requested, is read from the store itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ const DELETED_NAMESPACES_MAX: usize = 100;
 pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Interface>,
     clock: Clock,
-    /// The namespaces that were lately asked to be deleted, with the times of these requests.
+    /// The namespaces whose deletion was lately requested, with the times of the requests.
     deleted: Mutex<HashMap<String, Instant>>,
 }
 

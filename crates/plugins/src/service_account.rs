@@ -1,6 +1,6 @@
 //! Sets the service account of a pod, and mounts its token. Kubernetes' ServiceAccount plugin.
 //!
-//! Accounts named `default` are made by a controller, soon after their namespace: who asks for one too early waits
+//! Accounts named `default` are made by a controller, soon after their namespace: a pod that comes too early waits
 //! a moment.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const LOOKS_MAX: u32 = 10;
 const LOOK_PERIOD: Duration = Duration::from_millis(150);
 
-/// For how long mounted tokens are asked for, in seconds; the odd number is by which they are known.
+/// Lifetime of mounted tokens, in seconds; the odd number marks them as injected ones.
 const TOKEN_SECONDS: i64 = 3607;
 
 /// The mode of the files of a mounted token: 0644.

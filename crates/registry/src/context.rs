@@ -22,9 +22,11 @@ pub struct RequestContext {
     pub subresource: String,
     /// The clock that gives timestamps in objects.
     pub clock: Clock,
-    /// The authorizer for further permissions that a write needs; `None` for the server itself, which may do everything.
+    /// The authorizer for further permissions that a write needs; `None` for the server itself, which may do
+    /// everything.
     pub authorizer: Option<Arc<Authorizer>>,
-    /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server itself.
+    /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server
+    /// itself.
     pub options: OnceLock<Value>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
@@ -45,7 +47,8 @@ impl RequestContext {
         }
     }
 
-    /// Checks that the user may do something that the write needs beside the request itself, such as approving certificates of a signer.
+    /// Checks that the user may do something that the write needs beside the request itself, such as approving
+    /// certificates of a signer.
     ///
     /// # Errors
     /// [`Error::Forbidden`] if the authorizer does not allow it.

@@ -16,13 +16,14 @@
 //! - Changes of one store come in their order. Those of several stores come in any.
 //! - Once any of the watches has ended, nothing comes from the others either, and everything is listed again. What was
 //!   received before that is handed out first.
-//! - While the stores cannot be read, nothing is told: what a user made of them last holds.
+//! - While the stores cannot be read, no change is reported: the last state of the handler holds.
 //! - An object that cannot be decoded is logged and left out of the list.
 //! - Memory is bounded by the objects themselves: a watch is only read when [`Changes::next`] is, up to [`CHANGES_MAX`]
 //!   changes at a time.
 //!
-//! A user that does nothing besides implements [`Handler`] and calls [`Informer::run`]. One that also waits for something
-//! else calls [`Informer::list`], selects over [`Changes::next`], and [`Informer::pause_after`] when that has ended.
+//! A user that does nothing besides implements [`Handler`] and calls [`Informer::run`]. One that also waits for
+//! something else calls [`Informer::list`], selects over [`Changes::next`], and [`Informer::pause_after`] when that has
+//! ended.
 
 #[cfg(test)]
 mod tests;
@@ -96,7 +97,7 @@ pub enum Change {
     Deleted(Arc<Object>),
 }
 
-/// Follows the objects of stores. `S` tells the stores apart in what comes of them.
+/// Follows the objects of stores. `S` names the store that a change comes from.
 #[derive(Debug)]
 pub struct Informer<'a, S> {
     what: &'static str,
@@ -237,8 +238,8 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
         self.watches.get_mut().push(watch);
     }
 
-    /// Waits for changes, of which it returns those that are there, at most [`CHANGES_MAX`]; `None` when a watch has ended.
-    /// Dropping the future loses nothing.
+    /// Waits for changes, of which it returns those that are there, at most [`CHANGES_MAX`]; `None` when a watch has
+    /// ended. Dropping the future loses nothing.
     ///
     /// # Errors
     /// The error of the watch that has failed.

@@ -28,7 +28,8 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Parses a path; returns `None` if it is malformed, has more than [`STEPS_MAX`] steps, or is beyond the supported subset.
+    /// Parses a path; returns `None` if it is malformed, has more than [`STEPS_MAX`] steps, or is beyond the supported
+    /// subset.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         if let Some(inner) = rest.strip_prefix('{') {

@@ -59,7 +59,8 @@ pub struct Joined {
 }
 
 impl StorageFactory {
-    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills them.
+    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills
+    /// them.
     #[must_use]
     pub fn feed(&self, resources: &[Arc<Resource>]) -> (Feed, Reflector) {
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
@@ -88,8 +89,8 @@ impl StorageFactory {
         )
     }
 
-    /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as the
-    /// first of them.
+    /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as
+    /// the first of them.
     fn requests_by_prefix(
         &self,
         resources: &[Arc<Resource>],
@@ -199,8 +200,8 @@ impl StorageFactory {
         }
     }
 
-    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache, without
-    /// encryption and not counted.
+    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache,
+    /// without encryption and not counted.
     #[must_use]
     pub fn plain(&self, prefix: &str) -> Arc<dyn Interface> {
         let versioner = Versioner::default().writing(self.media_type);

@@ -41,7 +41,7 @@ pub struct MemoryStorage {
 struct Notes {
     /// The keys of lists and watches, each with true if it was recursive.
     lists: Vec<(String, bool)>,
-    /// The resource versions that gets asked for.
+    /// The resource versions in the options of gets.
     read: Vec<Option<ResourceVersion>>,
     /// The TTLs of created objects in seconds.
     ttls: Vec<Option<u64>>,

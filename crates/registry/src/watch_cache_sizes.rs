@@ -46,8 +46,8 @@ impl WatchCacheSizes {
         Self { enabled, entries }
     }
 
-    /// Returns true if a resource is served from memory. Events are not unless an entry says so, as in kube-apiserver: they
-    /// are many, written once and hardly read.
+    /// Returns true if a resource is served from memory. Events are not unless an entry says so, as in kube-apiserver:
+    /// they are many, written once and hardly read.
     #[must_use]
     pub fn cached(&self, group: &str, resource: &str) -> bool {
         let entry = self

@@ -1,11 +1,11 @@
 //! The built-in resources: a table with a row for each, and the strategies by which they are written.
 //!
-//! All that only one kind has belongs here: defaults, validation, printer columns, allocation. The order of a write does not,
-//! which is `ringwatch-registry`'s for all kinds.
+//! All that only one kind has belongs here: defaults, validation, printer columns, allocation. The order of a write
+//! does not, which is `ringwatch-registry`'s for all kinds.
 //!
 //! A file per group holds its rows, which `row` builds. The strategy of a kind is a `generic::Generic` with a few
-//! switches, a table of `defaults`, `checks` for its validation, and a `strategy::kind_hooks::KindHooks` in a file of its own for
-//! anything else.
+//! switches, a table of `defaults`, `checks` for its validation, and a `strategy::kind_hooks::KindHooks` in a file of
+//! its own for anything else.
 
 mod admissionregistration;
 pub mod allocation;

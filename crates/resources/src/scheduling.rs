@@ -75,7 +75,8 @@ fn preemption(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of a PriorityClass: value and preemption policy are immutable. Follows `ValidatePriorityClassUpdate`.
+/// Checks an update of a PriorityClass: value and preemption policy are immutable. Follows
+/// `ValidatePriorityClassUpdate`.
 pub(crate) fn priority_class_update(
     object: &Field<'_, '_>,
     old: &Field<'_, '_>,

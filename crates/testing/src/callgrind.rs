@@ -83,7 +83,7 @@ fn run(name: &str, options: &[String], file: &Path) {
     assert!(run.status.success(), "{name}: {said}");
 }
 
-/// Returns the instructions of which a file of callgrind's tells.
+/// Returns the instructions that a file of callgrind's counts.
 fn total(file: &Path) -> u64 {
     let counts = fs::read_to_string(file).unwrap();
     let totals = counts

@@ -15,7 +15,7 @@ use crate::MutateError;
 /// How long the models of one copy may take to compile: longer than any machine needs.
 const BUILD_TIME_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long what was asked to end may take before it is killed. nextest gives its tests, each of which is a
+/// Maximum time that a group gets to end by itself before it is killed. nextest gives its tests, each of which is a
 /// process group of its own, ten seconds.
 const END_TIME_MAX: Duration = Duration::from_secs(15);
 

@@ -1,5 +1,5 @@
-//! Policies that change objects. They are asked one after the other, each with what those before it have made of the
-//! object, and before all webhooks.
+//! Policies that change objects. They are evaluated one after the other, each with what those before it have made of
+//! the object, and before all webhooks.
 
 use async_trait::async_trait;
 use ringwatch_apimachinery::work::{self, Work};
@@ -65,7 +65,7 @@ impl Plugin for MutatingPolicies {
     }
 }
 
-/// A failed mutation, with the reason of the Status that tells it.
+/// A failed mutation, with the reason of its Status.
 struct MutationFailure {
     reason: &'static str,
     why: String,

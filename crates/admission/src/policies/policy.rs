@@ -40,7 +40,8 @@ pub(super) struct Validation {
     pub(super) reason: String,
 }
 
-/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that does.
+/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that
+/// does.
 #[derive(Debug)]
 pub(super) struct Annotation {
     /// The source of the expression.

@@ -1,4 +1,4 @@
-//! Webhooks: programs of others that are asked about writes, as stored configurations say.
+//! Webhooks: programs of others that are called for writes, as stored configurations say.
 //!
 //! ```text
 //!   configurations --followed--> hooks --match--> AdmissionReview --client--> webhook
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A webhook may hang, lie or send whatever it likes: its answer comes in a bounded time and size, and counts
-//! only if it is one to the question that was asked.
+//! only if it answers this call.
 
 mod answer;
 mod call;

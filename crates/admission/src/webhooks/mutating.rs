@@ -1,4 +1,4 @@
-//! Webhooks that change an object. They are asked one after the other, each with what those before it
+//! Webhooks that change an object. They are called one after the other, each with what those before it
 //! have made of the object.
 
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! Webhooks that agree to an object or refuse it. All are asked at once.
+//! Webhooks that allow an object or refuse it. All are called at once.
 
 use async_trait::async_trait;
 use futures::future::join_all;

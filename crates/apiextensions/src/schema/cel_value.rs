@@ -1,7 +1,7 @@
 //! Values as rules see them.
 //!
-//! The schema determines the type: a number without type integer is a double, dates are timestamps. Names of members that
-//! are no identifiers are escaped; names in maps are data and stay.
+//! The schema determines the type: a number without type integer is a double, dates are timestamps. Names of members
+//! that are no identifiers are escaped; names in maps are data and stay.
 
 use std::sync::Arc;
 

@@ -4,14 +4,15 @@
 //! member goes. Then the walk goes on into what is there, defaults included, so one walk is enough: another one
 //! changes nothing.
 //!
-//! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any object may have.
+//! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any
+//! object may have.
 
 use serde_json::{Map, Value};
 
 use super::node::Node;
 
-/// Bytes that defaults add to an object at most, without punctuation. An object that comes so far is larger than any store takes,
-/// and is refused there.
+/// Bytes that defaults add to an object at most, without punctuation. An object that comes so far is larger than any
+/// store takes, and is refused there.
 const DEFAULTS_BYTES_MAX: usize = 16 << 20;
 
 /// Writes the defaults of a schema into a value.

@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Returns a custom type whose parts are told apart by name and side, and whose place is one whole.
+    /// Returns a custom type whose parts differ by name and side, and whose place is one whole.
     fn machines() -> StructuralSchema {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "parts": {

@@ -14,7 +14,7 @@ const EXPONENT_FROM: i32 = 6;
 pub(super) struct Outcome {
     /// True if anything is wrong.
     is_wrong: bool,
-    /// The errors, as many as are told.
+    /// The errors, up to the bound of their bytes.
     errors: Vec<FieldError>,
     /// The bytes of the texts of `errors`.
     bytes: usize,
@@ -39,7 +39,7 @@ impl Outcome {
         self.errors
     }
 
-    /// Notes that something is wrong at a place, and the error if it is still told.
+    /// Notes that something is wrong at a place, and the error if there is room for it.
     pub(super) fn push(&mut self, path: &Path, error: impl FnOnce() -> FieldError) {
         self.is_wrong = true;
         if let Some(error) = path.error(error) {

@@ -1,7 +1,7 @@
 //! Validates a value by its schema: types first, then alternatives, then the value itself, then its parts.
 //!
-//! A value that has not changed since an older object was written counts as valid, since the schema may have been another
-//! then. Items of lists are compared if they have keys.
+//! A value that has not changed since an older object was written counts as valid, since the schema may have been
+//! another then. Items of lists are compared if they have keys.
 //!
 //! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
 //! size of the object times the alternatives above a place, and the depth is that of the schema.
@@ -82,7 +82,7 @@ fn is_of(kind: Kind, value: &Value) -> bool {
     }
 }
 
-/// Returns true if a float is a whole number small enough to be told from its neighbours.
+/// Returns true if a float is a whole number small enough to differ from its neighbours.
 fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < INTEGERS_END
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::types::Type;
 
-/// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else be doubled
-/// with every few letters.
+/// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else
+/// be doubled with every few letters.
 const PARTS_MAX: usize = 256;
 
 /// The types that type variables are bound to.

@@ -31,7 +31,8 @@ impl Interpreter<'_> {
         self.compute(position)
     }
 
-    /// Returns the outcome of a computed member, which is evaluated at its first use: by itself, and with those before it.
+    /// Returns the outcome of a computed member, which is evaluated at its first use: by itself, and with those before
+    /// it.
     fn compute(&mut self, position: usize) -> Outcome {
         let scope = self.scope;
         if let Some(known) = scope.known(position) {

@@ -1,4 +1,5 @@
-//! Compiled patterns, as many as fit. All definitions and expressions share them, since they repeat each other's patterns.
+//! Compiled patterns, as many as fit. All definitions and expressions share them, since they repeat each other's
+//! patterns.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

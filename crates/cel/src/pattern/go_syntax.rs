@@ -1,13 +1,13 @@
 //! The syntax of Go's regular expressions, written again for the `regex` crates.
 //!
 //! Both are of one family (linear time, no look-around), but what one takes the other refuses, and some things mean
-//! something else. So a pattern is read by the rules of Go's parser (`regexp/syntax` with the flags of `regexp.Compile`), whose
-//! errors clients see, and every part is written in a form that has only one meaning:
+//! something else. So a pattern is read by the rules of Go's parser (`regexp/syntax` with the flags of
+//! `regexp.Compile`), whose errors clients see, and every part is written in a form that has only one meaning:
 //!
 //! | written | Go | here |
 //! |---|---|---|
 //! | `\d` `\w` `\s` `\b` | ASCII | the ASCII classes by name |
-//! | `(` `(?P<n>` | groups whose text is told | groups |
+//! | `(` `(?P<n>` | groups whose text is captured | groups |
 //! | any character | itself, or what stands after `\` | escaped where it could mean something |
 //! | `\Q...\E` | quoted text | the characters |
 

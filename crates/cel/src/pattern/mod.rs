@@ -6,8 +6,8 @@
 //!                                                           kept, as many as fit
 //! ```
 //!
-//! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones, and whoever
-//! runs one says how much work it may take.
+//! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones,
+//! and whoever runs one says how much work it may take.
 
 mod cache;
 mod go_syntax;

@@ -1,8 +1,9 @@
 //! A compiled pattern, and what it costs to run it.
 //!
-//! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the speed of memory.
-//! There are patterns whose DFA is larger than any cache. So when the cache has been cleared too often, the NFA is simulated
-//! instead, in as many steps as it has states for each byte of the text. Either is paid for in [`Work`].
+//! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the
+//! speed of memory. There are patterns whose DFA is larger than any cache. So when the cache has been cleared too
+//! often, the NFA is simulated instead, in as many steps as it has states for each byte of the text. Either is paid for
+//! in [`Work`].
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,7 +24,8 @@ const CACHE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of times that the cache is cleared in a match before the NFA is simulated.
 const CACHE_CLEARS_MAX: usize = 4;
 
-/// Bytes of DFA states that are kept until the next match, beside what an empty cache takes. Most patterns need half of that.
+/// Bytes of DFA states that are kept until the next match, beside what an empty cache takes. Most patterns need half of
+/// that.
 const STATES_KEPT_BYTES_MAX: usize = 4 << 10;
 
 /// Maximum depth for the parser of the crate. A group of ours is a concatenation, an alternation, a repetition and a
@@ -69,7 +71,7 @@ impl Work {
     }
 }
 
-/// Compiles a pattern as far as its size can be told. Gives the bytes.
+/// Compiles a pattern as far as its size needs, and returns the size in bytes.
 ///
 /// # Errors
 /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
@@ -210,7 +212,8 @@ impl Program {
         if cleared == 0 && bytes <= self.states_bytes_max {
             *self.states.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
         } else {
-            // They are made anew in the next match. What is kept costs nothing, so that work does not depend on what ran before.
+            // They are made anew in the next match. What is kept costs nothing, so that work does not depend on what
+            // ran before.
             steps += bytes + cleared * CACHE_BYTES_MAX;
         }
         work.spend(steps)?;

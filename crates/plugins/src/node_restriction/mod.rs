@@ -1,4 +1,5 @@
-//! Kubernetes' NodeRestriction plugin: kubelets write their own node, what belongs to it, and the status of the pods on it.
+//! Kubernetes' NodeRestriction plugin: kubelets write their own node, what belongs to it, and the status of the pods on
+//! it.
 
 mod audiences;
 mod mirror_pods;

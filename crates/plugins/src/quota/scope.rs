@@ -48,8 +48,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns true if a PersistentVolumeClaim is of this scope: any of the VolumeAttributesClasses counts that it asks for, has,
-    /// or is being given.
+    /// Returns true if a PersistentVolumeClaim is of this scope: any of the VolumeAttributesClasses counts that it asks
+    /// for, has, or is being given.
     pub(crate) fn has_claim(&self, claim: &Value) -> bool {
         let classes = [
             text(claim, "spec.volumeAttributesClassName"),

@@ -1,9 +1,9 @@
-//! Checks of claims to devices that the authorizer or the namespace has to allow, as `pkg/registry/resource/utils.go` of Kubernetes
-//! 1.36 says.
+//! Checks of claims to devices that the authorizer or the namespace has to allow, as `pkg/registry/resource/utils.go`
+//! of Kubernetes 1.36 says.
 //!
-//! Admin access reaches devices that others use, so the namespace needs a label for it. The status of a claim tells nodes which
-//! devices to hand out: allocations need `resourceclaims/binding`, and what a driver says of its devices needs
-//! `resourceclaims/driver` with the name of the driver.
+//! Admin access reaches devices that others use, so the namespace needs a label for it. The status of a claim tells
+//! nodes which devices to hand out: allocations need `resourceclaims/binding`, and what a driver says of its devices
+//! needs `resourceclaims/driver` with the name of the driver.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Checks that the author of an admission policy may read the parameters that it names: what a policy says of them comes back in the
-//! messages of its refusals.
+//! Checks that the author of an admission policy may read the parameters that it names: what a policy says of them
+//! comes back in the messages of its refusals.
 //!
-//! A policy needs `get` on all objects of its `paramKind`, a binding `get` on the object that its `paramRef` names, or `list` if it
-//! selects them, as in `authz.go` of Kubernetes 1.36 (`pkg/registry/admissionregistration`).
+//! A policy needs `get` on all objects of its `paramKind`, a binding `get` on the object that its `paramRef` names, or
+//! `list` if it selects them, as in `authz.go` of Kubernetes 1.36 (`pkg/registry/admissionregistration`).
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct PolicyParameters {
     pub policies: Arc<dyn Interface>,
     /// The prefix of their keys.
     pub prefix: &'static str,
-    /// Finds the resources of kinds; without it all resources of a group are asked for.
+    /// Finds the resources of kinds; without it all resources of a group are checked.
     pub types: Option<Arc<ServedTypes>>,
 }
 

@@ -13,7 +13,7 @@ use super::read::tree_of;
 use crate::RequestContext;
 use crate::{Operation, Request};
 
-/// A write, as far as all that is asked about it agrees.
+/// A write, as admission sees it at all its points.
 #[derive(Clone, Copy)]
 pub(super) struct Write<'a> {
     pub(super) context: &'a RequestContext,
@@ -38,7 +38,7 @@ pub struct SubresourceCall<'a> {
 
 impl Store {
     /// Returns the store without admission, for writes that were admitted already: those that carry out what a
-    /// subresource of another kind asks for.
+    /// subresource of another kind requests.
     #[must_use]
     pub fn admitted(&self) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl Store {
         }
     }
 
-    /// Lets admission change and check the object of a subresource that is of another kind than the resource's objects, or
-    /// the options of a connection.
+    /// Lets admission change and check the object of a subresource that is of another kind than the resource's objects,
+    /// or the options of a connection.
     ///
     /// # Errors
     /// The refusal of an admission plugin or webhook.
@@ -203,7 +203,7 @@ mod tests {
     use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
     use crate::{CreateOptions, DeleteOptions, UpdateOptions};
 
-    /// Notes what it is asked among the calls of the strategy, and refuses what it is told to.
+    /// An admission that notes its calls among those of the strategy, and refuses one step.
     #[derive(Debug)]
     struct Noting {
         strategy: Arc<TestStrategy>,

@@ -88,8 +88,8 @@ impl Store {
         Ok(object)
     }
 
-    /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and validating
-    /// admission. `allocation` is to be settled whatever the result.
+    /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and
+    /// validating admission. `allocation` is to be settled whatever the result.
     ///
     /// # Errors
     /// [`Error::BadRequest`], [`Error::Invalid`], and the refusals of admission.
@@ -109,7 +109,7 @@ impl Store {
         self.validate_new(write, object).await
     }
 
-    /// Ends a creation whose allocation is settled: interprets the storage's error, or tells what comes after creations.
+    /// Ends a creation whose allocation is settled: interprets the storage's error, or calls what follows creations.
     ///
     /// # Errors
     /// The error of the storage, translated for the request.

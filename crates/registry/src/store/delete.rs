@@ -55,7 +55,7 @@ pub(super) struct DeletionTarget<'a> {
     pub(super) namespace: &'a str,
     /// The name of the object.
     pub(super) name: &'a str,
-    /// The name in the request, which admission is told: empty for the objects of a collection.
+    /// The name in the request, which admission sees: empty for the objects of a collection.
     pub(super) requested_name: &'a str,
 }
 
@@ -80,7 +80,7 @@ impl Store {
         self.delete_as(context, target, options).await
     }
 
-    /// Deletes an object that admission may be told of by another name than its own.
+    /// Deletes an object that admission may see under another name than its own.
     pub(super) async fn delete_as(
         &self,
         context: &RequestContext,

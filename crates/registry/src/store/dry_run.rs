@@ -1,6 +1,7 @@
 //! Writes that are not carried out: everything is looked up and checked, nothing is stored.
 //!
-//! The object that would have been stored is answered at the revision of the existing one, so that a new object has none.
+//! The object that would have been stored is answered at the revision of the existing one, so that a new object has
+//! none.
 
 use std::sync::Arc;
 

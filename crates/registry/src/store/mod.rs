@@ -63,8 +63,8 @@ pub trait UpdatedObject: Send {
         None
     }
 
-    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks the
-    /// changes for the context's field manager.
+    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks
+    /// the changes for the context's field manager.
     fn tracks_fields(&self) -> bool {
         false
     }

@@ -19,7 +19,7 @@ impl Store {
     /// Reads an object in the served version.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Storage`] when the version asked for is not reached in time.
+    /// [`Error::NotFound`]; [`Error::Storage`] when the requested version is not reached in time.
     pub async fn get(
         &self,
         namespace: &str,

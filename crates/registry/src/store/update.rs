@@ -48,7 +48,7 @@ enum Outcome {
     Delete(Value, u64),
 }
 
-/// The update turned out to be a deletion; the outcome tells more.
+/// The update turned out to be a deletion; see the outcome.
 #[derive(Debug, thiserror::Error)]
 #[error("the last finalizer is gone")]
 struct EmptiedFinalizers;

@@ -56,7 +56,7 @@ impl Addresses {
         }
     }
 
-    /// Takes an address, or any if none is asked for (empty).
+    /// Takes the requested address, or any if it is empty.
     pub(super) async fn take(
         &self,
         requested: &str,
@@ -95,7 +95,7 @@ impl Addresses {
         Err(AddressRefusal::Full)
     }
 
-    /// Returns true if the cache has the IPAddress. Only an attempt to create it tells for certain.
+    /// Returns true if the cache has the IPAddress. Only an attempt to create it is certain.
     async fn seems_taken(&self, address: Ipv4Addr) -> Result<bool, Error> {
         let options = GetOptions {
             resource_version: Some(ResourceVersion(0)),

@@ -1,9 +1,9 @@
 //! Addresses of the cluster and ports of its nodes, each of which belongs to one service at a time.
 //!
-//! An allocation is recorded in the store, by one atomic write, before the service that gets it is written; the record is
-//! deleted after the service has given it up. So nothing is allocated twice, however many servers share a store and whenever
-//! one of them dies. Writes that were abandoned, or whose outcome is unknown, leave records behind, which [`Repair`]
-//! releases.
+//! An allocation is recorded in the store, by one atomic write, before the service that gets it is written; the record
+//! is deleted after the service has given it up. So nothing is allocated twice, however many servers share a store and
+//! whenever one of them dies. Writes that were abandoned, or whose outcome is unknown, leave records behind, which
+//! [`Repair`] releases.
 
 mod addresses;
 mod needs;
@@ -56,8 +56,8 @@ struct Numbers {
 }
 
 impl ServiceAllocator {
-    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage of
-    /// their own.
+    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage
+    /// of their own.
     #[must_use]
     pub fn new(
         addresses: Store,

@@ -55,7 +55,7 @@ impl Needs {
         self.ports.iter().map(|it| it.requested).collect()
     }
 
-    /// Returns which port of the service asked for a port of the nodes; `None` if its health check did.
+    /// Returns the position of the service's port that requested a node port; `None` for its health check.
     pub(super) fn place_of(&self, number: u16) -> Option<usize> {
         let needed = self.ports.iter().find(|it| it.requested == Some(number))?;
         needed.places.first().copied()
@@ -109,7 +109,8 @@ fn address(service: &Value, old: Option<&Value>) -> Option<String> {
     (requested != HEADLESS).then(|| requested.to_owned())
 }
 
-/// Ports of a new service with one number, such as those of two protocols, share a port of the nodes unless they ask for others.
+/// Ports of a new service with one number, such as those of two protocols, share a port of the nodes unless they ask
+/// for others.
 fn ports_of_new(service: &Value) -> Vec<NeededPort> {
     let ports = list(service, "spec.ports");
     let mut asked_by_number = HashMap::new();

@@ -1,5 +1,5 @@
-//! The ports of the nodes that are taken: one object, in the form and the place that kube-apiserver gives it, and changed only by
-//! whoever has seen its latest content.
+//! The ports of the nodes that are taken: one object, in the form and the place that kube-apiserver gives it, and
+//! changed only by whoever has seen its latest content.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::port_set::PortSet;
 pub const NODE_PORT_RANGES: &str = "ranges";
 const KEY: &str = "/ranges/servicenodeports";
 
-/// The first port that a dry run tells for one that would be given: nobody can have it.
+/// The first port that a dry run returns for one that would be allocated: no service can have it.
 const PRETENDED: u16 = 32_768;
 
 /// The reason why ports cannot be allocated.
@@ -49,8 +49,8 @@ pub(super) enum PortRefusal {
 #[derive(Debug)]
 pub(super) struct NodePorts {
     storage: Arc<dyn Interface>,
-    /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here, which
-    /// saves them conflicts.
+    /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here,
+    /// which saves them conflicts.
     last: Mutex<Option<Arc<Object>>>,
 }
 
@@ -65,7 +65,7 @@ impl NodePorts {
         }
     }
 
-    /// Takes certain ports, and any where nothing is asked for: all of them or none.
+    /// Takes the requested ports, and any where none is requested: all of them or none.
     pub(super) async fn take(
         &self,
         requested: &[Option<u16>],
@@ -80,7 +80,7 @@ impl NodePorts {
         let mut taken = Vec::new();
         self.change(&mut |ports, _| {
             taken.clear();
-            // What is asked for goes first, so that nothing else gets it.
+            // Requested ports go first, so that nothing else gets them.
             for port in requested.iter().flatten() {
                 take_port(ports, *port)?;
             }

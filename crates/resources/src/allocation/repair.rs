@@ -1,9 +1,9 @@
 //! Brings what is noted in line with what services have.
 //!
-//! Whatever a stored service has must be noted, at once. What is noted and no service has may be on its way to one, so it is given
-//! back only after longer than a request may take. Meanwhile it must not have been given back and taken anew,
-//! which would look the same: an address is told by the uid of its object, and a port by the revision in which it was taken. For
-//! that the object of the ports is watched.
+//! Whatever a stored service has must be noted, at once. What is noted and no service has may be on its way to one, so
+//! it is given back only after longer than a request may take. Meanwhile it must not have been given back and taken
+//! anew, which would look the same: an address is identified by the uid of its object, and a port by the revision in
+//! which it was taken. For that the object of the ports is watched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

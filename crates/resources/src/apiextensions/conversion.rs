@@ -1,7 +1,7 @@
 //! Validation of the conversion between the versions of a CustomResourceDefinition.
 //!
-//! The rules are those of apiextensions-apiserver's `validateCustomResourceConversion`. Fields have the names of v1beta1, in
-//! which definitions are stored.
+//! The rules are those of apiextensions-apiserver's `validateCustomResourceConversion`. Fields have the names of
+//! v1beta1, in which definitions are stored.
 
 use ringwatch_apimachinery::FieldError;
 use serde_json::Value;

@@ -22,7 +22,8 @@ use crate::bootstrap::ensure;
 /// Group of APIServices, which comes first in discovery.
 const GROUP: &str = "apiregistration.k8s.io";
 
-/// Label of APIServices that the server manages; its value is [`AT_START`] for built-in groups and [`ALWAYS`] for custom ones.
+/// Label of APIServices that the server manages; its value is [`AT_START`] for built-in groups and [`ALWAYS`] for
+/// custom ones.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const AT_START: &str = "onstart";
 const ALWAYS: &str = "true";
@@ -64,8 +65,8 @@ const VERSION_PRIORITIES: &[(&str, &str, i64)] = &[
 ];
 const VERSION_PRIORITY: i64 = 15;
 
-/// Creates missing APIServices of built-in groups, corrects the spec of managed ones, and marks all that are served here
-/// as available. The group of APIServices itself has no APIService.
+/// Creates missing APIServices of built-in groups, corrects the spec of managed ones, and marks all that are served
+/// here as available. The group of APIServices itself has no APIService.
 ///
 /// # Errors
 /// An error of the store if one cannot be read or written; others may have been written.
@@ -79,8 +80,8 @@ pub async fn publish_built_in_apis(
     mark_available(store, &stored(store).await?, clock).await
 }
 
-/// Creates missing APIServices of custom resources, deletes managed ones whose group version is served no more, and marks
-/// all that are served here as available.
+/// Creates missing APIServices of custom resources, deletes managed ones whose group version is served no more, and
+/// marks all that are served here as available.
 ///
 /// # Errors
 /// An error of the store if one cannot be read or written; others may have been written.

@@ -1,5 +1,5 @@
-//! ReplicationControllers. They belong to the core group, but are checked as the workloads of `apps` are: a ReplicaSet whose
-//! selector is a map.
+//! ReplicationControllers. They belong to the core group, but are checked as the workloads of `apps` are: a ReplicaSet
+//! whose selector is a map.
 
 use ringwatch_apimachinery::path::{get, set};
 use ringwatch_registry::{GarbageCollection, SelectorForm};

@@ -1,5 +1,5 @@
-//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the pods of
-//! their templates.
+//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the
+//! pods of their templates.
 //!
 //! Follows pkg/apis/apps/validation/validation.go of Kubernetes 1.36.
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::certificates::pem::{SigningRequest, check_certificates};
 use crate::validation::field::{Errors, Field};
 
-/// Signers of this name issued what nobody else did; nothing new is asked of them.
+/// The signer of old requests, of which no new ones are made.
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// The conditions that only approvers may set, and only once.

@@ -1,5 +1,5 @@
-//! Events of the core group and of the group `events.k8s.io`, which names their fields differently. Both are stored in the
-//! core's version and expire after a while.
+//! Events of the core group and of the group `events.k8s.io`, which names their fields differently. Both are stored in
+//! the core's version and expire after a while.
 
 pub(crate) mod table;
 mod validation;

@@ -19,8 +19,8 @@ pub fn covers(budget: &Value, labels: &Labels) -> bool {
     selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
 }
 
-/// Returns true if this pod may be evicted without taking a disruption out of the budget: a pod that is not ready is not
-/// among the healthy ones. It needs enough healthy pods or the policy `AlwaysAllow`.
+/// Returns true if this pod may be evicted without taking a disruption out of the budget: a pod that is not ready is
+/// not among the healthy ones. It needs enough healthy pods or the policy `AlwaysAllow`.
 #[must_use]
 pub fn spares(budget: &Value, pod: &Value) -> bool {
     let ready = condition(pod, "Ready").is_some_and(|it| text(it, "status") == "True");
@@ -90,7 +90,8 @@ fn refusal(why: String, retry_after_seconds: Option<u32>) -> Error {
     }
 }
 
-/// Explains why a budget allows no disruption. If its sync failed, the counts are not valid and only the failure is told.
+/// Explains why a budget allows no disruption. If its sync failed, the counts are not valid and only the failure is
+/// shown.
 fn why_none(budget: &Value, name: &str) -> String {
     let (current, desired) = (
         count(budget, "currentHealthy"),

@@ -91,8 +91,8 @@ pub(crate) fn update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Er
     claim.at("spec").must_stay(&old.at("spec"), errors);
 }
 
-/// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated claims are
-/// reserved. Follows `ValidateResourceClaimStatusUpdate`.
+/// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated
+/// claims are reserved. Follows `ValidateResourceClaimStatusUpdate`.
 pub(crate) fn status(claim: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let root = Field::root(claim);

@@ -1,10 +1,12 @@
-//! ResourceSlices: node, driver and pool name are immutable. Nodes may write only their own, so none makes its slice another's.
+//! ResourceSlices: node, driver and pool name are immutable. Nodes may write only their own, so none makes its slice
+//! another's.
 //!
 //! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
 use crate::validation::field::{Errors, Field};
 
-/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows `ValidateResourceSliceUpdate`.
+/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows
+/// `ValidateResourceSliceUpdate`.
 pub(crate) fn update(slice: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     for field in ["spec.pool.name", "spec.driver", "spec.nodeName"] {
         slice.at(field).must_stay(&old.at(field), errors);

@@ -207,7 +207,8 @@ pub(crate) fn capacity_left(object: &Field<'_, '_>, errors: &mut Errors) {
         .must_not_be_a_negative_quantity(errors);
 }
 
-/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows `ValidateCSIStorageCapacityUpdate`.
+/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows
+/// `ValidateCSIStorageCapacityUpdate`.
 pub(crate) fn capacity_left_update(
     object: &Field<'_, '_>,
     old: &Field<'_, '_>,

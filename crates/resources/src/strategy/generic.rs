@@ -170,8 +170,8 @@ impl Generic {
         self
     }
 
-    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been stored
-    /// before there was the check.
+    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been
+    /// stored before there was the check.
     pub(crate) fn check_unless_old_fails(mut self, check: Check) -> Self {
         self.checks_unless_old_fails.push(check);
         self

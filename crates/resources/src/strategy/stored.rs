@@ -2,7 +2,7 @@
 //! `serviceAccountName` without the deprecated `serviceAccount`. kube-apiserver always serves both.
 //!
 //! Such objects are given their defaults when they are read, which fill in the other field. Objects that are
-//! stored as JSON are served as they are, as docs/compatibility.md tells.
+//! stored as JSON are served as they are, as docs/compatibility.md says.
 
 use std::collections::BTreeSet;
 

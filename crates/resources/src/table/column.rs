@@ -16,7 +16,8 @@ pub struct Column {
     pub format: &'static str,
     /// The description of the column for people.
     pub description: &'static str,
-    /// The priority: clients show columns of 0 always, and those of 1 when there is room, as with `kubectl get -o wide`.
+    /// The priority: clients show columns of 0 always, and those of 1 when there is room, as with
+    /// `kubectl get -o wide`.
     pub priority: u8,
 }
 

@@ -23,7 +23,7 @@ pub(super) type Check = fn(&Field<'_, '_>, &mut Errors);
 /// A check of a change: the new object and the old one.
 pub(super) type CheckOfChange = fn(&Field<'_, '_>, &Field<'_, '_>, &mut Errors);
 
-/// Gathers what clients are told about an object that is not refused.
+/// Collects the warnings about an object that is not refused.
 pub(super) type Warn = fn(&Field<'_, '_>, &mut Vec<String>);
 
 /// Returns the errors that a check finds in an object.

@@ -1,7 +1,8 @@
 //! The top-level modules of a crate import each other in one direction.
 //!
-//! A graph is drawn for each crate, and for each module of [`ALSO_WITHIN`], out of the `crate::` and `super::` paths of its
-//! files. Names that `lib.rs` or `mod.rs` re-exports count as their module's. Modules that reach each other form a knot.
+//! A graph is drawn for each crate, and for each module of [`ALSO_WITHIN`], out of the `crate::` and `super::` paths of
+//! its files. Names that `lib.rs` or `mod.rs` re-exports count as their module's. Modules that reach each other form a
+//! knot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -16,7 +16,8 @@ const SPAWNING: &[&str] = &[
     "crates/server/src/",
 ];
 
-/// The calls that spawn a task or start a thread, on whatever they are called. Those of a child process have no argument.
+/// The calls that spawn a task or start a thread, on whatever they are called. Those of a child process have no
+/// argument.
 const SPAWNS: [&str; 5] = [
     ".spawn(",
     ".spawn_on(",

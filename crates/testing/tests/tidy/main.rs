@@ -1,7 +1,8 @@
 //! The rules of the house that a machine can check.
 //!
-//! It reads the sources and manifests of every package and builds none of them, so it runs alone in seconds. The engine's layer
-//! table and the crates' dependency table stand in ARCHITECTURE.md and nowhere else; these tests read them from there.
+//! It reads the sources and manifests of every package and builds none of them, so it runs alone in seconds. The
+//! engine's layer table and the crates' dependency table stand in ARCHITECTURE.md and nowhere else; these tests read
+//! them from there.
 
 mod bounds;
 mod cycles;

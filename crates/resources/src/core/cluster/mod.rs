@@ -86,8 +86,8 @@ pub(crate) fn namespace(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the phase of a Namespace, which is Terminating if it is being deleted. Follows `ValidateNamespaceStatusUpdate` in
-/// pkg/apis/core/validation.
+/// Checks the phase of a Namespace, which is Terminating if it is being deleted. Follows
+/// `ValidateNamespaceStatusUpdate` in pkg/apis/core/validation.
 pub(crate) fn namespace_status(object: &Value, _old: &Value) -> Errors {
     let object = Field::root(object);
     let (goes, phase) = (

@@ -1,6 +1,7 @@
 //! Defaults of pods and pod templates.
 //!
-//! Follows `SetDefaults_Pod`, `SetDefaults_PodSpec` and `SetDefaults_Container` in pkg/apis/core/v1/defaults.go, of Kubernetes 1.36.
+//! Follows `SetDefaults_Pod`, `SetDefaults_PodSpec` and `SetDefaults_Container` in pkg/apis/core/v1/defaults.go, of
+//! Kubernetes 1.36.
 
 use ringwatch_apimachinery::path::{get, list, remove, set, text};
 use serde_json::{Value, json};
@@ -161,8 +162,8 @@ fn request_the_limits(container: &mut Value) {
     }
 }
 
-/// Sets missing pod-level limits of huge pages to those of the containers together, in a pod with pod-level resources. Page
-/// sizes that the pod requests are left alone.
+/// Sets missing pod-level limits of huge pages to those of the containers together, in a pod with pod-level resources.
+/// Page sizes that the pod requests are left alone.
 fn whole_limits(spec: &mut Value) {
     let [limits, requests] =
         ["limits", "requests"].map(|which| crate::ResourceList::read(&spec["resources"][which]));
@@ -202,8 +203,8 @@ fn fill(spec: &mut Value, which: Which, amounts: &crate::ResourceList, wanted: f
     }
 }
 
-/// Sets the host ports of a pod in the host's network to its container ports. Templates are left alone: the pods that are
-/// made of them get the ports.
+/// Sets the host ports of a pod in the host's network to its container ports. Templates are left alone: the pods that
+/// are made of them get the ports.
 fn open_host_ports(spec: &mut Value) {
     if get(spec, "hostNetwork") != Some(&Value::Bool(true)) {
         return;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::condition;
 
-/// Returns true if PodDisruptionBudgets do not apply to the eviction of this pod, since it is pending, has ended or is being
-/// deleted. Follows `canIgnorePDB` in pkg/registry/core/pod/storage/eviction.go of Kubernetes 1.36.
+/// Returns true if PodDisruptionBudgets do not apply to the eviction of this pod, since it is pending, has ended or is
+/// being deleted. Follows `canIgnorePDB` in pkg/registry/core/pod/storage/eviction.go of Kubernetes 1.36.
 #[must_use]
 pub fn can_ignore_budgets(pod: &Value) -> bool {
     let idle = matches!(
@@ -17,8 +17,8 @@ pub fn can_ignore_budgets(pod: &Value) -> bool {
     idle || get(pod, "metadata.deletionTimestamp").is_some()
 }
 
-/// Sets the condition `DisruptionTarget` of a pod that will be evicted. Does nothing to a pod that is pending, has ended or
-/// is being deleted.
+/// Sets the condition `DisruptionTarget` of a pod that will be evicted. Does nothing to a pod that is pending, has
+/// ended or is being deleted.
 pub fn mark_evicted(pod: &mut Value, now: Timestamp) {
     if can_ignore_budgets(pod) {
         return;

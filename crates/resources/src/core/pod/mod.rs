@@ -60,8 +60,8 @@ impl KindHooks for Pods {
         errors
     }
 
-    /// Makes deletion wait for the grace period of the options or the pod; the node ends the wait. The period is 0 for a pod that
-    /// has ended or is not bound to a node.
+    /// Makes deletion wait for the grace period of the options or the pod; the node ends the wait. The period is 0 for
+    /// a pod that has ended or is not bound to a node.
     fn check_graceful_delete(&self, object: &Value, options: &mut DeleteOptions) -> Graceful {
         let own = get(object, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64);
         let mut seconds = options.grace_period_seconds.or(own).unwrap_or(0);

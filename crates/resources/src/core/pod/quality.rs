@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 /// Resources that decide the class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
-/// Returns the class: `Guaranteed` if every container has limits of CPU and memory that equal its requests, `BestEffort` if
-/// none has requests or limits of them, else `Burstable`. Pod-level resources count instead of those of the containers, if
-/// there are any.
+/// Returns the class: `Guaranteed` if every container has limits of CPU and memory that equal its requests,
+/// `BestEffort` if none has requests or limits of them, else `Burstable`. Pod-level resources count instead of those of
+/// the containers, if there are any.
 pub fn class(pod: &Value) -> &'static str {
     let whole = get(pod, "spec").filter(|spec| {
         let mut lists = ["resources.requests", "resources.limits"].into_iter();

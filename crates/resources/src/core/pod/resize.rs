@@ -15,8 +15,8 @@ const MUTABLE: [&str; 2] = ["cpu", "memory"];
 /// Annotation of mirror pods, which stand for static pods of a node.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with other
-/// containers than before stay, so that validation refuses them.
+/// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with
+/// other containers than before stay, so that validation refuses them.
 pub(super) fn keep_all_but_resources(object: &mut Value, old: &Value) {
     let requested = std::mem::take(object);
     object.clone_from(&requested);

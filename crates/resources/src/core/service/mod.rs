@@ -64,8 +64,8 @@ pub(crate) fn node_ports_of(service: &Value) -> Vec<u16> {
         .collect()
 }
 
-/// Fills in `clusterIP` or `clusterIPs` from the other, and the IP families. The cluster has IPv4 addresses alone; a headless
-/// service without a selector gets both families.
+/// Fills in `clusterIP` or `clusterIPs` from the other, and the IP families. The cluster has IPv4 addresses alone; a
+/// headless service without a selector gets both families.
 fn name_addresses(service: &mut Value) {
     if !has_address(service) {
         return;

@@ -282,7 +282,8 @@ fn traffic(spec: &Field<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(DISTRIBUTIONS, errors);
 }
 
-/// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows `ValidateServiceUpdate`.
+/// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows
+/// `ValidateServiceUpdate`.
 pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
     let external = |spec: &Field<'_, '_>| spec.at("type").text() == "ExternalName";

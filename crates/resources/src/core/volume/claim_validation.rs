@@ -95,8 +95,8 @@ fn data_source(from: &Field<'_, '_>, errors: &mut Errors) {
     group.may_conform(formats::dns_subdomain, errors);
 }
 
-/// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and the
-/// size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
+/// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and
+/// the size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
 pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let mut same = claim.value().clone();
     let was = old.value();

@@ -1,5 +1,5 @@
-//! Objects of each kind that has defaults, in its storage version, in which the rules find what they need and with which
-//! kube-apiserver finds nothing wrong.
+//! Objects of each kind that has defaults, in its storage version, in which the rules find what they need and with
+//! which kube-apiserver finds nothing wrong.
 
 use ringwatch_registry::Resource;
 use serde_json::{Value, json};

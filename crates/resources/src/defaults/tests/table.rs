@@ -166,7 +166,7 @@ impl Field {
         object
     }
 
-    /// Checks what the server makes of the forms, and tells them for others to try.
+    /// Checks what the server makes of the forms, and returns them for other servers to try.
     fn check(&self, resource: &Resource, sample: &Value) -> Value {
         let version = resource.storage_version.to_string();
         let kind = codec::kind(&version, &resource.storage_kind).expect("a kind with a message");

@@ -103,7 +103,7 @@ fn autoscalers_name_the_group_of_their_target() {
     );
 }
 
-/// Autoscalers were made without an API version before it was asked for.
+/// Autoscalers were made without an API version before one was required.
 #[test]
 fn autoscalers_may_keep_what_they_scale() {
     let old = json!({"spec": {"minReplicas": 1, "maxReplicas": 3,

@@ -11,7 +11,8 @@ use crate::validation::values::below;
 /// The volumes of a pod, by their names.
 pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, Field<'v, 'p>>;
 
-/// Checks the volume mounts and volume devices of a container. Follows `ValidateVolumeMounts` and `ValidateVolumeDevices`.
+/// Checks the volume mounts and volume devices of a container. Follows `ValidateVolumeMounts` and
+/// `ValidateVolumeDevices`.
 pub(super) fn mounts(
     container: &Field<'_, '_>,
     volumes: &Volumes<'_, '_>,
