@@ -1,5 +1,5 @@
-//! The FlowSchema and PriorityLevelConfiguration controller: configures API Priority and Fairness as they say, and
-//! tells in the status of schemas whether their levels are there.
+//! The FlowSchema and PriorityLevelConfiguration controller: configures API Priority and Fairness as they say, and tells in the
+//! status of schemas whether their levels are there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -155,9 +155,8 @@ impl Flows {
         }
     }
 
-    /// Reads all of them, and waits until something has changed. Then all are read again, rather than the change
-    /// applied: a schema that was written after its level must not be seen before it, or its status would be written
-    /// twice.
+    /// Reads all of them, and waits until something has changed. Then all are read again, rather than the change applied:
+    /// a schema that was written after its level must not be seen before it, or its status would be written twice.
     async fn follow(&self, informer: &Informer<'_, Kind>) -> Result<(), Error> {
         let mut listed = informer.list().await?;
         let (schemas, levels) = self.stores.served(&listed.objects)?;

@@ -201,8 +201,8 @@ impl Assembly<'_> {
         background.spawn(until(self.end.clone(), relief));
     }
 
-    /// Builds the addresses of the API, unless the host has none that could be told. Only an etcd may have other
-    /// servers beside this one.
+    /// Builds the addresses of the API, unless the host has none that could be told. Only an etcd may have other servers beside
+    /// this one.
     fn api_endpoints(
         &self,
         factory: &StorageFactory,

@@ -182,8 +182,8 @@ pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Resul
     Ok(())
 }
 
-/// Creates the service of the API. Its address may be noted though it is not there: another server is just creating it,
-/// or one was killed when it was. So that is waited for, and repaired meanwhile.
+/// Creates the service of the API. Its address may be noted though it is not there: another server is just creating it, or one was
+/// killed when it was. So that is waited for, and repaired meanwhile.
 async fn ensure_api_service(
     assembled: &Assembled,
     services: &Store,

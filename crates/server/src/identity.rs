@@ -8,8 +8,8 @@ use ringwatch_authentication::service_accounts::{
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_registry::Stores;
 
-/// Builds the authenticator. Service accounts are accepted if there are stores of the objects that their tokens are
-/// bound to.
+/// Builds the authenticator. Service accounts are accepted if there are stores of the objects that their tokens are bound
+/// to.
 #[must_use]
 pub fn authenticator(
     tokens: TokenFile,
