@@ -1,4 +1,4 @@
-//! The plugins that are asked, in order.
+//! The chain of plugins, which runs in kube-apiserver's order.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ringwatch_registry::admission::{Admission, Request};
 use serde_json::Value;
 
 use super::plugin_set::position;
-use super::reinvocation::Seen;
+use super::reinvocation::Reinvocations;
 
 /// An admission plugin: it changes or refuses writes before they are stored.
 ///
@@ -17,22 +17,23 @@ use super::reinvocation::Seen;
 /// one. Those of subresources of another kind (Scale, Binding) and of connections are of that kind.
 #[async_trait]
 pub trait Plugin: Send + Sync + Debug {
-    /// Its name, one of kube-apiserver's.
+    /// Returns the name of the plugin, one of kube-apiserver's.
     fn name(&self) -> &'static str;
 
     /// Changes what is written, or refuses it, before it is checked.
     ///
     /// # Errors
-    /// A refusal.
+    /// The plugin's refusal of the request, or a failure to decide.
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
         let _ = (request, object);
         Ok(())
     }
 
-    /// The same, by a plugin whose changes others are to see who were asked before it.
+    /// Changes or refuses the object, as `admit` does, in a plugin that may ask for another round, in which those
+    /// before it see its changes.
     ///
     /// # Errors
-    /// A refusal.
+    /// The plugin's refusal of the request, or a failure to decide.
     async fn admit_in(
         &self,
         request: &Request<'_>,
@@ -46,24 +47,24 @@ pub trait Plugin: Send + Sync + Debug {
     /// Refuses what the object has become.
     ///
     /// # Errors
-    /// A refusal.
+    /// The plugin's refusal of the request, or a failure to decide.
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let _ = (request, object);
         Ok(())
     }
 }
 
-/// One asking of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
+/// One call of all plugins. There is a second, and no more, if policies or webhooks have changed the object.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// True if every plugin has been asked once already.
+    /// True if every plugin has been called once already.
     pub second: bool,
-    /// True if every plugin is to be asked a second time.
+    /// True if every plugin is to be called a second time.
     pub again: bool,
-    /// Which policies have seen what.
-    pub(super) policies: Seen<[String; 4]>,
-    /// Which webhooks have seen what.
-    pub(super) webhooks: Seen<(String, usize)>,
+    /// The policies that have seen the object.
+    pub(super) policies: Reinvocations<[String; 4]>,
+    /// The webhooks that have seen the object.
+    pub(super) webhooks: Reinvocations<(String, usize)>,
 }
 
 /// Plugins in kube-apiserver's order.
@@ -73,7 +74,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain of these plugins, in whatever order they are given.
+    /// Makes a chain of these plugins, in whatever order they are given.
     #[must_use]
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));

@@ -1,15 +1,15 @@
-//! `matchConditions`: expressions that all must hold.
+//! The `matchConditions` of webhooks and policies: expressions that all must hold.
 
 use serde_json::Value;
 
 use super::expression::{Expression, Variables, compile};
 
-/// Conditions in their order. One that does not compile fails when it is asked.
+/// Named conditions in their order. One that does not compile fails when it is evaluated.
 #[derive(Debug, Default)]
 pub(super) struct Conditions(Vec<(String, Expression)>);
 
 impl Conditions {
-    /// Reads `matchConditions`.
+    /// Reads and compiles the `matchConditions` of a webhook or a policy.
     pub(super) fn read(written: &Value) -> Self {
         let list = written.get("matchConditions").and_then(Value::as_array);
         let read = |condition: &Value| {
@@ -27,7 +27,7 @@ impl Conditions {
     /// Returns true if all conditions hold. One that does not hold outweighs one that fails.
     ///
     /// # Errors
-    /// Why it cannot be told.
+    /// A message about the condition that could not be evaluated.
     pub(super) fn hold(&self, variables: &mut Variables) -> Result<bool, String> {
         let mut failures = Vec::new();
         for (text, expression) in &self.0 {

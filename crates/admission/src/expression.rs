@@ -1,4 +1,4 @@
-//! Expressions of webhooks and policies, and what they may see.
+//! Expressions of webhooks and policies, and the variables that they see.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::judge::{RequestJudge, request_resource};
 use super::match_context::MatchContext;
 
-/// A compiled expression, or why it cannot be run.
+/// A compiled expression, or a message that says why it cannot be run.
 pub(super) type Expression = Result<Program, String>;
 
-/// Compiles what was written.
+/// Compiles a stored expression.
 ///
 /// # Errors
-/// Why the expression does not compile.
+/// A message with the places in the text that are wrong.
 pub(super) fn compile(text: &str) -> Expression {
     ringwatch_cel::compile(text.trim()).map_err(|error| format!("compilation failed: {error}"))
 }
@@ -36,12 +36,12 @@ impl Variables {
         }
     }
 
-    /// Shows a value under a name.
+    /// Adds a variable.
     pub(super) fn add(&mut self, name: &str, value: &Value) {
         self.scope.add(name, plain(value));
     }
 
-    /// Shows `authorizer`.
+    /// Adds the variable `authorizer`, which checks permissions of the request's user.
     pub(super) fn add_authorizer(
         &mut self,
         match_context: &MatchContext,
@@ -52,28 +52,28 @@ impl Variables {
             authorizer: Arc::clone(&match_context.authorizer),
             user: request.context.user.clone(),
         };
-        let asked = request_resource(request, resource);
-        self.scope.add_authorizer(Arc::new(judge), asked);
+        let checked = request_resource(request, resource);
+        self.scope.add_authorizer(Arc::new(judge), checked);
     }
 
-    /// Shows what expressions make as members of `variables`.
+    /// Adds the variable `variables`, whose members are computed when they are first used.
     pub(super) fn add_computed(&mut self, members: &Arc<Members>) {
         self.scope.add_computed("variables", members);
     }
 
-    /// Runs an expression.
+    /// Evaluates an expression and charges its cost to the budget of the request.
     ///
     /// # Errors
-    /// Why it has no value.
+    /// A message that says why it has no value.
     pub(super) fn run(&mut self, program: &Program) -> Result<CelValue, String> {
         on_large_stack(|| execute(program, &self.scope, &mut self.meter))
             .map_err(|error| error.to_string())
     }
 
-    /// Runs an expression that must be true or false.
+    /// Evaluates an expression whose value must be a boolean.
     ///
     /// # Errors
-    /// Why it is neither.
+    /// A message that says why it has no value, or that its value is no boolean.
     pub(super) fn decide(&mut self, program: &Program) -> Result<bool, String> {
         match self.run(program)? {
             CelValue::Bool(decision) => Ok(decision),

@@ -11,9 +11,9 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::{CompileError, Declared, Names, RESERVED, Type, check};
 use serde_json::{Value, json};
 
-use super::names::{Given, json_patch, made_object, names, variables};
+use super::names::{OptionalNames, json_patch, made_object, names, variables};
 
-/// How many conditions a webhook or a policy may have.
+/// Maximum number of match conditions of a webhook or a policy.
 const CONDITIONS_MAX: usize = 64;
 
 /// Bytes of the expression of an audit annotation at most.
@@ -30,9 +30,9 @@ const PATCH_TYPES: [&str; 2] = ["ApplyConfiguration", "JSONPatch"];
 
 /// Returns the errors in the match conditions of webhooks.
 pub fn webhook_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let given = Given {
+    let given = OptionalNames {
         authorizer: true,
-        ..Given::default()
+        ..OptionalNames::default()
     };
     let mut reader = Reader::new(old);
     for (place, webhook) in list(object, "webhooks").iter().enumerate() {
@@ -137,7 +137,7 @@ impl<'o> Reader<'o> {
     fn policy(&mut self, object: &Value, mutations: bool) -> PolicyNames {
         let spec = &object["spec"];
         let param_kind = get(spec, "paramKind").filter(|it| it.is_object());
-        let given = Given {
+        let given = OptionalNames {
             params: param_kind.is_some(),
             authorizer: true,
             mutations,
@@ -158,13 +158,13 @@ impl<'o> Reader<'o> {
         self.conditions(
             spec,
             "spec",
-            &names(Given {
+            &names(OptionalNames {
                 mutations: false,
                 ..given
             }),
         );
         let known = self.variables(spec, &mut plain);
-        let mut of_messages = names(Given {
+        let mut of_messages = names(OptionalNames {
             authorizer: false,
             mutations: false,
             ..given
@@ -214,7 +214,7 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// The types of the variables, each of which sees those before it.
+    /// Returns the types of the variables, each of which sees those before it.
     fn variables(&mut self, spec: &Value, names: &mut Names) -> OrdMap<String, Declared> {
         let mut known = OrdMap::new();
         for (place, variable) in list(spec, "variables").iter().enumerate() {
@@ -284,7 +284,7 @@ impl<'o> Reader<'o> {
         self.expression(written, &format!("{field}.expression"), &[gives], names);
     }
 
-    /// The type of an expression, which must be one of these, if there are any.
+    /// Returns the type of an expression, which must be one of these, if there are any.
     fn expression(&mut self, written: &str, field: &str, gives: &[Type], names: &Names) -> Type {
         if written.trim().is_empty() {
             self.push(FieldErrorKind::Required, field, "");
@@ -332,7 +332,7 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|it| letter(it) || it.is_ascii_digit())
 }
 
-/// All expressions of a configuration or policy.
+/// Collects all expressions of a configuration or policy.
 fn expressions<'o>(object: &'o Value, all: &mut BTreeSet<&'o str>) {
     match object {
         Value::Array(items) => items.iter().for_each(|it| expressions(it, all)),

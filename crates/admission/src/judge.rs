@@ -1,4 +1,4 @@
-//! Answers what expressions ask of `authorizer`.
+//! Answers the permission checks that expressions make by `authorizer`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::task::block_in_place;
 
 use super::match_context::namespace_name;
 
-/// The authorizer, for the user of a request.
+/// Answers permission checks for the user of a request.
 #[derive(Debug)]
 pub(super) struct RequestJudge {
     pub(super) authorizer: Arc<Authorizer>,
@@ -32,10 +32,10 @@ impl Judge for RequestJudge {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
-        // What cannot be read is left out, which asks for more than is meant.
+        // What cannot be read is left out, which requires more than is meant.
         let fields = FieldSelector::parse(&question.fields).ok();
         let labels = LabelSelector::parse(&question.labels).ok();
-        let asked = match &question.path {
+        let attributes = match &question.path {
             Some(path) => Attributes::of_path(user, &question.verb, path),
             None => Attributes {
                 namespace: &question.namespace,
@@ -47,14 +47,15 @@ impl Judge for RequestJudge {
             },
         };
         let decision = match Handle::try_current() {
-            // It waits for another server, for as long as a question may take, so this thread's other tasks go on elsewhere.
+            // It waits for another server, for as long as a question may take, so this thread's other tasks go on
+            // elsewhere.
             Ok(runtime)
                 if self.authorizer.asks_webhooks()
                     && runtime.runtime_flavor() == RuntimeFlavor::MultiThread =>
             {
-                block_in_place(|| runtime.block_on(self.authorizer.decide(&asked)))
+                block_in_place(|| runtime.block_on(self.authorizer.decide(&attributes)))
             }
-            _ => self.authorizer.decide_now(&asked),
+            _ => self.authorizer.decide_now(&attributes),
         };
         (decision.allowed, decision.reason)
     }

@@ -1,8 +1,8 @@
-//! Kubernetes' admission: the chain of plugins that change or refuse a write before it is stored, and the plugins by which
-//! clients configure it: webhooks and policies.
+//! Kubernetes' admission: the chain of plugins that change or refuse a write before it is stored, and the plugins by
+//! which clients configure it: webhooks and policies.
 //!
-//! A plugin that knows a kind does not belong here but into `ringwatch-plugins`. The traits by which a store asks the chain
-//! are `ringwatch-registry`'s.
+//! A plugin that knows a kind does not belong here but into `ringwatch-plugins`. The traits by which a store calls the
+//! chain are `ringwatch-registry`'s.
 //!
 //! ```text
 //!   decode --> fields tracked --> admit: plugins change the object or refuse it
@@ -11,20 +11,20 @@
 //!                     plugins refuse what the object has become
 //! ```
 //!
-//! A [`Chain`] asks its [`Plugin`]s one after the other, always in kube-apiserver's order, whatever the
-//! order in which they were named. It is asked anew when an update is tried again, since what was admitted has
+//! A [`Chain`] calls its [`Plugin`]s one after the other, always in kube-apiserver's order, whatever the
+//! order in which they were named. It runs anew when an update is tried again, since what was admitted has
 //! changed meanwhile. What a plugin needs of the network or of other objects it is given when it is made.
 
 mod chain;
 mod conditions;
 mod expression;
 mod expression_validation;
-mod followed;
 mod judge;
 pub mod lookup;
 mod match_context;
 mod matching;
 mod names;
+mod parsed_objects;
 mod patching;
 mod plugin_set;
 pub mod policies;
@@ -35,7 +35,7 @@ pub mod webhooks;
 
 pub use chain::{Chain, Plugin, Round};
 
-pub use followed::Followed;
+pub use parsed_objects::ParsedObjects;
 
 pub use plugin_set::{PluginSet, parse_plugin};
 

@@ -1,5 +1,5 @@
-//! Looking up what an object names: in memory first, and in the store if it is not there, since a cache may not know yet
-//! of what was created just now.
+//! Looking up what an object names: in memory first, and in the store if it is not there, since a cache may not know
+//! yet of what was created just now.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{GetOptions, Interface};
 use ringwatch_apimachinery::Error;
 
-/// The object of a key; `None` if there is none.
+/// Returns the object of a key; `None` if there is none.
 pub async fn find(storage: &dyn Interface, key: &str) -> Result<Option<Arc<Object>>, Error> {
     let cached = GetOptions {
         resource_version: Some(ResourceVersion(0)),

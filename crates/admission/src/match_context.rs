@@ -17,15 +17,15 @@ use super::served_types::ServedTypes;
 /// The stores and caches that matching needs.
 #[derive(Clone, Debug)]
 pub struct MatchContext {
-    /// The namespaces.
+    /// The storage of Namespaces.
     pub namespaces: Arc<dyn Interface>,
-    /// In which versions what is written is served.
+    /// The served versions of each resource.
     pub types: Arc<ServedTypes>,
-    /// The authorizer that `authorizer` in expressions asks.
+    /// The authorizer behind the variable `authorizer` of expressions.
     pub authorizer: Arc<Authorizer>,
 }
 
-/// The namespace of a request, looked up when it is first asked for.
+/// The namespace of a request, looked up when it is first needed.
 pub(super) struct RequestNamespace<'a> {
     match_context: &'a MatchContext,
     request: &'a Request<'a>,
@@ -54,10 +54,10 @@ impl MatchContext {
 }
 
 impl RequestNamespace<'_> {
-    /// As which resource a request matches the criteria; `None` if it does not.
+    /// Returns the resource as which the request matches the criteria, selectors included; `None` if it does not match.
     ///
     /// # Errors
-    /// The namespace cannot be looked up.
+    /// An error of the store if the namespace cannot be looked up.
     pub(super) async fn matched(
         &mut self,
         criteria: &Criteria,
@@ -89,10 +89,10 @@ impl RequestNamespace<'_> {
         Ok(namespace.is_none_or(|namespace| selector.matches(&labels_of(namespace))))
     }
 
-    /// The namespace as an object; `None` if there is none in the request.
+    /// Returns the namespace as an object; `None` if there is none in the request.
     ///
     /// # Errors
-    /// It cannot be looked up.
+    /// An error of the store if it cannot be looked up.
     pub(super) async fn object(&mut self) -> Result<Option<&Value>, Error> {
         let name = namespace_name(self.request);
         if name.is_empty() {
@@ -105,7 +105,8 @@ impl RequestNamespace<'_> {
     }
 }
 
-/// The namespace as kube-apiserver names it: that of a namespace that is there is its own name.
+/// Returns the name of the request's namespace, which for a write of a Namespace itself is its name, as in
+/// kube-apiserver.
 pub(super) fn namespace_name<'a>(request: &Request<'a>) -> &'a str {
     let resource = request.resource;
     let is_namespace = resource.plural == "namespaces" && resource.group_version.group.is_empty();

@@ -1,4 +1,4 @@
-//! Which writes a webhook or a policy is about: rules and selectors.
+//! The criteria by which a webhook or a policy matches writes: rules and selectors.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::served_types::ServedTypes;
 
-/// The group of configurations of webhooks and policies, which nobody is asked about: whoever broke
+/// The group of configurations of webhooks and policies, which are never intercepted: whoever broke
 /// one must be able to mend it.
 const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
 
@@ -19,7 +19,7 @@ pub(super) fn is_exempt(request: &Request<'_>) -> bool {
     request.resource.group_version.group == CONFIGURATIONS
 }
 
-/// Which writes somebody wants to be asked about.
+/// The criteria by which a webhook, a policy or a binding matches writes.
 #[derive(Debug)]
 pub(super) struct Criteria {
     rules: Vec<Rule>,
@@ -30,14 +30,14 @@ pub(super) struct Criteria {
     objects: LabelSelector,
 }
 
-/// One rule: all of it must hold.
+/// One rule, all parts of which must match.
 #[derive(Debug)]
 struct Rule {
     operations: Vec<String>,
     groups: Vec<String>,
     versions: Vec<String>,
     resources: Vec<String>,
-    /// No names are all names.
+    /// The names of objects; empty for all.
     names: Vec<String>,
     scope: String,
 }
@@ -46,7 +46,7 @@ impl Criteria {
     /// Reads what stands in a webhook (`rules`) or a policy (`resourceRules`).
     ///
     /// # Errors
-    /// A selector that cannot be read.
+    /// A message about a selector that cannot be read.
     pub(super) fn read(written: &Value, rules_name: &str) -> Result<Self, String> {
         let rules = |name: &str| {
             let rules = written.get(name).and_then(Value::as_array);
@@ -68,7 +68,7 @@ impl Criteria {
     /// Reads where a binding holds: without rules, wherever its policy does.
     ///
     /// # Errors
-    /// A selector that cannot be read.
+    /// A message about a selector that cannot be read.
     pub(super) fn read_binding(written: &Value) -> Result<Self, String> {
         let mut criteria = Self::read(written, "resourceRules")?;
         if criteria.rules.is_empty() {
@@ -77,7 +77,8 @@ impl Criteria {
         Ok(criteria)
     }
 
-    /// As which resource the request matches; `None` if it does not.
+    /// Returns the resource as which the request matches: its own or, with `matchPolicy: Equivalent`, another version
+    /// of it. `None` if it does not match.
     pub(super) fn matched(
         &self,
         request: &Request<'_>,
@@ -118,7 +119,7 @@ impl Criteria {
     }
 }
 
-/// The labels of an object.
+/// Returns the labels of an object.
 pub(super) fn labels_of(object: &Value) -> Labels {
     let labels = object
         .pointer("/metadata/labels")

@@ -3,17 +3,17 @@
 use imbl::OrdMap;
 use ringwatch_cel::{Declared, Names, Object, Type};
 
-/// Which names there are beside the request and its objects.
+/// The names that expressions see beside the request and its objects.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct OptionalNames {
     pub(super) params: bool,
     pub(super) authorizer: bool,
     /// True if objects and JSON patches may be constructed.
     pub(super) mutations: bool,
 }
 
-/// The names of an expression.
-pub(super) fn names(given: Given) -> Names {
+/// Returns the names of an expression.
+pub(super) fn names(given: OptionalNames) -> Names {
     let mut names = Names::default();
     names.add("object", Type::Dyn);
     names.add("oldObject", Type::Dyn);
@@ -34,7 +34,7 @@ pub(super) fn names(given: Given) -> Names {
     names
 }
 
-/// The variables of a policy, of which each may use those before it.
+/// Returns the variables of a policy, of which each may use those before it.
 pub(super) fn variables(known: &OrdMap<String, Declared>) -> Type {
     made_of("kubernetes.variables", known.clone())
 }
@@ -51,7 +51,7 @@ pub(super) fn made_object() -> Type {
     )
 }
 
-/// One step of a patch.
+/// Returns the type of one step of a JSON patch.
 pub(super) fn json_patch() -> Type {
     let fields = [
         ("op", Type::String),

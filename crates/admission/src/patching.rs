@@ -1,20 +1,20 @@
-//! Patches of others, applied to an object within bounds.
+//! Applies patches of webhooks and policies to an object, within bounds.
 
 use json_patch::{PatchErrorKind, PatchOperation, patch_unsafe};
 use ringwatch::codec;
 use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX};
 use serde_json::Value;
 
-/// How many operations a patch may have.
+/// Maximum number of operations of a patch.
 const OPERATIONS_MAX: usize = 1_000;
 
-/// How large an object may become by patches, in bytes of JSON.
+/// Maximum size that an object may get by patches, in bytes of JSON.
 const OBJECT_BYTES_MAX: usize = 8 << 20;
 
-/// Why a patch was not applied.
+/// The reason why a patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PatchFailure {
-    /// It has more operations than any may have.
+    /// The patch has more operations than one may have.
     #[error("has more than {OPERATIONS_MAX} operations")]
     TooLong,
     /// The object would become too deep or too long.
@@ -23,15 +23,15 @@ pub(super) enum PatchFailure {
     /// A test in it does not hold.
     #[error("{0}")]
     Untrue(String),
-    /// Something that it names is not there, or cannot be changed so.
+    /// Something that the patch names is not there, or cannot be changed so.
     #[error("{0}")]
     Impossible(String),
 }
 
-/// The object after all operations.
+/// Returns the object after all operations.
 ///
 /// # Errors
-/// Why there is none.
+/// The [`PatchFailure`] of the first operation that cannot be applied.
 pub(super) fn patched(
     mut object: Value,
     operations: &[PatchOperation],
@@ -56,7 +56,7 @@ pub(super) fn patched(
     Ok(object)
 }
 
-/// The apiVersion and kind that an object says it is of.
+/// Returns the apiVersion and kind that an object says it is of.
 pub(super) fn type_of(object: &Value) -> [Option<String>; 2] {
     ["apiVersion", "kind"].map(|name| {
         let text = object.get(name).and_then(Value::as_str);

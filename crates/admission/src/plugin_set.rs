@@ -1,70 +1,70 @@
-//! Which plugins there are, in kube-apiserver's order, and which of them are asked.
+//! The plugins of kube-apiserver in their order, and which of them run in this server.
 
 const NODE_RESTRICTION: &str = "NodeRestriction";
 
-/// The names of kube-apiserver's plugins in the order in which they are asked, and whether this server has them.
-/// Those that it has are asked unless they are switched off; but ServiceAccount only if it is switched on, since
-/// without a controller that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is asked,
-/// which relies on it.
-const PLUGINS: [(&str, Here); 37] = [
-    ("AlwaysAdmit", Here::No),
-    ("NamespaceAutoProvision", Here::No),
-    ("NamespaceLifecycle", Here::Yes),
-    ("NamespaceExists", Here::No),
-    ("LimitPodHardAntiAffinityTopology", Here::No),
-    ("LimitRanger", Here::Yes),
-    ("ServiceAccount", Here::IfEnabled),
-    (NODE_RESTRICTION, Here::IfEnabled),
-    ("TaintNodesByCondition", Here::Yes),
-    ("AlwaysPullImages", Here::No),
-    ("ImagePolicyWebhook", Here::No),
-    ("PodSecurity", Here::No),
-    ("PodNodeSelector", Here::No),
-    ("Priority", Here::Yes),
-    ("DefaultTolerationSeconds", Here::Yes),
-    ("PodTolerationRestriction", Here::No),
-    ("EventRateLimit", Here::No),
-    ("ExtendedResourceToleration", Here::No),
-    ("DefaultStorageClass", Here::Yes),
-    ("StorageObjectInUseProtection", Here::Yes),
-    ("OwnerReferencesPermissionEnforcement", Here::No),
-    ("PersistentVolumeClaimResize", Here::Yes),
-    ("RuntimeClass", Here::Yes),
-    ("CertificateApproval", Here::Yes),
-    ("CertificateSigning", Here::Yes),
-    ("ClusterTrustBundleAttest", Here::No),
-    ("CertificateSubjectRestriction", Here::Yes),
-    ("DefaultIngressClass", Here::Yes),
-    ("DenyServiceExternalIPs", Here::No),
-    ("PodTopologyLabels", Here::Yes),
-    ("NodeDeclaredFeatureValidator", Here::No),
-    ("MutatingAdmissionPolicy", Here::Yes),
-    ("MutatingAdmissionWebhook", Here::Yes),
-    ("ValidatingAdmissionPolicy", Here::Yes),
-    ("ValidatingAdmissionWebhook", Here::Yes),
-    ("ResourceQuota", Here::Yes),
-    ("AlwaysDeny", Here::No),
+/// The names of kube-apiserver's plugins in the order in which they run, and whether this server has them. Those that
+/// it has run unless they are switched off; but ServiceAccount only if it is switched on, since without a controller
+/// that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is used, which relies
+/// on it.
+const PLUGINS: [(&str, Availability); 37] = [
+    ("AlwaysAdmit", Availability::No),
+    ("NamespaceAutoProvision", Availability::No),
+    ("NamespaceLifecycle", Availability::Yes),
+    ("NamespaceExists", Availability::No),
+    ("LimitPodHardAntiAffinityTopology", Availability::No),
+    ("LimitRanger", Availability::Yes),
+    ("ServiceAccount", Availability::IfEnabled),
+    (NODE_RESTRICTION, Availability::IfEnabled),
+    ("TaintNodesByCondition", Availability::Yes),
+    ("AlwaysPullImages", Availability::No),
+    ("ImagePolicyWebhook", Availability::No),
+    ("PodSecurity", Availability::No),
+    ("PodNodeSelector", Availability::No),
+    ("Priority", Availability::Yes),
+    ("DefaultTolerationSeconds", Availability::Yes),
+    ("PodTolerationRestriction", Availability::No),
+    ("EventRateLimit", Availability::No),
+    ("ExtendedResourceToleration", Availability::No),
+    ("DefaultStorageClass", Availability::Yes),
+    ("StorageObjectInUseProtection", Availability::Yes),
+    ("OwnerReferencesPermissionEnforcement", Availability::No),
+    ("PersistentVolumeClaimResize", Availability::Yes),
+    ("RuntimeClass", Availability::Yes),
+    ("CertificateApproval", Availability::Yes),
+    ("CertificateSigning", Availability::Yes),
+    ("ClusterTrustBundleAttest", Availability::No),
+    ("CertificateSubjectRestriction", Availability::Yes),
+    ("DefaultIngressClass", Availability::Yes),
+    ("DenyServiceExternalIPs", Availability::No),
+    ("PodTopologyLabels", Availability::Yes),
+    ("NodeDeclaredFeatureValidator", Availability::No),
+    ("MutatingAdmissionPolicy", Availability::Yes),
+    ("MutatingAdmissionWebhook", Availability::Yes),
+    ("ValidatingAdmissionPolicy", Availability::Yes),
+    ("ValidatingAdmissionWebhook", Availability::Yes),
+    ("ResourceQuota", Availability::Yes),
+    ("AlwaysDeny", Availability::No),
 ];
 
 /// Availability of a plugin in this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Here {
+enum Availability {
     Yes,
-    /// It has, and asks if it is told to.
+    /// It is here, and runs if it is enabled.
     IfEnabled,
     No,
 }
 
-/// Where a plugin stands in the order; one of no known name at the end.
+/// Returns the position of a plugin in kube-apiserver's order; the last for a name that is not in it.
 pub(super) fn position(name: &str) -> usize {
     let found = PLUGINS.iter().position(|(known, _)| *known == name);
     found.unwrap_or(PLUGINS.len())
 }
 
-/// Reads the name of a plugin.
+/// Reads the name of a plugin, as in `--enable-admission-plugins`.
 ///
 /// # Errors
-/// A line for the user.
+/// A message for the user with the names of all plugins.
 pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
     match PLUGINS.iter().find(|(known, _)| *known == text) {
         Some((name, _)) => Ok(name),
@@ -73,12 +73,12 @@ pub fn parse_plugin(text: &str) -> Result<&'static str, String> {
 }
 
 fn all_here() -> String {
-    let here = PLUGINS.iter().filter(|(_, here)| *here != Here::No);
+    let here = PLUGINS.iter().filter(|(_, here)| *here != Availability::No);
     let names: Vec<_> = here.map(|(name, _)| *name).collect();
     names.join(", ")
 }
 
-/// Which plugins are asked.
+/// The names of the enabled plugins.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSet {
     enabled: Vec<&'static str>,
@@ -86,18 +86,18 @@ pub struct PluginSet {
 }
 
 impl PluginSet {
-    /// Checks that plugins may be enabled and disabled together. To enable a plugin that is on by default changes nothing,
-    /// but to disable it as well is a contradiction.
+    /// Checks that plugins may be enabled and disabled together. To enable a plugin that is on by default changes
+    /// nothing, but to disable it as well is a contradiction.
     ///
     /// # Errors
-    /// A line for the user, when a plugin is both enabled and disabled, or enabled and not here.
+    /// A message for the user when a plugin is both enabled and disabled, or enabled and not here.
     pub fn check(enabled: &[&'static str], disabled: &[&'static str]) -> Result<(), String> {
         if let Some(both) = enabled.iter().find(|name| disabled.contains(name)) {
             return Err(format!(
                 "{both} in enable-admission-plugins and disable-admission-plugins overlapped"
             ));
         }
-        let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Here::No));
+        let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Availability::No));
         match enabled.iter().find(absent) {
             Some(absent) => Err(format!(
                 "--enable-admission-plugins names {absent}, which this server does not have; here are {}",
@@ -107,7 +107,7 @@ impl PluginSet {
         }
     }
 
-    /// Those of the default and the enabled ones, but not those that are disabled.
+    /// Makes the set of the default plugins and the enabled ones, without the disabled ones.
     #[must_use]
     pub fn new(enabled: &[&'static str], disabled: &[&'static str]) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl PluginSet {
         }
     }
 
-    /// The same with NodeRestriction, which what the Node authorizer allows needs, unless it is disabled.
+    /// Returns the set with NodeRestriction, on which the Node authorizer relies, unless it is disabled.
     #[must_use]
     pub fn with_node_restriction(mut self) -> Self {
         self.enabled.push(NODE_RESTRICTION);
@@ -126,8 +126,8 @@ impl PluginSet {
     /// Returns true if a plugin is enabled.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let asked = PLUGINS.contains(&(name, Here::Yes)) || self.enabled.contains(&name);
-        asked && !self.disabled.contains(&name)
+        let enabled = PLUGINS.contains(&(name, Availability::Yes)) || self.enabled.contains(&name);
+        enabled && !self.disabled.contains(&name)
     }
 }
 

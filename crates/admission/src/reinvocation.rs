@@ -6,18 +6,18 @@ use std::hash::Hash;
 
 use serde_json::Value;
 
-/// Those who change objects, by what tells them apart.
+/// The webhooks or policies that have seen a request's object, by their ids.
 #[derive(Debug)]
-pub(super) struct Seen<Id> {
-    /// Those that wish to see later changes, and have been asked since the last one.
+pub(super) struct Reinvocations<Id> {
+    /// Those with `reinvocationPolicy: IfNeeded` that have seen the last change.
     current: HashSet<Id>,
-    /// Those that wish to see later changes, and have not seen them.
+    /// Those with `reinvocationPolicy: IfNeeded` that have not seen the last change.
     outdated: HashSet<Id>,
-    /// The object as they have left it.
+    /// The object after the first round.
     left: Option<Value>,
 }
 
-impl<Id> Default for Seen<Id> {
+impl<Id> Default for Reinvocations<Id> {
     fn default() -> Self {
         Self {
             current: HashSet::new(),
@@ -27,13 +27,13 @@ impl<Id> Default for Seen<Id> {
     }
 }
 
-impl<Id: Eq + Hash> Seen<Id> {
-    /// The object has changed after those who were asked.
+impl<Id: Eq + Hash> Reinvocations<Id> {
+    /// Notes that the object has changed, so that those called before have not seen it.
     pub(super) fn outdate(&mut self) {
         self.outdated.extend(self.current.drain());
     }
 
-    /// The second round begins with this object. Others may have changed it meanwhile.
+    /// Begins the second round with this object. If it is not as the first round left it, none has seen it.
     pub(super) fn begin_again(&mut self, object: &Value) {
         if self.left.as_ref() != Some(object) {
             self.outdate();
@@ -45,12 +45,12 @@ impl<Id: Eq + Hash> Seen<Id> {
         self.outdated.remove(id)
     }
 
-    /// Somebody who wishes to see later changes has been asked.
+    /// Notes that one with `reinvocationPolicy: IfNeeded` has seen the object.
     pub(super) fn has_seen(&mut self, id: Id) {
         self.current.insert(id);
     }
 
-    /// All have been asked.
+    /// Ends the first round with this object.
     pub(super) fn leave(&mut self, object: &Value) {
         self.left = Some(object.clone());
     }

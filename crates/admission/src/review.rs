@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 use super::match_context::namespace_name;
 
-/// A request as somebody sees it who wants it in a version of their own.
-pub(super) struct Shown {
+/// The objects of a request in the version in which a webhook or policy matches it.
+pub(super) struct ConvertedObjects {
     /// The new object; null on deletion.
     pub(super) object: Value,
     /// The old object; null on creation.
     pub(super) old: Value,
 }
 
-impl Shown {
-    /// The request's objects as this resource is served.
+impl ConvertedObjects {
+    /// Converts the objects of a request to the version of this resource.
     pub(super) fn new(request: &Request<'_>, resource: &Resource, object: &Value) -> Self {
         let shown = |object: &Value| {
             if object.is_null() || !is_own_kind(request) {
@@ -39,7 +39,7 @@ pub(super) fn is_own_kind(request: &Request<'_>) -> bool {
         && request.kind() == (&resource.group_version, resource.kind.as_str())
 }
 
-/// The AdmissionRequest without the objects.
+/// Returns the AdmissionRequest without the objects.
 pub(super) fn describe(
     request: &Request<'_>,
     resource: &Resource,

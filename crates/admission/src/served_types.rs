@@ -1,4 +1,4 @@
-//! Which types are served, and where their objects are.
+//! The served types and the storages of their objects.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct ServedTypes {
 }
 
 impl ServedTypes {
-    /// Those that are served from the start.
+    /// Makes the types that are served from the start.
     #[must_use]
     pub fn new(built_in: Vec<ServedType>) -> Self {
         Self {
@@ -26,12 +26,12 @@ impl ServedTypes {
         }
     }
 
-    /// From now on these custom resources are served too.
+    /// Replaces the custom resources that are served beside the built-in ones.
     pub fn set_custom(&self, custom: Vec<ServedType>) {
         self.custom.store(Arc::new(custom));
     }
 
-    /// The first other resource of the same objects that is as it should be.
+    /// Returns the first other resource of the same objects that the predicate accepts.
     pub(super) fn equivalent(
         &self,
         resource: &Resource,
@@ -45,7 +45,7 @@ impl ServedTypes {
         found.map(|(resource, _)| resource)
     }
 
-    /// The type of a kind.
+    /// Returns the type of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<ServedType> {
         self.find(|it| it.kind == kind && it.group_version.to_string() == api_version)
     }

@@ -1,5 +1,5 @@
-//! Completes custom resources that are read and were written under another schema: fills in defaults, and drops members that
-//! the schema no longer knows.
+//! Completes custom resources that are read and were written under another schema: fills in defaults, and drops members
+//! that the schema no longer knows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::schema::StructuralSchema;
 /// Completes objects by the schema of the version in which each was written.
 #[derive(Debug)]
 pub struct SchemaCompletion {
-    /// By what objects have as their `apiVersion`.
+    /// The schemas of the versions, by `apiVersion`.
     schemas: BTreeMap<String, Arc<StructuralSchema>>,
 }
 
 impl SchemaCompletion {
-    /// Completes by these.
+    /// Makes the completion of stored objects by these schemas.
     pub(super) fn new(
         schemas: impl Iterator<Item = (GroupVersion, Arc<StructuralSchema>)>,
     ) -> Self {

@@ -37,7 +37,7 @@ pub const CLEAN_UP: &str = "customresourcecleanup.apiextensions.k8s.io";
 #[derive(Clone, Debug)]
 pub struct Definition {
     object: Arc<Value>,
-    /// Its schemas, once they have been asked for.
+    /// The schemas of all versions, read at their first use.
     read: Arc<OnceLock<ReadSchemas>>,
 }
 
@@ -59,7 +59,7 @@ fn first(errors: &[FieldError]) -> String {
 }
 
 impl Definition {
-    /// A definition of this object.
+    /// Reads a definition out of its object.
     #[must_use]
     pub fn new(object: Value) -> Self {
         Self {
@@ -68,13 +68,13 @@ impl Definition {
         }
     }
 
-    /// The object.
+    /// Returns the CustomResourceDefinition as an object.
     #[must_use]
     pub fn object(&self) -> &Value {
         &self.object
     }
 
-    /// Its name: plural and group.
+    /// Returns the name: plural and group.
     #[must_use]
     pub fn name(&self) -> &str {
         text(&self.object, "metadata.name")
@@ -115,7 +115,7 @@ impl Definition {
         }))
     }
 
-    /// The group of its resources.
+    /// Returns the group of its resources.
     #[must_use]
     pub fn group(&self) -> &str {
         text(&self.object, "spec.group")
@@ -143,32 +143,32 @@ impl Definition {
         finalizers.iter().any(|it| it == CLEAN_UP)
     }
 
-    /// The plural of its kind.
+    /// Returns the plural of its kind.
     #[must_use]
     pub fn plural(&self) -> &str {
         text(&self.object, "spec.names.plural")
     }
 
-    /// Where its objects are stored.
+    /// Returns where its objects are stored.
     #[must_use]
     pub fn storage_prefix(&self) -> String {
         format!("{}/{}", self.group(), self.plural())
     }
 
-    /// The selectable fields of all its versions, which are read out of every object.
+    /// Returns the selectable fields of all its versions, which are read out of every object.
     #[must_use]
     pub fn selectable_fields(&self) -> FieldSchema {
         fields(self.selectable_names())
     }
 
-    /// Their names.
+    /// Returns the dotted paths of the selectable fields of all versions.
     #[must_use]
     pub fn selectable_names(&self) -> BTreeSet<&str> {
         let versions = list(&self.object, "spec.versions");
         versions.iter().flat_map(selectable).collect()
     }
 
-    /// The resources that it defines, one for each served version.
+    /// Returns the resources that it defines, one for each served version.
     ///
     /// # Errors
     /// [`Unusable`] when the schema of a version cannot be followed.
@@ -202,7 +202,8 @@ impl Definition {
         };
         let strategy = CustomResource::new(
             self.schema(version)?,
-            (&group_version, stored),
+            &group_version,
+            stored,
             get(version, "subresources.status").is_some(),
             by_webhook,
         );
@@ -239,7 +240,7 @@ impl Definition {
             .collect()
     }
 
-    /// The schemas of all versions.
+    /// Returns the schemas of all versions.
     fn schemas(&self) -> impl Iterator<Item = (&str, Option<&Value>)> {
         let versions = list(&self.object, "spec.versions").iter();
         versions.map(|it| (text(it, "name"), get(it, "schema.openAPIV3Schema")))
@@ -249,7 +250,7 @@ impl Definition {
         get(&self.object, "spec.preserveUnknownFields") == Some(&Value::Bool(true))
     }
 
-    /// The schema of a version.
+    /// Returns the schema of a version.
     fn schema(&self, version: &Value) -> Result<Arc<StructuralSchema>, Unusable> {
         let name = text(version, "name");
         let unusable = |errors| Unusable {
@@ -262,7 +263,7 @@ impl Definition {
         }
     }
 
-    /// The schemas of all versions, which are read once.
+    /// Returns the schemas of all versions, which are read once.
     fn read_schemas(&self) -> &ReadSchemas {
         let everything = Value::Object(serde_json::Map::new());
         let preserve = self.preserves_unknown_fields();
@@ -276,7 +277,7 @@ impl Definition {
     }
 }
 
-/// The paths of a version's selectable fields, without their leading dots.
+/// Returns the paths of a version's selectable fields, without their leading dots.
 fn selectable(version: &Value) -> impl Iterator<Item = &str> {
     let fields = list(version, "selectableFields").iter();
     fields.map(|field| text(field, "jsonPath").trim_start_matches('.'))

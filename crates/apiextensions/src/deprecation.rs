@@ -4,7 +4,7 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::version_order;
 use serde_json::Value;
 
-/// The warning of a version; `None` if it is not deprecated.
+/// Returns the warning of a version; `None` if it is not deprecated.
 pub(super) fn warning(definition: &Value, version: &Value) -> Option<String> {
     if !is(version, "deprecated") {
         return None;
@@ -54,10 +54,10 @@ mod tests {
             warning(&definition, &last).as_deref(),
             Some("example.com/v3 Gear is deprecated")
         );
-        let mut told = last.clone();
-        told["deprecationWarning"] = json!("Gears are out.");
+        let mut version = last.clone();
+        version["deprecationWarning"] = json!("Gears are out.");
         assert_eq!(
-            warning(&definition, &told).as_deref(),
+            warning(&definition, &version).as_deref(),
             Some("Gears are out.")
         );
     }

@@ -1,7 +1,7 @@
 //! Custom resources: what a CustomResourceDefinition means, its schemas, defaults, pruning, rules and conversion.
 //!
-//! The task that follows definitions and serves what they define does not belong here, but to `ringwatch-controllers`; the
-//! validation of definitions as objects is in `ringwatch-resources`.
+//! The task that follows definitions and serves what they define does not belong here, but to `ringwatch-controllers`;
+//! the validation of definitions as objects is in `ringwatch-resources`.
 //!
 //! ```text
 //!   CustomResourceDefinition --> Definition --accept--> names, conditions --> its status

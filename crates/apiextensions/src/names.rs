@@ -1,4 +1,4 @@
-//! Which definition has which names: no two of a group may share one.
+//! Accepts the names of definitions: no two of a group may share one.
 //!
 //! Whoever had a name first keeps it. A definition is established, and so served, once all its
 //! names are its own; it stays so when a later change asks for a name that is taken.
@@ -15,7 +15,7 @@ use super::Definition;
 
 /// A name that only one definition of a group may have.
 struct Name {
-    /// Where it stands below `spec.names`.
+    /// The member of `spec.names`.
     member: &'static str,
     /// The reason of the condition if another definition has the name.
     reason: &'static str,
@@ -26,7 +26,7 @@ struct Name {
 /// Names of resources, which stand in paths and on command lines.
 const RESOURCES: &[&str] = &["plural", "singular", "shortNames"];
 
-/// Names of kinds.
+/// The members of `spec.names` that name kinds, which must be unique among kinds.
 const KINDS: &[&str] = &["kind", "listKind"];
 
 const NAMES: [Name; 5] = [
@@ -49,7 +49,7 @@ const fn name(
     }
 }
 
-/// The definition with the status that it should have beside the others; `None` if it has it.
+/// Returns the definition with the status that it should have beside the others; `None` if it has it.
 #[must_use]
 pub fn accept<'a>(
     definition: &Definition,
@@ -61,7 +61,7 @@ pub fn accept<'a>(
     let established = (
         true,
         "InitialNamesAccepted",
-        "the initial names have been accepted",
+        "the initial names have been accepted".to_owned(),
     );
     let conditions = match refused {
         None => [
@@ -69,14 +69,18 @@ pub fn accept<'a>(
                 "NamesAccepted",
                 (true, "NoConflicts", "no conflicts found".to_owned()),
             ),
-            ("Established", owned(established)),
+            ("Established", established),
         ],
         Some((reason, message)) => {
-            let not = (false, "NotAccepted", "not all names are accepted");
+            let not = (
+                false,
+                "NotAccepted",
+                "not all names are accepted".to_owned(),
+            );
             let before = definition.has("Established");
             [
                 ("NamesAccepted", (false, reason, message)),
-                ("Established", owned(if before { established } else { not })),
+                ("Established", if before { established } else { not }),
             ]
         }
     };
@@ -92,11 +96,11 @@ pub fn accept<'a>(
     for (kind, (holds, reason, message)) in conditions {
         let status = if holds { "True" } else { "False" };
         let known = list(object, "status.conditions").iter();
-        let told = known.filter(|it| text(it, "type") == kind).any(|it| {
+        let unchanged = known.filter(|it| text(it, "type") == kind).any(|it| {
             (text(it, "status"), text(it, "reason"), text(it, "message"))
                 == (status, reason, message.as_str())
         });
-        if told {
+        if unchanged {
             continue;
         }
         let condition = json!({
@@ -111,12 +115,8 @@ pub fn accept<'a>(
     next
 }
 
-fn owned((holds, reason, message): (bool, &'static str, &str)) -> (bool, &'static str, String) {
-    (holds, reason, message.to_owned())
-}
-
-/// The names that a definition may have, of those that it wants, beside those that it has; and why
-/// it may not have the last of the others.
+/// Returns the names that a definition may have, of those that it wants, beside those that it has; and why it may not
+/// have the last of the others.
 fn accepted<'a>(
     definition: &Definition,
     others: impl Iterator<Item = &'a Definition>,
@@ -156,7 +156,7 @@ fn copy(names: &mut Value, member: &str, value: Option<&Value>) {
     }
 }
 
-/// A name, or several.
+/// Returns the texts of a member that is a text or a list of texts.
 fn texts(names: &Value) -> Vec<&str> {
     match names {
         Value::String(text) if !text.is_empty() => vec![text],

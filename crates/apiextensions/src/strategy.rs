@@ -1,4 +1,4 @@
-//! How custom resources are written: by their schema.
+//! The strategy of custom resources, which follows their schema.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use ringwatch_registry::subresource::SubresourceStrategy;
 #[derive(Debug)]
 pub(super) struct CustomResource {
     schema: Arc<StructuralSchema>,
-    /// As which objects are served and stored.
+    /// The versions in which objects are served and stored.
     served: String,
     stored: String,
-    /// That of the status, if it is written by itself.
+    /// The strategy of the subresource `status`, if there is one.
     status: Option<StatusPart>,
     /// True if versions differ in content, so that a webhook converts.
     by_webhook: bool,
@@ -30,7 +30,8 @@ pub(super) struct CustomResource {
 impl CustomResource {
     pub(super) fn new(
         schema: Arc<StructuralSchema>,
-        (served, stored): (&GroupVersion, &GroupVersion),
+        served: &GroupVersion,
+        stored: &GroupVersion,
         has_status: bool,
         by_webhook: bool,
     ) -> Self {
@@ -136,7 +137,8 @@ impl Strategy for CustomResource {
 }
 
 impl CustomResource {
-    /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a subresource.
+    /// Returns true if the generation changes: anything but metadata has changed, and but status if that is a
+    /// subresource.
     fn is_changed(&self, object: &Value, old: &Value) -> bool {
         let content = |object: &Value| {
             let mut members = object.as_object().cloned().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Bounds of an object's shape: how deep it nests, and how many maps it has.
 //!
-//! Trees are walked and dropped by recursion; readers of JSON, this server's among them, take 128 levels, and the codec of protobuf
-//! takes 100. Whatever makes an object deeper than its body, such as a JSON patch, is checked before it does so.
+//! Trees are walked and dropped by recursion; readers of JSON, this server's among them, take 128 levels, and the codec
+//! of protobuf takes 100. Whatever makes an object deeper than its body, such as a JSON patch, is checked before it
+//! does so.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
@@ -9,12 +10,12 @@ use serde_json::Value;
 
 use super::Error;
 
-/// How many levels of maps and lists an object may have. Its managed fields, and the list or event in which it is sent, add less
-/// than what is missing to 100.
+/// Maximum number of levels of maps and lists of an object. Its managed fields, and the list or event in which it is
+/// sent, add less than what is missing to 100.
 pub const LEVELS_MAX: usize = 90;
 
-/// How many maps an object may have within it before its defaults are added, which make some two kilobytes of the smallest. What
-/// fits into a store of 1.5 MiB has more only if they take ten bytes each.
+/// Maximum number of maps within an object before its defaults are added, which make some two kilobytes of the
+/// smallest. What fits into a store of 1.5 MiB has more only if they take ten bytes each.
 const MAPS_MAX: usize = 150_000;
 
 /// Checks an object whose defaults have not been added.
@@ -49,14 +50,14 @@ fn check_below(value: &Value, level: usize, maps: &mut usize) -> Result<(), Erro
     }
 }
 
-/// The refusal of an object that has more than [`LEVELS_MAX`] levels.
+/// Returns the refusal of an object that has more than [`LEVELS_MAX`] levels.
 #[must_use]
 pub fn too_deep() -> Error {
     let why = format!("the object is nested deeper than {LEVELS_MAX} levels");
     Error::TooLarge(why)
 }
 
-/// By how much an operation of a JSON patch makes an object larger at most.
+/// A bound of the growth of an object by an operation of a JSON patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     /// Bytes of JSON by which it becomes longer.
@@ -70,7 +71,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// The growth of an object by an operation that is about to be applied to it.
+    /// Makes the growth of an object by an operation that is about to be applied to it.
     #[must_use]
     pub fn new(operation: &PatchOperation, object: &Value) -> Self {
         let at = operation.path().tokens().count();
@@ -103,7 +104,7 @@ impl Growth {
     }
 }
 
-/// The items behind those that an operation puts into a list or takes out of it.
+/// Returns the items behind those that an operation puts into a list or takes out of it.
 fn shifted_items(operation: &PatchOperation, object: &Value) -> usize {
     let behind = |path: &Pointer| {
         let (list, item) = path.split_back()?;
@@ -125,7 +126,7 @@ fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// The number of levels of maps and lists in a value.
+/// Returns the number of levels of maps and lists in a value.
 fn levels(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or_default(),

@@ -17,7 +17,7 @@ pub struct PolicyDenial {
     pub message: String,
     /// The group of the resource.
     pub group: String,
-    /// The resource in plural.
+    /// The plural of the resource.
     pub resource: String,
     /// The name of the object.
     pub name: String,
@@ -28,9 +28,9 @@ pub struct PolicyDenial {
 /// The kind of an admission policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// A ValidatingAdmissionPolicy.
+    /// A ValidatingAdmissionPolicy, which refuses a write by its validations.
     Validating,
-    /// A MutatingAdmissionPolicy.
+    /// A MutatingAdmissionPolicy, which changes objects, and refuses them if it cannot.
     Mutating,
 }
 
@@ -42,7 +42,7 @@ pub enum Error {
     NotFound {
         /// The qualified resource, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
     },
     /// An object of this name exists already.
@@ -52,9 +52,9 @@ pub enum Error {
         if *.generated { ", the server was not able to generate a unique name for the object" } else { "" }
     )]
     AlreadyExists {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// True if the existing object is being deleted.
         being_deleted: bool,
@@ -64,9 +64,9 @@ pub enum Error {
     /// The object is not as the request assumes. Read again and retry.
     #[error("Operation cannot be fulfilled on {resource} {name:?}: {message}")]
     Conflict {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// The explanation, such as that the object has been modified.
         message: String,
@@ -77,12 +77,12 @@ pub enum Error {
         /// The message and field of each conflict, those of one manager together.
         causes: Vec<(String, String)>,
     },
-    /// The object fails validation.
+    /// The object is not valid; the client corrects the fields that the errors name.
     #[error("{kind} {name:?} is invalid: {}", FieldError::join(.errors))]
     Invalid {
         /// The qualified kind, such as `Deployment.apps`.
         kind: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// The errors of the object's fields.
         errors: Vec<FieldError>,
@@ -93,9 +93,9 @@ pub enum Error {
     /// The user may not do this, or the state of the cluster forbids it.
     #[error("{resource} {name:?} is forbidden: {message}")]
     Forbidden {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
-        /// The object's name.
+        /// The name of the object, as in the request.
         name: String,
         /// The explanation that the client gets.
         message: String,
@@ -112,7 +112,8 @@ pub enum Error {
         /// The seconds for the Retry-After header, if a time is known.
         retry_after_seconds: Option<u32>,
     },
-    /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps or levels.
+    /// The object has a shape that takes too much memory or stack, however few its bytes are. Send one with fewer maps
+    /// or levels.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
     /// An admission policy or webhook refuses the request with a Status of its own.
@@ -132,7 +133,7 @@ pub enum Error {
         "The {operation} operation against {resource} could not be completed at this time, please try again."
     )]
     ServerTimeout {
-        /// The qualified resource.
+        /// The resource with its group, such as `deployments.apps`.
         resource: String,
         /// The operation that failed, such as `create`. It takes the place of the name in the Status details.
         operation: &'static str,
@@ -145,7 +146,8 @@ pub enum Error {
     Internal(String),
 }
 
-/// Bytes of field paths and details after which no further error of an object is reported. The object is refused all the same.
+/// Bytes of field paths and details after which no further error of an object is reported. The object is refused all
+/// the same.
 pub const ERROR_BYTES_MAX: usize = 256 << 10;
 
 /// A validation error of one field: Kubernetes' `field.Error`.
@@ -164,23 +166,23 @@ pub struct FieldError {
 pub enum FieldErrorKind {
     /// `Required value`, then an optional explanation.
     Required,
-    /// `Invalid value: VALUE: explanation`.
+    /// A malformed value, shown as `Invalid value: VALUE: explanation`.
     Invalid,
     /// `Invalid value: VALUE: explanation`, for a value of the wrong type.
     TypeInvalid,
     /// `Unsupported value: VALUE: supported values: ...`.
     NotSupported,
-    /// `Forbidden: explanation`.
+    /// A value that may not be set, shown as `Forbidden: explanation`.
     Forbidden,
-    /// `Duplicate value: VALUE`.
+    /// A value that occurs twice in a list, shown as `Duplicate value: VALUE`.
     Duplicate,
-    /// `Too long: explanation`.
+    /// A text or value of too many bytes, shown as `Too long: explanation`.
     TooLong,
-    /// `Too many: N: explanation`.
+    /// A list or map of too many elements, shown as `Too many: N: explanation`.
     TooMany,
-    /// `Not found: VALUE`.
+    /// A reference to something that does not exist, shown as `Not found: VALUE`.
     NotFound,
-    /// `Internal error: explanation`.
+    /// A check that could not be made, shown as `Internal error: explanation`.
     Internal,
 }
 

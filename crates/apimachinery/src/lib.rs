@@ -1,8 +1,9 @@
 //! Types and rules that every Kubernetes API shares: metadata, group versions, quantities, users, errors of fields and
 //! requests, and validation of names and labels.
 //!
-//! Here belongs a rule that is known to all kinds and to none in particular, as in `k8s.io/apimachinery` of Go. Stores and
-//! strategies do not, which are in `ringwatch-registry`, nor does anything of one kind, which is in `ringwatch-resources`.
+//! Here belongs a rule that is known to all kinds and to none in particular, as in `k8s.io/apimachinery` of Go. Stores
+//! and strategies do not, which are in `ringwatch-registry`, nor does anything of one kind, which is in
+//! `ringwatch-resources`.
 
 pub mod accessor;
 pub mod bounds;

@@ -58,7 +58,8 @@ impl Quantity {
         self.billionths % BILLION == 0
     }
 
-    /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given ratios.
+    /// Returns the quantity divided by another one, as an approximation for messages and for comparison with given
+    /// ratios.
     #[allow(
         clippy::cast_precision_loss,
         reason = "a ratio is shown with six digits"
@@ -71,7 +72,7 @@ impl Quantity {
 /// A quantity with the format in which it was written, so that it is shown in the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
-    /// The quantity itself.
+    /// The quantity, without the family of suffixes in which it is shown.
     pub quantity: Quantity,
     family: QuantityFamily,
 }

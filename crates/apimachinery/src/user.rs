@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// An authenticated user.
+/// An authenticated user, as authorization, admission and audit see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name, such as `system:admin`; empty for the server itself.
@@ -18,7 +18,7 @@ pub struct User {
 /// The prefix of the names that service accounts have as users.
 pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// The namespace and name of the service account that has this name as a user.
+/// Returns the namespace and name of the service account that has this name as a user.
 #[must_use]
 pub fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;

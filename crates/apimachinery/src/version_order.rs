@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-/// Returns a key that is greater for versions that clients should prefer: `v1` before `v2beta1` before `v1alpha3`. Names
-/// of another form come last, in alphabetical order.
+/// Returns a key that is greater for versions that clients should prefer: `v1` before `v2beta1` before `v1alpha3`.
+/// Names of another form come last, in alphabetical order.
 #[must_use]
 pub fn version_order(name: &str) -> (u8, u64, u64, Reverse<&str>) {
     let other = (0, 0, 0, Reverse(name));

@@ -32,7 +32,7 @@ pub trait WebhookClient: Send + Sync + Debug {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct CallError {
-    /// The message for clients.
+    /// The message for the client whose request needed the call.
     pub why: String,
     /// True if a retry may succeed, as after a reset connection or an overloaded server.
     pub is_passing: bool,
@@ -43,11 +43,11 @@ pub struct CallError {
 pub struct ClientPair {
     /// The certificate, followed by intermediate ones.
     pub certificate: Vec<u8>,
-    /// The private key.
+    /// The private key, in PEM.
     pub key: Vec<u8>,
 }
 
-/// Omits certificate and key.
+/// Shows neither certificate nor key.
 impl Debug for ClientPair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ClientPair").finish_non_exhaustive()
@@ -70,13 +70,13 @@ pub struct ClientConfig {
 /// The address of a webhook: a URL or a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// An absolute URL.
+    /// An absolute URL, as `clientConfig.url` names it.
     Url(String),
     /// A path at a port of a service of the cluster.
     Service {
-        /// The service's namespace.
+        /// The namespace of the Service.
         namespace: String,
-        /// The service's name.
+        /// The name of the Service.
         name: String,
         /// The port of the service.
         port: u16,

@@ -1,14 +1,14 @@
 //! Moves a request off the worker on which it began before it does work whose cost its client chooses.
 //!
 //! ```text
-//!   worker that serves others:  poll ... leave(kind) -> Pending, asked
+//!   worker that serves others:  poll ... leave(kind) -> Pending, noted
 //!   thread for large work:      arrive -> poll ... -> answer
 //! ```
 //!
-//! Reading, patching, checking and converting what a client sends is synchronous, and no worker can do anything else meanwhile. So a
-//! request asks to leave before such work: [`at_size`] where the work grows with bytes, [`leave`] where bytes do not tell its cost.
-//! The [`Movable`] that polls the request then moves it whole, and it stays where it was moved to. Small requests never move: up to
-//! [`LARGE_BYTES`] the work is shorter than the move is worth.
+//! Reading, patching, checking and converting what a client sends is synchronous, and no worker can do anything else
+//! meanwhile. So a request asks to leave before such work: [`at_size`] where the work grows with bytes, [`leave`] where
+//! bytes do not tell its cost. The [`Movable`] that polls the request then moves it whole, and it stays where it was
+//! moved to. Small requests never move: up to [`LARGE_BYTES`] the work is shorter than the move is worth.
 //!
 //! Outside of a request, such as in the server's own tasks, nothing is moved.
 
@@ -25,11 +25,12 @@ pub const LARGE_BYTES: usize = 16 << 10;
 /// Bytes of memory for a byte of content: the tree that it is read into, its copies, and the bytes of the result.
 const BYTE_FACTOR: u64 = 16;
 
-/// Bytes of memory for a map in the content, measured with `containers: [{},{},...]`: what a map takes however little it holds,
-/// what its kind's defaults add, and what validation says of it.
+/// Bytes of memory for a map in the content, measured with `containers: [{},{},...]`: what a map takes however little
+/// it holds, what its kind's defaults add, and what validation says of it.
 const MAP_BYTES: u64 = 2_400;
 
-/// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make one.
+/// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make
+/// one.
 const PROTOBUF_FACTOR: u64 = 128;
 
 tokio::task_local! {
@@ -52,7 +53,7 @@ pub enum Work {
     Permissions,
 }
 
-/// Why a request leaves.
+/// The reason for which a request is moved to other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// The kind of work that it is about to do.
@@ -75,7 +76,7 @@ pub async fn leave(work: Work) {
     depart(Departure { work, memory }).await;
 }
 
-/// The bytes of memory that work on this content may take at once.
+/// Returns the bytes of memory that work on this content may take at once.
 fn memory_for(work: Work, content: &[u8]) -> u64 {
     let bytes = content.len() as u64;
     if work == Work::ProtobufBody {
@@ -105,14 +106,14 @@ async fn depart(departure: Departure) {
     poll_fn(|context| place.poll_departure(departure, context.waker())).await;
 }
 
-/// Where a request is, shared by the request and what polls it.
+/// The state of a movable request, shared by the request and what polls it.
 #[derive(Debug, Default)]
 struct Place(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why the request waits to be moved.
-    asked: Option<Departure>,
+    /// The kind of work because of which the request waits to be moved.
+    wanted: Option<Departure>,
     /// True once it has been moved.
     moved: bool,
     /// True once nobody waits for its answer any more.
@@ -133,7 +134,7 @@ impl Place {
         if state.moved {
             return Poll::Ready(());
         }
-        state.asked = Some(departure);
+        state.wanted = Some(departure);
         state.waiting.push(waker.clone());
         Poll::Pending
     }
@@ -145,12 +146,12 @@ pub struct Movable<T> {
     request: Pin<Box<dyn Future<Output = T> + Send>>,
 }
 
-/// How far a request came where it began.
+/// The outcome of polling a request where it began.
 #[derive(Debug)]
 pub enum Progress<T> {
-    /// To its answer.
+    /// The request has been answered.
     Answered(T),
-    /// To work that is not done there.
+    /// The request waits to be moved, since its next step is not done where it began.
     Leaves(Departure, Movable<T>),
 }
 
@@ -165,7 +166,7 @@ impl<T> fmt::Debug for Movable<T> {
 }
 
 impl<T> Movable<T> {
-    /// A request that has not begun.
+    /// Makes a request that has not begun.
     #[must_use]
     pub fn new(request: Pin<Box<dyn Future<Output = T> + Send>>) -> Self {
         Self {
@@ -178,7 +179,7 @@ impl<T> Movable<T> {
     pub async fn begin(mut self) -> Progress<T> {
         let departure = poll_fn(|context| match self.poll(context) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer)),
-            Poll::Pending => match self.place.state().asked {
+            Poll::Pending => match self.place.state().wanted {
                 Some(departure) => Poll::Ready(Err(departure)),
                 None => Poll::Pending,
             },

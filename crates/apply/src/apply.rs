@@ -18,7 +18,8 @@ use super::update::{comparable, note, remove_entries};
 use super::walk::{Comparison, duplicate, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 
-/// How many bytes of paths of conflicts with a manager are told: one key of a megabyte may stand above all of them.
+/// Maximum number of bytes of the paths that an error shows of conflicts with a manager: one key of a megabyte may
+/// stand above all of them.
 const CONFLICT_BYTES_MAX: usize = 256 << 10;
 
 /// The name under which fields are managed that were there before anybody's were tracked.
@@ -30,9 +31,9 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// An apply that changes nothing gives the live content with its times.
 ///
 /// # Errors
-/// [`Error::ApplyConflict`] when fields would change that others manage, unless forced;
-/// [`Error::BadRequest`] when the configuration is of another version or carries managed fields; [`Error::NotTyped`] when
-/// it has two items with one key; [`Error::Internal`] when the live entries cannot be read.
+/// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
+/// configuration is of another version or carries managed fields; [`Error::NotTyped`] when it has two items with one
+/// key; [`Error::Internal`] when the live entries cannot be read.
 pub fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -94,7 +95,7 @@ pub fn apply(
 /// Refuses configurations of another version, or of none.
 ///
 /// # Errors
-/// [`Error::BadRequest`] names both.
+/// [`Error::BadRequest`] if they differ; it names both.
 pub fn check_version(config: &Value, expected: &str) -> Result<(), Error> {
     let version = version(config);
     if version == expected {
@@ -131,14 +132,14 @@ fn check(config: &Value, manager: &Manager<'_>) -> Result<(), Error> {
 /// `spec.containers[0].bogus`.
 ///
 /// # Errors
-/// [`Error::NotTyped`] names them all.
+/// [`Error::NotTyped`] with the paths of all.
 pub fn check_declared(
     config: &Value,
     custom: Option<&dyn MergeSchema>,
     unknown: &[String],
 ) -> Result<(), Error> {
     let kind = config.get("kind").and_then(Value::as_str);
-    let schema = Schema::of(version(config), kind.unwrap_or_default(), custom);
+    let schema = Schema::new(version(config), kind.unwrap_or_default(), custom);
     let errors = unknown.iter().map(|path| {
         let shown =
             located(schema, config, path).map_or_else(|| format!(".{path}"), |it| show(&it));
@@ -154,7 +155,7 @@ pub fn check_declared(
     }
 }
 
-/// The steps of a path, where items of lists are told by what tells them apart.
+/// Returns the steps of a path, in which items of lists are named by their keys.
 fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathElement>> {
     let mut steps = Vec::new();
     let mut value = config;
@@ -173,7 +174,7 @@ fn located(schema: Schema<'_>, config: &Value, path: &str) -> Option<Vec<PathEle
     Some(steps)
 }
 
-/// The error that a configuration cannot be of its type.
+/// Returns the error that a configuration cannot be of its type.
 fn not_typed(config: &Value, why: &str) -> Error {
     let text = |pointer: &str| {
         let value = config.pointer(pointer).and_then(Value::as_str);

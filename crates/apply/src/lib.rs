@@ -15,6 +15,7 @@ pub mod overlay;
 mod path;
 mod schema;
 mod set;
+mod shape;
 mod tables;
 mod update;
 mod walk;
@@ -40,12 +41,12 @@ pub struct Manager<'a> {
     pub api_version: &'a str,
     /// The subresource through which it writes; empty for the object itself.
     pub subresource: &'a str,
-    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach it,
-    /// nor the other way round.
+    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach
+    /// it, nor the other way round.
     pub has_status_subresource: bool,
     /// The schema of what it writes, if that is a custom resource.
     pub custom: Option<&'a dyn MergeSchema>,
-    /// The time of the write, if it is told.
+    /// The time of the write; `None` if entries get no time.
     pub time: Option<Timestamp>,
 }
 
@@ -53,10 +54,10 @@ impl Manager<'_> {
     /// Returns the schema of an object that this manager writes.
     fn schema<'o>(&'o self, object: &'o Value) -> Schema<'o> {
         let kind = object.get("kind").and_then(Value::as_str);
-        Schema::of(self.api_version, kind.unwrap_or_default(), self.custom)
+        Schema::new(self.api_version, kind.unwrap_or_default(), self.custom)
     }
 
-    /// The fields that a write of this kind does not reach, whatever it says.
+    /// Returns the fields that a write of this kind does not reach, whatever it says.
     fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
         if self.subresource == "status" {
             schema.fields_beside_status().iter().copied().collect()
@@ -67,7 +68,7 @@ impl Manager<'_> {
         }
     }
 
-    /// The time as entries have it.
+    /// Returns the time as entries have it.
     fn time_text(&self) -> Option<String> {
         let time = self.time?;
         Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
@@ -96,7 +97,7 @@ static UNTRACKED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
 
 #[cfg(test)]
 impl<'a> Manager<'a> {
-    /// A manager that writes at the beginning of 2026.
+    /// Makes a manager that writes at the beginning of 2026.
     fn for_tests(name: &'a str, api_version: &'a str, subresource: &'a str) -> Self {
         Self {
             name,

@@ -1,6 +1,6 @@
 //! `metadata.managedFields`: the entries of an object's managers.
 //!
-//! A manager is told apart by its name, operation and subresource, and an updating one by the
+//! A manager is identified by its name, operation and subresource, and an updating one by the
 //! version it writes as well; so whoever applies has one entry whatever the version.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::set::FieldSet;
 
-/// At most so many entries of updating managers; older ones are joined.
+/// Maximum number of entries of updating managers; older ones are joined, as in Kubernetes.
 const UPDATE_ENTRIES_MAX: usize = 10;
 
 /// The name of the entry in which older entries of updating managers are joined.
@@ -18,7 +18,7 @@ const OLD_UPDATES: &str = "ancient-changes";
 /// The parsed `metadata.managedFields` of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ManagedFields {
-    /// The entries by manager.
+    /// The entries by manager, operation, version and subresource.
     pub(super) entries: BTreeMap<Identity, Entry>,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct Identity {
     pub(super) subresource: String,
 }
 
-/// How a manager writes.
+/// The operation of an entry in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     /// The manager writes by server-side apply.
     Apply,
-    /// In any other way.
+    /// Any write but an apply.
     Update,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Operation {
 pub(super) struct Entry {
     /// The version in which the fields are named.
     pub(super) api_version: String,
-    /// When it last took or applied fields, as RFC 3339 in seconds and UTC.
+    /// The time at which it last took or applied fields, as RFC 3339 in seconds and UTC.
     pub(super) time: Option<String>,
     /// The fields that the manager owns.
     pub(super) fields: FieldSet,
@@ -187,7 +187,7 @@ impl Identity {
         }
     }
 
-    /// The manager as conflicts name it.
+    /// Returns the manager as conflicts name it.
     pub(super) fn show(&self) -> String {
         let mut shown = format!("{:?}", self.name);
         if !self.subresource.is_empty() {

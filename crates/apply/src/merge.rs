@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
-use super::schema::{Schema, Shape};
+use super::schema::Schema;
 use super::set::FieldSet;
+use super::shape::Shape;
 use super::walk::{common_shape, item_element};
 
-/// The object with everything that the configuration names, and all else as it was. A member that
-/// the configuration sets to null is gone.
+/// Returns the object with everything that the configuration names, and all else as it was. A member that the
+/// configuration sets to null is gone.
 pub(super) fn merge(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -104,8 +105,8 @@ fn without_nulls(config: &Value) -> Value {
     }
 }
 
-/// The object without the paths of a set and what lies below them. An object or list that loses
-/// all it had is gone too; keys of items that stay are kept.
+/// Returns the object without the paths of a set and what lies below them. An object or list that loses all it had is
+/// gone too; keys of items that stay are kept.
 pub(super) fn remove(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -171,7 +172,7 @@ mod tests {
 
     fn merged(object: &Value, config: &Value) -> Value {
         merge(
-            Schema::of("v1", "Pod", None),
+            Schema::new("v1", "Pod", None),
             &mut Vec::new(),
             object,
             config,
@@ -225,7 +226,7 @@ mod tests {
             "k:{\"name\":\"c\"}": {"f:name": {}, "f:image": {}}, "k:{\"name\":\"d\"}": {}}}});
         let paths = FieldSet::from_json(&paths).expect("a set");
         let rest = remove(
-            Schema::of("v1", "Pod", None),
+            Schema::new("v1", "Pod", None),
             &mut Vec::new(),
             &object,
             &paths,

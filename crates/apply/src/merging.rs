@@ -1,5 +1,5 @@
-//! The merge rules of custom types in server-side apply: `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` of their
-//! schemas.
+//! The merge rules of custom types in server-side apply: `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` of
+//! their schemas.
 
 use std::fmt::Debug;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// The merge rules of the values of one custom type, which its schema says.
 pub trait MergeSchema: Debug + Sync {
-    /// Returns how the value behind these steps merges, or `None` where the schema says nothing. A step is the name of a
-    /// member, or `None` for an item of a list.
+    /// Returns how the value behind these steps merges, or `None` where the schema says nothing. A step is the name of
+    /// a member, or `None` for an item of a list.
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
 }
 
@@ -18,10 +18,10 @@ pub trait ItemSchema: Debug + Sync {
     fn default_of(&self, member: &str) -> Option<&Value>;
 }
 
-/// How a value merges.
+/// The way in which a value of a custom resource merges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Merging<'a> {
-    /// As one whole.
+    /// As one whole: whoever sets a part of it owns all.
     Whole,
     /// Member by member, whose names are the type's, not the client's, if `named`.
     Members {
@@ -30,7 +30,7 @@ pub enum Merging<'a> {
     },
     /// Item by item, each its own key.
     Set,
-    /// Item by item, told apart by members.
+    /// Item by item, which differ in the values of these members.
     Keyed(ListKeys<'a>),
 }
 
@@ -44,7 +44,7 @@ pub struct ListKeys<'a> {
 }
 
 impl<'a> ListKeys<'a> {
-    /// Their names, each with its value where an item lacks it.
+    /// Iterates over the names of the keys, each with its default if it has one.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<&'a Value>)> {
         self.names.iter().map(move |name| {
             let default = self.items.and_then(|items| items.default_of(name));

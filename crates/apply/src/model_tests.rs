@@ -52,9 +52,9 @@ struct Model {
 enum Write {
     /// A configuration, and whether it takes what others own.
     Apply(Content, bool),
-    /// The whole object.
+    /// An update of the whole object.
     Replace(Content),
-    /// Some fields of it.
+    /// A patch of some fields of the object.
     Patch(Content),
 }
 
@@ -71,7 +71,7 @@ impl Field {
 }
 
 impl Model {
-    /// Applies a configuration, or tells the fields that others will not give.
+    /// Applies a configuration, or returns the fields that others manage.
     fn apply(&mut self, manager: &'static str, config: &Content, force: bool) -> BTreeSet<Field> {
         let me = (manager, true);
         let last = self.owners.remove(&me).unwrap_or_default();
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// Nobody owns what is not there, and who owns nothing has no entry.
+    /// Drops the ownership of absent fields, and the managers that own nothing.
     fn tidy(&mut self) {
         for owned in self.owners.values_mut() {
             owned.retain(|field| self.content.contains_key(field));

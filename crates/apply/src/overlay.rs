@@ -1,25 +1,27 @@
-//! Laying a configuration over an object that nobody comes to manage by it.
+//! Merges a configuration into an object, as server-side apply does, but without managers of the fields.
 
 use serde_json::Value;
 
 use super::merge::merge;
 use super::merging::MergeSchema;
 use super::path::{PathElement, show};
-use super::schema::{Schema, Shape};
+use super::schema::Schema;
+use super::shape::Shape;
 use super::walk::item_element;
 
-/// The object with everything that the configuration names, as server-side apply merges it.
+/// Returns the object with everything that the configuration names, as server-side apply merges it.
 ///
 /// # Errors
-/// The configuration names lists, maps or structures that merge as a whole only: whoever names a part of one would
-/// take away the rest.
+/// The paths of lists, maps or structures that the configuration names and that merge only as a whole: whoever names a
+/// part of one would take away the rest.
 pub fn overlay(
-    (api_version, kind): (&str, &str),
+    api_version: &str,
+    kind: &str,
     custom: Option<&dyn MergeSchema>,
     object: &Value,
     config: &Value,
 ) -> Result<Value, String> {
-    let schema = Schema::of(api_version, kind, custom);
+    let schema = Schema::new(api_version, kind, custom);
     let mut whole = Vec::new();
     find_whole(schema, &mut Vec::new(), config, &mut whole);
     if !whole.is_empty() {
@@ -31,7 +33,7 @@ pub fn overlay(
     Ok(merge(schema, &mut Vec::new(), object, config))
 }
 
-/// The paths of what merges as a whole.
+/// Collects the paths of a configuration that merge only as a whole.
 fn find_whole(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -73,7 +75,7 @@ mod tests {
     fn pod(config: &Value) -> Result<Value, String> {
         let object = json!({"metadata": {"labels": {"a": "1"}}, "spec": {
             "containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}});
-        overlay(("v1", "Pod"), None, &object, config)
+        overlay("v1", "Pod", None, &object, config)
     }
 
     #[test]

@@ -23,12 +23,12 @@ impl PathElement {
         Self::Field(name.to_owned())
     }
 
-    /// An item by its keys.
+    /// Makes an item by its keys.
     pub(super) fn key(keys: Map<String, Value>) -> Self {
         Self::Key(Value::Object(keys).to_string())
     }
 
-    /// An item by its value.
+    /// Makes an item by its value.
     pub(super) fn value(value: &Value) -> Self {
         Self::Value(value.to_string())
     }
@@ -45,7 +45,7 @@ impl PathElement {
         }
     }
 
-    /// The step as `fieldsV1` writes it.
+    /// Returns the step as `fieldsV1` writes it.
     pub(super) fn encode(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
@@ -75,7 +75,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A whole path as messages show it.
+/// Returns a whole path as messages show it.
 pub(super) fn show(path: &[PathElement]) -> String {
     path.iter().map(PathElement::to_string).collect()
 }

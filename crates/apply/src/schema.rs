@@ -1,4 +1,4 @@
-//! How the fields of a type merge: which lists are sets or have keys, what is one whole.
+//! The merge rules of the fields of a type: which lists are sets or have keys, and what is one whole.
 //!
 //! A value that is not in the tables is granular if it is an object and atomic if it is a list. The tables hold for the
 //! built-in types and for the metadata of all; the rest of custom resources is in their schema.
@@ -6,8 +6,9 @@
 use ringwatch::codec;
 use serde_json::{Map, Value, json};
 
-use super::merging::{ListKeys, MergeSchema, Merging};
+use super::merging::{MergeSchema, Merging};
 use super::path::PathElement;
+use super::shape::{Keys, Shape};
 use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
 };
@@ -21,50 +22,9 @@ pub(super) struct Schema<'a> {
     custom: Option<&'a dyn MergeSchema>,
 }
 
-/// How a value merges.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Shape<'a> {
-    /// As one whole.
-    Leaf,
-    /// Member by member.
-    Object,
-    /// Item by item, each its own key.
-    Set,
-    /// Item by item, told apart by these members.
-    Keyed(Keys<'a>),
-}
-
-/// The members that tell items apart, with their values where an item lacks them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Keys<'a> {
-    /// Those of a built-in type.
-    Known(&'static [(&'static str, Option<&'static str>)]),
-    /// Those that a schema names.
-    Defined(ListKeys<'a>),
-}
-
-impl<'a> Keys<'a> {
-    /// Their names.
-    pub(super) fn names(self) -> Vec<&'a str> {
-        self.with_defaults().map(|(name, _)| name).collect()
-    }
-
-    fn with_defaults(self) -> impl Iterator<Item = (&'a str, Option<Value>)> {
-        let (known, defined) = match self {
-            Self::Known(known) => (known, None),
-            Self::Defined(defined) => (&[][..], Some(defined)),
-        };
-        let known = known
-            .iter()
-            .map(|(name, default)| (*name, default.map(Value::from)));
-        let defined = defined.into_iter().flat_map(ListKeys::iter);
-        known.chain(defined.map(|(name, default)| (name, default.cloned())))
-    }
-}
-
 impl<'a> Schema<'a> {
     /// Returns the merge rules of a type; a custom one brings its schema.
-    pub(super) fn of(
+    pub(super) fn new(
         api_version: &'a str,
         kind: &'a str,
         custom: Option<&'a dyn MergeSchema>,
@@ -87,7 +47,7 @@ impl<'a> Schema<'a> {
         self.custom?.merging(&mut steps)
     }
 
-    /// How a value at a path merges.
+    /// Returns how a value at a path merges.
     pub(super) fn shape(&self, path: &[PathElement], value: &Value) -> Shape<'a> {
         match value {
             Value::Object(_) if self.is_whole(path) => Shape::Leaf,
@@ -158,7 +118,7 @@ impl<'a> Schema<'a> {
             .any(|rule| applies(rule, path))
     }
 
-    /// The fields that a write of the status does not reach.
+    /// Returns the fields that a write of the status does not reach.
     pub(super) fn fields_beside_status(&self) -> &'static [&'static str] {
         match (self.built_in, self.kind) {
             (false, _) => &["metadata", "spec"],
@@ -194,7 +154,7 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// The step to an item of a keyed list; `None` if it has none of the keys.
+/// Returns the step to an item of a keyed list; `None` if it has none of the keys.
 pub(super) fn item_key(keys: Keys<'_>, item: &Value) -> Option<PathElement> {
     let item = item.as_object()?;
     let mut found = Map::new();
@@ -223,7 +183,7 @@ fn applies(rule: &str, path: &[PathElement]) -> bool {
         PathElement::Field(name) => Some(name.as_str()),
         _ => None,
     });
-    // Every field of a write is held against every rule, so most must be told apart by a glance.
+    // Every field of a write is held against every rule, so most must be seen not to match at once.
     if !names
         .clone()
         .next()
@@ -258,8 +218,8 @@ fn put(object: &mut Value, path: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tables::{CONTAINER_PORT, NAME, TYPE};
     use super::*;
+    use crate::tables::{CONTAINER_PORT, NAME, TYPE};
 
     fn path(text: &str) -> Vec<PathElement> {
         let element = |part: &str| match part {
@@ -290,20 +250,20 @@ mod tests {
     fn tables_hold_for_built_in_types_only() {
         let list = json!([{"name": "c"}]);
         let containers = path("spec.containers");
-        let pod = Schema::of("v1", "Pod", None);
+        let pod = Schema::new("v1", "Pod", None);
         assert_eq!(pod.shape(&containers, &list), Shape::Keyed(NAME));
         assert_eq!(
             pod.shape(&containers, &json!([{"image": "x"}])),
             Shape::Leaf
         );
-        let widget = Schema::of("example.com/v1", "Widget", None);
+        let widget = Schema::new("example.com/v1", "Widget", None);
         assert_eq!(widget.shape(&containers, &list), Shape::Leaf);
         let finalizers = path("metadata.finalizers");
         assert_eq!(widget.shape(&finalizers, &json!(["a"])), Shape::Set);
         let conditions = path("status.conditions");
         let list = json!([{"type": "a"}]);
         assert_eq!(
-            Schema::of("batch/v1", "Job", None).shape(&conditions, &list),
+            Schema::new("batch/v1", "Job", None).shape(&conditions, &list),
             Shape::Leaf
         );
         assert_eq!(pod.shape(&conditions, &list), Shape::Keyed(TYPE));
@@ -319,7 +279,7 @@ mod tests {
     #[test]
     fn what_is_always_there_is_put_in() {
         let mut object = json!({"spec": {"strategy": {"type": "Recreate"}}});
-        Schema::of("apps/v1", "Deployment", None).complete(&mut object);
+        Schema::new("apps/v1", "Deployment", None).complete(&mut object);
         let expected = json!({
             "metadata": {},
             "spec": {

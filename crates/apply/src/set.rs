@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::path::PathElement;
 
-/// A set of paths.
+/// A set of paths to fields, as `fieldsV1` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
     /// True if the path that ends here is in the set; never at the root.
@@ -36,7 +36,7 @@ impl FieldSet {
         Some(set)
     }
 
-    /// The set as `fieldsV1`.
+    /// Returns the set as `fieldsV1`.
     pub(super) fn to_json(&self) -> Value {
         let mut json = Map::new();
         for (element, child) in &self.children {
@@ -147,8 +147,8 @@ impl FieldSet {
         }
     }
 
-    /// This set and, of each path in it, the members of structs on the way for which `is_struct`
-    /// says so of the struct's own path.
+    /// Returns this set and, of each path in it, the members of structs on the way for which `is_struct` says so of the
+    /// struct's own path.
     #[must_use]
     pub(super) fn with_named_fields(
         &self,
@@ -169,7 +169,7 @@ impl FieldSet {
         }
     }
 
-    /// The paths as messages show them, each before those below it, until they have so many bytes.
+    /// Returns the paths as messages show them, each before those below it, until they have so many bytes.
     pub(super) fn show(&self, bytes_max: usize) -> Vec<String> {
         let mut shown = Shown {
             paths: Vec::new(),
@@ -179,7 +179,7 @@ impl FieldSet {
         shown.paths
     }
 
-    /// All paths, each before those below it.
+    /// Returns all paths, each before those below it.
     #[cfg(test)]
     pub(super) fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut paths = Vec::new();

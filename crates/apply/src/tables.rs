@@ -1,9 +1,9 @@
-//! How the fields of built-in types merge, where that differs from what structs and lists do.
+//! The tables of merge rules of built-in types, where these differ from the defaults of structs and lists.
 //!
 //! A rule names the end of a path, without the items of lists on the way; one that begins with a dot
 //! names the whole path, one that ends with `[]` the items of a list.
 
-use super::schema::{Keys, Shape};
+use super::shape::{Keys, Shape};
 
 pub(super) const BUILT_IN_GROUPS: &[&str] = &[
     "",

@@ -33,8 +33,8 @@ pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     managed.encode(new);
 }
 
-/// The entries that are to be changed: the client's own if it sent some, or those there were.
-/// `None` if it wants them away.
+/// Returns the entries that are to be changed: the client's own if it sent some, or those there were. `None` if it
+/// wants them away.
 fn entries_before(
     live: Option<&Value>,
     new: &Value,
@@ -88,30 +88,33 @@ pub(super) fn note(
     managed.cap();
 }
 
-/// The object as it is compared: without entries, and with what its type always has.
+/// Returns the object as it is compared: without entries, and with what its type always has.
 pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
     let mut copied = match object.as_object() {
-        Some(members) => members.iter().map(without_entries).collect(),
+        Some(members) => members
+            .iter()
+            .map(|(name, member)| (name.clone(), without_entries(name, member)))
+            .collect(),
         None => object.clone(),
     };
     schema.complete(&mut copied);
     copied
 }
 
-/// A copy of a member of an object. Entries may be half of an object, so they are not copied first.
-fn without_entries((name, member): (&String, &Value)) -> (String, Value) {
-    let copied = match member.as_object().filter(|_| name == "metadata") {
+/// Returns a copy of a member of an object, of `metadata` without the entries of managers. These may be half of an
+/// object, so they are not copied first.
+fn without_entries(name: &str, member: &Value) -> Value {
+    match member.as_object().filter(|_| name == "metadata") {
         Some(metadata) => metadata
             .iter()
             .filter(|(name, _)| *name != "managedFields")
             .map(|(name, member)| (name.clone(), member.clone()))
             .collect(),
         None => member.clone(),
-    };
-    (name.clone(), copied)
+    }
 }
 
-/// Takes the entries away.
+/// Removes `metadata.managedFields`.
 pub(super) fn remove_entries(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

@@ -10,17 +10,18 @@ use serde_json::Value;
 use smallvec::{SmallVec, smallvec};
 
 use super::path::PathElement;
-use super::schema::{Schema, Shape, item_key};
+use super::schema::{Schema, item_key};
 use super::set::FieldSet;
+use super::shape::Shape;
 
 /// The differences between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Comparison {
-    /// In both, but different.
+    /// The fields that are in both and differ.
     pub(super) modified: FieldSet,
-    /// In the second only.
+    /// The fields that are in the second alone.
     pub(super) added: FieldSet,
-    /// In the first only.
+    /// The fields that are in the first alone.
     pub(super) removed: FieldSet,
 }
 
@@ -44,7 +45,7 @@ impl Comparison {
         self.modified.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }
 
-    /// The differences that are neither at nor below these paths.
+    /// Returns the differences that are neither at nor below these paths.
     pub(super) fn excluding(mut self, paths: &FieldSet) -> Self {
         for set in [&mut self.modified, &mut self.added, &mut self.removed] {
             set.subtract_recursively(paths);
@@ -109,7 +110,7 @@ impl Comparison {
     }
 }
 
-/// The fields that a configuration names.
+/// Returns the fields that a configuration names.
 pub(super) fn field_set(schema: Schema<'_>, config: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     collect(schema, &mut Vec::new(), config, &mut set);
@@ -134,7 +135,7 @@ fn collect(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value, set: 
     }
 }
 
-/// A step whose items are not told apart, if there is one in the configuration.
+/// Returns a step that two items of a list in the configuration share, if there is one.
 pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathElement>> {
     fn search(schema: Schema<'_>, path: &mut Vec<PathElement>, value: &Value) -> bool {
         let shape = schema.shape(path, value);
@@ -159,7 +160,7 @@ pub(super) fn duplicate(schema: Schema<'_>, config: &Value) -> Option<Vec<PathEl
     search(schema, &mut path, config).then_some(path)
 }
 
-/// How two values at a path merge; as wholes if they do not agree or both are empty.
+/// Returns how two values at a path merge; as wholes if they do not agree or both are empty.
 pub(super) fn common_shape<'a>(
     schema: Schema<'a>,
     path: &[PathElement],
@@ -197,10 +198,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The values behind a step: more than one only where items are not told apart.
+/// The values behind a step: more than one only where items share a step.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
 
-/// The steps from a value, each with what is behind it.
+/// Returns the steps from a value, each with what is behind it.
 fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElement, Behind<'v>> {
     let mut children: BTreeMap<_, Behind<'v>> = BTreeMap::new();
     match value {
@@ -221,7 +222,7 @@ fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElem
     children
 }
 
-/// The step to an item of a list that merges item by item.
+/// Returns the step to an item of a list that merges item by item.
 pub(super) fn item_element(shape: Shape<'_>, item: &Value) -> Option<PathElement> {
     match shape {
         Shape::Keyed(keys) => item_key(keys, item),
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     fn pod() -> Schema<'static> {
-        Schema::of("v1", "Pod", None)
+        Schema::new("v1", "Pod", None)
     }
 
     #[test]
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn items_with_the_same_key_are_one_whole() {
-        let node = Schema::of("v1", "Node", None);
+        let node = Schema::new("v1", "Node", None);
         let old = json!({"status": {"addresses": [{"type": "IP", "address": "1"}]}});
         let new = json!({"status": {"addresses": [
             {"type": "IP", "address": "1"}, {"type": "IP", "address": "2"}]}});
@@ -281,10 +282,7 @@ mod tests {
         );
         assert!(duplicate(node, &old).is_none());
         let found = duplicate(node, &new).expect("a duplicate");
-        assert_eq!(
-            super::super::path::show(&found),
-            ".status.addresses[type=\"IP\"]"
-        );
+        assert_eq!(crate::path::show(&found), ".status.addresses[type=\"IP\"]");
     }
 
     #[test]

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 
 /// Cost of an authorization check: an expression affords two.
 const CHECK_COST: u64 = 350_000;
 
-/// Decides what expressions ask.
+/// Decides permission checks that expressions make by `authorizer`.
 pub trait Judge: Send + Sync + Debug {
     /// Returns true if the request would be allowed, and the reason.
     fn decide(&self, question: &Question) -> (bool, String);
@@ -28,15 +27,15 @@ pub struct Question {
     pub path: Option<String>,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural resource.
+    /// The plural of the resource; empty if none is named.
     pub resource: String,
-    /// The subresource, or empty.
+    /// The subresource; empty for the resource itself.
     pub subresource: String,
-    /// The namespace, or empty.
+    /// The namespace; empty for cluster-scoped checks and those of all namespaces.
     pub namespace: String,
     /// The name of the object, or empty.
     pub name: String,
-    /// The verb.
+    /// The verb of the check, such as `get`.
     pub verb: String,
     /// The field selector as it was written; empty for none.
     pub fields: String,
@@ -44,7 +43,7 @@ pub struct Question {
     pub labels: String,
 }
 
-/// How far a question has come.
+/// The type of a question that is not complete yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Authorizer,
@@ -54,12 +53,12 @@ enum Stage {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asking {
+struct PartialQuestion {
     stage: Stage,
     question: Question,
 }
 
-impl Opaque for Asking {
+impl Opaque for PartialQuestion {
     fn runtime_type_name(&self) -> &'static str {
         match self.stage {
             Stage::Authorizer => "kubernetes.authorization.Authorizer",
@@ -82,21 +81,21 @@ impl Opaque for Decision {
     }
 }
 
-/// The value of `authorizer`.
+/// Returns the value of `authorizer`.
 pub(super) fn authorizer() -> CelValue {
     asking(Stage::Authorizer, Question::default())
 }
 
-/// The value of `authorizer.requestResource`: a question about what is written.
+/// Returns the value of `authorizer.requestResource`: a question about what is written.
 pub(super) fn about(question: Question) -> CelValue {
     asking(Stage::Resource, question)
 }
 
 fn asking(stage: Stage, question: Question) -> CelValue {
-    CelValue::Opaque(Arc::new(Asking { stage, question }))
+    CelValue::Opaque(Arc::new(PartialQuestion { stage, question }))
 }
 
-/// The functions of questions and decisions; `None` if it is none of them.
+/// Returns the functions of questions and decisions; `None` if it is none of them.
 pub(super) fn call(
     judge: Option<&Arc<dyn Judge>>,
     meter: &mut Meter,
@@ -114,7 +113,7 @@ pub(super) fn call(
                 .and_then(|()| about_decision(decision, name)),
         );
     }
-    let asking = opaque.downcast_ref::<Asking>()?;
+    let asking = opaque.downcast_ref::<PartialQuestion>()?;
     let texts: Option<Vec<&str>> = arguments.iter().map(text).collect();
     let Some(texts) = texts else {
         return Some(Err(Failure::NoOverload));
@@ -132,8 +131,8 @@ fn text(value: &CelValue) -> Option<&str> {
     }
 }
 
-/// A question that says more.
-fn further(known: &Asking, name: &str, texts: &[&str]) -> Outcome {
+/// Returns a question that says more.
+fn further(known: &PartialQuestion, name: &str, texts: &[&str]) -> Outcome {
     let mut question = known.question.clone();
     let stage = match (known.stage, name, texts) {
         (Stage::Authorizer, "serviceAccount", [namespace, name]) => {
@@ -178,7 +177,7 @@ fn further(known: &Asking, name: &str, texts: &[&str]) -> Outcome {
 fn decide(
     judge: Option<&Arc<dyn Judge>>,
     meter: &mut Meter,
-    known: &Asking,
+    known: &PartialQuestion,
     verb: &str,
 ) -> Outcome {
     if !matches!(known.stage, Stage::Path | Stage::Resource) {

@@ -1,20 +1,20 @@
 //! Functions: what each costs, and how it is called.
 //!
-//! Costs are kube-apiserver's. Where what comes out can be larger than what goes in, its size is known and paid for before the
-//! function is called.
+//! Costs are kube-apiserver's. Where what comes out can be larger than what goes in, its size is known and paid for
+//! before the function is called.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
 use kube_cel::cel::{Context, Value as CelValue};
 
-use super::check::is_function;
+use super::failure::{Failure, Outcome};
 use super::functions::FUNCTIONS;
-use super::interpreter::Outcome;
 use super::meter::{Extent, Meter, PARTS_MAX, size};
 use super::optional;
 use super::scope::Scope;
-use super::{Failure, authorizer, images, patterns};
+use super::signatures::is_function;
+use super::{authorizer, images, patterns};
 
 /// Bytes that a number takes in a text, and quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
@@ -77,7 +77,14 @@ pub(super) fn call(
                 CelValue::String(pattern),
                 limit @ ..,
             ],
-        ) => patterns::call(scope, meter, name, text, pattern, limit.first().copied()),
+        ) => patterns::call(
+            &scope.patterns,
+            meter,
+            name,
+            text,
+            pattern,
+            limit.first().copied(),
+        ),
         _ if !is_function(name) => Err(Failure::Other(format!("no such function: {name}").into())),
         _ => {
             charge(meter, name, &values)?;
@@ -167,7 +174,7 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
     meter.charge(cost.max(all.units() / 10))
 }
 
-/// The digits that a format asks for behind the points of its numbers.
+/// Returns the digits that a format asks for behind the points of its numbers.
 fn precisions(format: &str) -> u64 {
     let mut sum: u64 = 0;
     for written in format.split("%.").skip(1) {
@@ -219,7 +226,7 @@ pub fn convert(name: &str, text: &str) -> Option<CelValue> {
     in_library(name, None, vec![CelValue::from(text)]).ok()
 }
 
-/// A time or a duration as a text.
+/// Returns a time or a duration as a text.
 pub(super) fn as_text(value: &CelValue) -> Option<String> {
     match in_library("string", None, vec![value.clone()]).ok()? {
         CelValue::String(text) => Some(text.to_string()),

@@ -1,16 +1,18 @@
-//! From the text of an expression to a program.
+//! Compiles the text of an expression to a program.
 
 use std::panic::catch_unwind;
 
 use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::parser::{ParseErrors, Parser};
 
-use super::{check, macros};
+use super::macros;
+use super::source_errors::{self, Position};
 
 /// Bytes that an expression has at most.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
 
-/// Levels of its tree that an expression has at most, as far as they can be seen in its text. The parser takes stack for each.
+/// Levels of its tree that an expression has at most, as far as they can be seen in its text. The parser takes stack
+/// for each.
 const LEVELS_MAX: usize = 100;
 
 /// Levels that a bracket counts for.
@@ -32,16 +34,16 @@ impl Program {
     }
 }
 
-/// Why an expression is no program.
+/// The reason why a text does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It is long, or its tree is deep.
+    /// The text is too long, or its tree too deep.
     #[error("expression is too large")]
     TooLarge,
-    /// It is not of the language.
+    /// The text is not of the language; the message shows the places.
     #[error("{0}")]
     Syntax(String),
-    /// Its parts do not go together.
+    /// The types of its parts do not fit; the message shows the places.
     #[error("{0}")]
     Wrong(String),
 }
@@ -49,7 +51,7 @@ pub enum CompileError {
 /// Compiles an expression. Whether there is what it names is checked when it is written; else it fails when it is run.
 ///
 /// # Errors
-/// Why the expression does not compile.
+/// [`CompileError`] with the places in the text that are wrong.
 pub fn compile(source: &str) -> Result<Program, CompileError> {
     if source.len() > EXPRESSION_BYTES_MAX || levels(source)? > LEVELS_MAX {
         return Err(CompileError::TooLarge);
@@ -69,24 +71,34 @@ pub fn compile(source: &str) -> Result<Program, CompileError> {
         (Ok(Ok(_)), unnamed) => {
             let why = "argument must be a simple name";
             let wrong = unnamed.into_iter().map(|part| (part, why));
-            return Err(CompileError::Syntax(check::told_of_parts(source, wrong)));
+            return Err(CompileError::Syntax(source_errors::describe_parts(
+                source, wrong,
+            )));
         }
-        (Ok(Err(errors)), _) => return Err(CompileError::Syntax(told(source, &errors))),
+        (Ok(Err(errors)), _) => {
+            return Err(CompileError::Syntax(describe_syntax_errors(
+                source, &errors,
+            )));
+        }
         (Err(_), _) => return Err(CompileError::TooLarge),
     };
     Ok(Program { expression })
 }
 
-fn told(source: &str, errors: &ParseErrors) -> String {
+fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
     let wrong = errors.errors.iter().map(|error| {
         let at = |place: isize| usize::try_from(place - 1).unwrap_or_default();
-        ((at(error.pos.0), at(error.pos.1)), error.msg.as_str())
+        let position = Position {
+            line: at(error.pos.0),
+            column: at(error.pos.1),
+        };
+        (position, error.msg.as_str())
     });
-    check::told(source, wrong)
+    source_errors::describe(source, wrong)
 }
 
-/// How deep the tree of an expression may be: open brackets, and operators that follow each other. What is between
-/// `&&`, `||` and commas stands side by side.
+/// Returns a bound of the depth of an expression's tree: open brackets, and operators that follow each other. What is
+/// between `&&`, `||` and commas stands side by side.
 ///
 /// # Errors
 /// [`CompileError::Syntax`] where what is quoted has no end that is sure: the parser might take for operators what
@@ -131,14 +143,14 @@ fn unclear_text() -> CompileError {
     )
 }
 
-/// Where a comment ends. A carriage return may end it too: what follows is counted in any case.
+/// Returns where a comment ends. A carriage return may end it too: what follows is counted in any case.
 fn end_of_line(source: &[u8], at: usize) -> usize {
     let rest = source[at..].iter();
     let length = rest.take_while(|letter| !matches!(letter, b'\n' | b'\r'));
     at + length.count()
 }
 
-/// Where what is quoted from here on ends; `None` if it does not, or not surely.
+/// Returns where what is quoted from here on ends; `None` if it does not, or not surely.
 fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
     let raw = is_raw(&source[..at])?;
     let quote = [source[at]; 3];
@@ -161,7 +173,8 @@ fn end_of_text(source: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an error.
+/// Returns true if the string that is quoted after this has no escapes; `None` after a prefix that can only be an
+/// error.
 fn is_raw(before: &[u8]) -> Option<bool> {
     let word = before.iter().rev();
     let word = word.take_while(|letter| letter.is_ascii_alphanumeric() || **letter == b'_');
@@ -173,7 +186,7 @@ fn is_raw(before: &[u8]) -> Option<bool> {
     }
 }
 
-/// How long an escape is; `None` if it is none.
+/// Returns how long an escape is; `None` if it is none.
 fn escape_length(rest: &[u8]) -> Option<usize> {
     let is_octal = |letter: &u8| (b'0'..=b'7').contains(letter);
     let (length, fits): (usize, fn(&u8) -> bool) = match rest.get(1)? {

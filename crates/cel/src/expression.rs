@@ -15,15 +15,15 @@ impl Expression {
     /// Compiles what was written, which may name these variables.
     ///
     /// # Errors
-    /// Why the expression does not compile.
+    /// A message with the places in the text that are wrong.
     pub fn compile(text: &str, names: &[&str]) -> Result<Self, String> {
         Self::checked(text, names).map(|(compiled, _)| compiled)
     }
 
-    /// The same for what must be true or false.
+    /// Compiles an expression whose value must be a boolean.
     ///
     /// # Errors
-    /// Why the expression does not compile, or that its result is not a boolean.
+    /// A message that says why the expression does not compile, or that its result is not a boolean.
     pub fn condition(text: &str, names: &[&str]) -> Result<Self, String> {
         match Self::checked(text, names)? {
             (compiled, Type::Bool) => Ok(compiled),
@@ -59,7 +59,7 @@ impl Default for Variables {
 }
 
 impl Variables {
-    /// They see nothing yet.
+    /// Makes variables for one evaluation, none so far.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Variables {
     /// Runs an expression that must be one text, several or none (null).
     ///
     /// # Errors
-    /// Why it is none of that.
+    /// A message that says why it has no such value.
     pub fn texts(&mut self, expression: &Expression) -> Result<Vec<String>, String> {
         let text = |value: &CelValue| match value {
             CelValue::String(text) => Ok(text.to_string()),
@@ -97,7 +97,7 @@ impl Variables {
     /// Runs an expression that must be one text.
     ///
     /// # Errors
-    /// Why it is not.
+    /// A message that says why it has no such value.
     pub fn text(&mut self, expression: &Expression) -> Result<String, String> {
         match self.run(expression)? {
             CelValue::String(text) => Ok(text.to_string()),
@@ -108,7 +108,7 @@ impl Variables {
     /// Runs an expression that must be true or false.
     ///
     /// # Errors
-    /// Why it is neither.
+    /// A message that says why it has no such value.
     pub fn decide(&mut self, expression: &Expression) -> Result<bool, String> {
         match self.run(expression)? {
             CelValue::Bool(decision) => Ok(decision),

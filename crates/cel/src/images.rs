@@ -5,22 +5,21 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::Opaque;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 
-/// Where images come from whose reference names no registry.
+/// The registry of images whose reference names none.
 const DEFAULT_REGISTRY: &str = "index.docker.io";
 
 /// An alias of that registry.
 const DEFAULT_REGISTRY_ALIAS: &str = "docker.io";
 
-/// Where images of that registry are whose repository has one name.
+/// The first part of the repository of images of that registry whose reference has one part.
 const DEFAULT_NAMESPACE: &str = "library";
 
 const DEFAULT_TAG: &str = "latest";
 
-/// A parsed image reference.
+/// A parsed reference of an image: registry, repository, and tag or digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     registry: String,
@@ -40,7 +39,7 @@ impl Opaque for Image {
     }
 }
 
-/// The functions of images; `None` if it is none of them.
+/// Returns the functions of images; `None` if it is none of them.
 pub(super) fn call(
     meter: &mut Meter,
     name: &str,
@@ -84,7 +83,7 @@ impl Image {
         })
     }
 
-    /// Reads a reference: with a digest, whatever its tag, or with a tag, which need not be told.
+    /// Reads a reference: with a digest, whatever its tag, or with a tag, which may be absent.
     fn read(text: &str) -> Option<Self> {
         if let Some((base, digest)) = text.split_once('@') {
             let hex = digest.strip_prefix("sha256:")?;
@@ -93,13 +92,13 @@ impl Image {
                 return None;
             }
             let base = split_tag(base).map_or(base, |(base, _)| base);
-            return Self::of(base, Version::Digest(digest.to_owned()));
+            return Self::from_parts(base, Version::Digest(digest.to_owned()));
         }
         let (base, tag) = split_tag(text)?;
-        Self::of(base, Version::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()))
+        Self::from_parts(base, Version::Tag(tag.unwrap_or(DEFAULT_TAG).to_owned()))
     }
 
-    fn of(base: &str, version: Version) -> Option<Self> {
+    fn from_parts(base: &str, version: Version) -> Option<Self> {
         let (registry, repository) = match base.split_once('/') {
             Some((first, rest)) if first.contains(['.', ':']) => (first, rest),
             _ => ("", base),
@@ -122,7 +121,7 @@ impl Image {
     }
 }
 
-/// A reference without its tag, and its tag if it has one; `None` if that is none.
+/// Returns a reference without its tag, and its tag if it has one; `None` if that is none.
 fn split_tag(text: &str) -> Option<(&str, Option<&str>)> {
     match text.rsplit_once(':') {
         // What follows is behind the port of a registry.

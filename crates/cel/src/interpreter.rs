@@ -13,29 +13,29 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::objects::{Key, Map};
 
-use super::Failure;
+use super::failure::{Failure, Outcome};
 use super::meter::Meter;
 use super::optional;
 use super::scope::Scope;
 use super::{calls, macros, operators};
+
+mod computed_members;
 
 /// Costs of constructing a list, a map and a message.
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const MESSAGE_COST: u64 = 40;
 
-pub(super) type Outcome = Result<CelValue, Failure>;
-
-/// One run of one expression.
+/// The evaluation of one expression.
 pub(super) struct Interpreter<'r> {
-    pub(super) scope: &'r Scope,
-    pub(super) meter: &'r mut Meter,
+    scope: &'r Scope,
+    meter: &'r mut Meter,
     /// The variables of the loops around. What a loop gathers may be an error, which a later item outweighs.
     locals: Vec<(&'r str, Outcome)>,
-    /// How many of the computed variables it may use: those before itself.
-    pub(super) computed: usize,
-    /// How many computed variables are being computed.
-    pub(super) nested: usize,
+    /// Number of computed members that it may use: those before itself.
+    computed: usize,
+    /// Number of computed members that are being computed, each for the one before.
+    nested: usize,
 }
 
 impl<'r> Interpreter<'r> {
@@ -96,22 +96,6 @@ impl<'r> Interpreter<'r> {
         operators::member(&operand, &select.field)
     }
 
-    fn computed(&mut self, name: &str, test: bool) -> Outcome {
-        self.meter.charge(2)?;
-        let scope = self.scope;
-        let Some(position) = scope.computed_before(name, self.computed) else {
-            return if test {
-                Ok(CelValue::Bool(false))
-            } else {
-                Err(operators::no_such_key(name))
-            };
-        };
-        if test {
-            return Ok(CelValue::Bool(true));
-        }
-        scope.compute(position, self.nested + 1, self.meter)
-    }
-
     fn call(&mut self, call: &'r CallExpr) -> Outcome {
         match (call.func_name.as_str(), call.args.as_slice()) {
             (op::CONDITIONAL, [condition, yes, no]) => {
@@ -170,7 +154,7 @@ impl<'r> Interpreter<'r> {
         local.map(|(_, value)| std::mem::replace(value, Ok(CelValue::Null)))
     }
 
-    /// `+`.
+    /// Evaluates `+`. The list that a loop gathers is extended in place.
     fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Outcome {
         let gathered = self.gathered(left);
         if let Some(Ok(CelValue::List(mut items))) = gathered {
@@ -236,7 +220,7 @@ impl<'r> Interpreter<'r> {
         calls::call(self.scope, self.meter, &name, target, values)
     }
 
-    /// The first half of a function's name, such as `math` in `math.greatest`.
+    /// Returns the first half of a function's name, such as `math` in `math.greatest`.
     fn namespace(&self, target: &'r IdedExpr) -> Option<&'r str> {
         match &target.expr {
             Expr::Ident(name)
@@ -320,7 +304,7 @@ impl<'r> Interpreter<'r> {
         self.made_map(members)
     }
 
-    /// A message is a map with the names of its fields.
+    /// Evaluates the construction of a message, which is a map of its fields.
     fn message(&mut self, message: &'r StructExpr) -> Outcome {
         self.meter.charge(MESSAGE_COST)?;
         let mut members = std::collections::HashMap::with_capacity(message.entries.len());
@@ -353,7 +337,7 @@ impl<'r> Interpreter<'r> {
         }))
     }
 
-    /// A value that was put together costs what is in it.
+    /// Charges the parts of a value that was put together, and returns it.
     fn made(&mut self, value: CelValue) -> Outcome {
         self.meter.charge_value(&value)?;
         Ok(value)
@@ -399,7 +383,7 @@ impl<'r> Interpreter<'r> {
         Ok(())
     }
 
-    /// One turn of a loop, which stands above what it has gathered; false if it is over before.
+    /// Runs one turn of a loop. Returns false if the loop ends before it.
     fn turn(
         &mut self,
         loops: &'r ComprehensionExpr,

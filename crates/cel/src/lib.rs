@@ -16,6 +16,7 @@ pub mod check;
 mod compile;
 pub mod execute;
 mod expression;
+mod failure;
 mod functions;
 mod images;
 mod interpreter;
@@ -26,19 +27,24 @@ mod optional;
 pub mod pattern;
 mod patterns;
 mod scope;
+mod signatures;
+mod source_errors;
 #[cfg(test)]
 mod tests;
+mod types;
 mod values;
 
 pub use authorizer::{Judge, Question};
 pub use calls::convert;
-pub use check::{Declared, Form, Names, Object, Type, check, check_program};
+pub use check::{Names, check, check_program};
 pub use compile::{CompileError, Program, compile};
-pub use execute::{Failure, execute, on_large_stack};
+pub use execute::{execute, on_large_stack};
 pub use expression::{Expression, Variables};
+pub use failure::Failure;
 pub use meter::Meter;
 pub use optional::{none as none_value, some as some_value};
 pub use scope::{Members, Scope};
+pub use types::{Declared, Form, Object, Type};
 pub use values::{plain, to_json};
 
 /// Words of the language, which cannot be names.
@@ -66,7 +72,7 @@ pub const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The namespaces of functions.
+/// The namespaces of functions: a name behind one of them and a point is one name.
 const NAMESPACES: [&str; 11] = [
     "base64",
     "cel",

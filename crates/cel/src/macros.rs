@@ -62,7 +62,7 @@ fn visit_entry(entry: &mut EntryExpr, wrong: &mut Vec<u64>) {
     }
 }
 
-/// The loop that a macro means; `None` if the call is none.
+/// Returns the loop that a macro means; `None` if the call is none.
 fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
     let make = Maker { id };
     let body: fn(&Maker, &str, Vec<IdedExpr>) -> Body =

@@ -1,12 +1,12 @@
 //! Counts the cost of expressions while they run, in kube-apiserver's units, and ends those that exceed it.
 //!
 //! Every step is charged before it is taken, so neither time nor memory is used that was not paid for. What
-//! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how large
-//! they are: else values that share their parts could be doubled until nobody can walk through them.
+//! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how
+//! large they are: else values that share their parts could be doubled until nobody can walk through them.
 
 use kube_cel::cel::Value as CelValue;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Maximum cost of one expression.
 pub(super) const CALL_COST_MAX: u64 = 1_000_000;
@@ -23,7 +23,7 @@ pub(super) const PARTS_MAX: u64 = 1 << 20;
 /// Bytes of the texts in a value at most.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// How deep a value may be.
+/// Maximum number of levels of a value.
 const LEVELS_MAX: u32 = 200;
 
 /// The cost that may still be spent.
@@ -48,28 +48,28 @@ impl Meter {
         }
     }
 
-    /// Begins an expression.
+    /// Begins an expression, which may spend the whole cost of one.
     pub(super) fn begin(&mut self) {
         self.call = CALL_COST_MAX;
     }
 
-    /// Spends outside of expressions.
+    /// Spends cost outside of expressions.
     ///
     /// # Errors
-    /// There is not so much left.
+    /// [`Failure::OutOfBudget`] if less than that is left.
     pub(crate) fn spend(&mut self, cost: u64) -> Result<(), Failure> {
         let left = self.left.checked_sub(cost);
         self.left = left.unwrap_or_default();
         left.map(|_| ()).ok_or(Failure::OutOfBudget)
     }
 
-    /// Spends inside of an expression.
+    /// Spends cost inside of an expression. Fails also if the expression may have no more.
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
         self.call = self.call.checked_sub(cost).ok_or(Failure::CallLimit)?;
         self.spend(cost)
     }
 
-    /// The cost that the expression may still have.
+    /// Returns the cost that the expression may still have.
     pub(super) fn left(&self) -> u64 {
         self.call.min(self.left)
     }
@@ -87,7 +87,7 @@ impl Meter {
     }
 }
 
-/// How large a value is, with all of its parts.
+/// The size of a value, with all of its parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extent {
     pub(super) parts: u64,
@@ -95,10 +95,10 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Measures a value.
+    /// Measures a value: the number of its parts, and the bytes of its texts and byte strings.
     ///
     /// # Errors
-    /// It is larger than any may be.
+    /// [`Failure::TooLarge`] if it has more parts than any value may have.
     pub(super) fn measure(value: &CelValue) -> Result<Self, Failure> {
         let mut extent = Self::default();
         extent.add(value, 0)?;
@@ -138,7 +138,7 @@ impl Extent {
     }
 }
 
-/// The size of a value as `size()` tells it; 1 for what has none.
+/// Returns the size of a value as `size()` returns it; 1 for a value without size.
 pub(super) fn size(value: &CelValue) -> u64 {
     let size = match value {
         CelValue::String(text) => text.chars().count(),

@@ -8,8 +8,7 @@ use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::objects::Key;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::{Extent, Meter, size};
 use super::optional;
 
@@ -17,7 +16,7 @@ pub(super) fn no_such_key(name: &str) -> Failure {
     Failure::Other(format!("no such key: {name}").into())
 }
 
-/// `operand.name`.
+/// Evaluates `operand.name`: a member of a map or a message.
 pub(super) fn member(operand: &CelValue, name: &str) -> Outcome {
     if optional::is_optional(operand) {
         return optional_member(operand, &CelValue::from(name));
@@ -31,7 +30,7 @@ pub(super) fn member(operand: &CelValue, name: &str) -> Outcome {
     }
 }
 
-/// `has(operand.name)`.
+/// Evaluates `has(operand.name)`.
 pub(super) fn has(operand: &CelValue, name: &str) -> Result<bool, Failure> {
     match operand {
         CelValue::Map(map) => Ok(map.map.contains_key(&Key::from(name))),
@@ -75,7 +74,7 @@ pub(super) fn insert(
     }
 }
 
-/// `left + right`.
+/// Evaluates `left + right` of numbers, texts, bytes, lists, times and durations.
 pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Outcome {
     match (&left, &right) {
         (CelValue::String(_) | CelValue::Bytes(_), _) => {
@@ -98,7 +97,7 @@ pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Outcome
     Ok(sum)
 }
 
-/// An operator's value; `None` if it is another function.
+/// Returns the value of an operator; `None` if the function is no operator.
 pub(super) fn operate(name: &str, values: &[CelValue], meter: &mut Meter) -> Option<Outcome> {
     let outcome = match (name, values) {
         (op::EQUALS, [a, b]) => equal(a, b, meter).map(CelValue::Bool),
@@ -230,7 +229,7 @@ fn at(all: &CelValue, place: &CelValue) -> Outcome {
     }
 }
 
-/// `all[?place]` and `all.?place`.
+/// Evaluates `all[?place]` and `all.?place`, whose value is an optional.
 fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Outcome {
     meter.charge(1)?;
     if optional::is_optional(all) {
@@ -243,7 +242,7 @@ fn optional_index(all: &CelValue, place: &CelValue, meter: &mut Meter) -> Outcom
     }
 }
 
-/// A member of what may be absent may be absent.
+/// Evaluates the selection of a member of an optional value, which is an optional again.
 fn optional_member(operand: &CelValue, place: &CelValue) -> Outcome {
     let Some(inside) = optional::of_value(operand)? else {
         return Ok(optional::none());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::objects::{Opaque, OptionalValue};
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Returns the optional value without a value.
 pub fn none() -> CelValue {
@@ -51,7 +51,7 @@ pub(super) fn unwrapped(items: &[CelValue]) -> Result<CelValue, Failure> {
     Ok(CelValue::List(inside?.into()))
 }
 
-/// The functions of optional values; `None` if it is none of them.
+/// Returns the functions of optional values; `None` if it is none of them.
 pub(super) fn call(
     name: &str,
     target: Option<&CelValue>,

@@ -1,7 +1,8 @@
-//! Regular expressions in expressions.
+//! The functions of CEL that take regular expressions.
 //!
-//! A match costs what kube-apiserver says, by the lengths of pattern and text. That is far too little for some patterns,
-//! such as those that repeat a part a thousand times. So the work is measured as well, and what it took beyond that is paid for.
+//! A match costs what kube-apiserver says, by the lengths of pattern and text. That is far too little for some
+//! patterns, such as those that repeat a part a thousand times. So the work is measured as well, and what it took
+//! beyond that is paid for.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,10 +11,8 @@ use std::sync::Arc;
 
 use kube_cel::cel::Value as CelValue;
 
-use super::Failure;
-use super::interpreter::Outcome;
+use super::failure::{Failure, Outcome};
 use super::meter::{Meter, PARTS_MAX};
-use super::scope::Scope;
 use crate::pattern::{self, Program, TooMuchWork, Work};
 
 /// Steps of a simulated NFA in a unit of cost: ten characters of a text against four of a pattern.
@@ -74,9 +73,9 @@ fn paid<T>(
     made.map_err(|TooMuchWork| Failure::CallLimit)
 }
 
-/// `matches`, `find` and `findAll`.
+/// Evaluates `matches`, `find` and `findAll`.
 pub(super) fn call(
-    scope: &Scope,
+    patterns: &Patterns,
     meter: &mut Meter,
     name: &str,
     text: &str,
@@ -85,7 +84,7 @@ pub(super) fn call(
 ) -> Outcome {
     let walk = (text.len() as u64 + 1).div_ceil(10);
     meter.charge(walk.saturating_mul((pattern.len() as u64).div_ceil(4)))?;
-    let program = scope.patterns.get(meter, pattern)?;
+    let program = patterns.get(meter, pattern)?;
     let made = |found: Range<usize>| CelValue::from(&text[found]);
     match (name, limit) {
         ("matches", _) => paid(meter, |work| program.is_match(text, work)).map(CelValue::Bool),
@@ -113,7 +112,7 @@ pub(super) fn call(
     }
 }
 
-/// The matches in a text, one after the other. An empty one at the end of another does not count.
+/// Returns the matches in a text, one after the other. An empty one at the end of another does not count.
 fn find_all(
     program: &Program,
     text: &str,

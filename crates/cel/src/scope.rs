@@ -7,20 +7,12 @@ use std::sync::Arc;
 use kube_cel::cel::Value as CelValue;
 
 use super::authorizer::{self, Judge, Question};
+use super::compile::Program;
+use super::failure::{Failure, Outcome};
 use super::functions::TYPES;
-use super::interpreter::{Interpreter, Outcome};
-use super::meter::Meter;
 use super::patterns::Patterns;
-use super::{Failure, Program};
 
-/// How many computed variables may be computed for one another.
-const NESTED_MAX: usize = 100;
-
-/// Bytes of stack that computing one more takes at most, and how much more is taken then.
-const STACK_LEFT_MIN: usize = 2 << 20;
-const STACK_BYTES: usize = 8 << 20;
-
-/// Variables of an expression.
+/// The variables that an expression sees, with the patterns that it has compiled.
 #[derive(Debug, Default)]
 pub struct Scope {
     values: HashMap<String, CelValue>,
@@ -29,10 +21,10 @@ pub struct Scope {
     pub(super) judge: Option<Arc<dyn Judge>>,
 }
 
-/// Members of one variable that are computed when they are first asked for.
+/// Members of one variable that are computed when they are first used.
 #[derive(Debug, Default)]
 struct Computed {
-    /// The variable.
+    /// The name of the variable; empty if there is none.
     name: &'static str,
     members: Arc<Members>,
     /// The lazily computed variables whose values are known.
@@ -58,19 +50,20 @@ impl FromIterator<(String, Result<Program, String>)> for Members {
 }
 
 impl Scope {
-    /// Shows a value under a name.
+    /// Adds a variable.
     pub fn add(&mut self, name: &str, value: CelValue) {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// Shows who decides what expressions ask of `authorizer`, and what is asked about if they name nothing else.
+    /// Adds `authorizer`, whose checks `judge` decides, and `authorizer.requestResource`, the check that `request` is
+    /// about.
     pub fn add_authorizer(&mut self, judge: Arc<dyn Judge>, request: Question) {
         self.add("authorizer", authorizer::authorizer());
         self.add("authorizer.requestResource", authorizer::about(request));
         self.judge = Some(judge);
     }
 
-    /// Shows what expressions make as the members of a value of this name.
+    /// Adds a variable of this name whose members are computed by expressions when they are first used.
     pub fn add_computed(&mut self, name: &'static str, members: &Arc<Members>) {
         self.computed = Computed {
             name,
@@ -92,7 +85,7 @@ impl Scope {
         ))
     }
 
-    /// The value of a name that has a point in it.
+    /// Returns the value of a name that has a point in it.
     pub(super) fn qualified(&self, first: &str, second: &str) -> Option<CelValue> {
         self.judge.as_ref()?;
         self.values.get(&format!("{first}.{second}")).cloned()
@@ -106,35 +99,25 @@ impl Scope {
         self.computed.members.programs.len()
     }
 
-    /// Where the member is among the first `count`.
+    /// Returns where the member is among the first `count`.
     pub(super) fn computed_before(&self, name: &str, count: usize) -> Option<usize> {
         let place = self.computed.members.places.get(name).copied();
         place.filter(|place| *place < count)
     }
 
-    pub(super) fn compute(&self, position: usize, nested: usize, meter: &mut Meter) -> Outcome {
-        if let Some(known) = self.computed.known.borrow().get(&position) {
-            return known.clone();
-        }
-        let (name, program) = &self.computed.members.programs[position];
-        let computed = match program {
-            Err(why) => Err(Failure::Other(why.clone().into())),
-            Ok(_) if nested > NESTED_MAX => Err(Failure::TooLarge),
-            Ok(program) => stacker::maybe_grow(STACK_LEFT_MIN, STACK_BYTES, || {
-                let mut interpreter = Interpreter::new(self, meter);
-                interpreter.computed = position;
-                interpreter.nested = nested;
-                interpreter.value(&program.expression)
-            }),
-        };
-        let computed = computed.map_err(|error| match error {
-            Failure::Other(why) => Failure::Other(
-                format!("composited variable {name:?} fails to evaluate: {why}").into(),
-            ),
-            other => other,
-        });
+    /// Returns the name and the program of a computed member.
+    pub(super) fn member(&self, position: usize) -> &(String, Result<Program, String>) {
+        &self.computed.members.programs[position]
+    }
+
+    /// Returns the outcome of a computed member, if it was computed before.
+    pub(super) fn known(&self, position: usize) -> Option<Outcome> {
+        self.computed.known.borrow().get(&position).cloned()
+    }
+
+    /// Remembers the outcome of a computed member.
+    pub(super) fn remember(&self, position: usize, outcome: Outcome) {
         let mut known = self.computed.known.borrow_mut();
-        known.insert(position, computed.clone());
-        computed
+        known.insert(position, outcome);
     }
 }

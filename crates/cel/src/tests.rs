@@ -14,7 +14,7 @@ fn run(source: &str, this: &Value) -> Result<CelValue, Failure> {
     on_large_stack(|| execute(&program, &scope, &mut Meter::new()))
 }
 
-fn told(source: &str, this: &Value) -> String {
+fn outcome(source: &str, this: &Value) -> String {
     match run(source, this) {
         Ok(value) => format!("{value:?}"),
         Err(error) => error.to_string(),
@@ -49,7 +49,7 @@ fn expressions_give_what_the_language_says() {
         "sets.contains([1, 2], [1]) && !format.dns1123Label().validate('a').hasValue()",
         "self.l.map(a, self.l.map(b, a * b)) == [[1, 2, 3], [2, 4, 6], [3, 6, 9]]",
     ] {
-        assert_eq!(told(source, &this), "Bool(true)", "{source}");
+        assert_eq!(outcome(source, &this), "Bool(true)", "{source}");
     }
     for (source, why) in [
         ("self.z", "no such key: z"),
@@ -73,7 +73,7 @@ fn expressions_give_what_the_language_says() {
             "string parse error: invalid digit found in string",
         ),
     ] {
-        assert_eq!(told(source, &this), why, "{source}");
+        assert_eq!(outcome(source, &this), why, "{source}");
     }
 }
 
@@ -101,7 +101,7 @@ fn extensions_give_what_they_should() {
         "image('r.io/kube:t@sha256:' + self.hex).digest() == 'sha256:' + self.hex && image('kube@sha256:' + self.hex).containsDigest()",
         "image('r.io/kube:t@sha256:' + self.hex).tag() == '' && image('r.io/kube:t@sha256:' + self.hex).identifier().startsWith('sha256:')",
     ] {
-        assert_eq!(told(source, &this), "Bool(true)", "{source}");
+        assert_eq!(outcome(source, &this), "Bool(true)", "{source}");
     }
 }
 
@@ -184,7 +184,7 @@ fn what_grows_within_one_expression_is_paid_for() {
         assert!(failure.is_final(), "{source}: {failure}");
     }
     assert_eq!(
-        told("self.matches('((a{1,100}){1,100}){1,100}')", &long),
+        outcome("self.matches('((a{1,100}){1,100}){1,100}')", &long),
         "error parsing regexp: invalid repeat count: `{1,100}`"
     );
 }

@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 use super::calls::as_text;
 use super::optional::{inside, is_absent};
 
-/// A value as it is: names of members are data.
+/// Returns a value as it is: names of members are data.
 pub fn plain(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -34,7 +34,7 @@ pub fn plain(value: &Value) -> CelValue {
     }
 }
 
-/// A value as JSON; `None` if it cannot be written so. What is absent is left out.
+/// Returns a value as JSON; `None` if it cannot be written so. What is absent is left out.
 pub fn to_json(value: &CelValue) -> Option<Value> {
     Some(match value {
         CelValue::Null => Value::Null,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
-use ringwatch_admission::Followed;
+use ringwatch_admission::ParsedObjects;
 use ringwatch_registry::informer::{Change, Handler};
 use ringwatch_registry::{Informer, ListWatch, Store};
 
@@ -20,7 +20,7 @@ pub struct AdmissionObjects<T> {
     /// Parses an object.
     pub read: fn(&serde_json::Value) -> Result<T, String>,
     /// Where they are put, in the order of stores, namespaces and names.
-    pub into: Arc<Followed<T>>,
+    pub into: Arc<ParsedObjects<T>>,
     /// The time.
     pub clock: Clock,
 }

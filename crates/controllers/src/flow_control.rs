@@ -42,8 +42,8 @@ impl FlowStores {
     #[must_use]
     pub fn of(all: &Stores) -> Option<Self> {
         Some(Self {
-            schemas: all.of((GROUP, "flowschemas")).cloned()?,
-            levels: all.of((GROUP, "prioritylevelconfigurations")).cloned()?,
+            schemas: all.get(GROUP, "flowschemas").cloned()?,
+            levels: all.get(GROUP, "prioritylevelconfigurations").cloned()?,
         })
     }
 

@@ -34,7 +34,7 @@ impl Nodes {
     /// By what a server has.
     #[must_use]
     pub fn new(all: &Stores, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
-        let of = |kind, group, plural| all.of((group, plural)).map(|it| (kind, Arc::clone(it)));
+        let of = |kind, group, plural| all.get(group, plural).map(|it| (kind, Arc::clone(it)));
         let stores = [
             of(Kind::Pods, "", "pods"),
             of(Kind::Volumes, "", "persistentvolumes"),

@@ -35,7 +35,7 @@ impl RoleStores {
     /// Returns the stores of a server that has them.
     #[must_use]
     pub fn of(all: &Stores) -> Option<Self> {
-        let store = |plural| all.of((GROUP, plural)).cloned();
+        let store = |plural| all.get(GROUP, plural).cloned();
         Some(Self {
             cluster_roles: store("clusterroles")?,
             cluster_role_bindings: store("clusterrolebindings")?,

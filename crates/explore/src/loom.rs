@@ -24,10 +24,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, process, thread};
 
-/// How many preemptions a schedule may have at most.
+/// Maximum number of preemptions in a schedule.
 const PREEMPTIONS_MAX: usize = 3;
 
-/// How many steps of an execution may go one way or another; more mean that a loop does not end.
+/// Maximum number of branching points of an execution; more mean that a loop does not end.
 const BRANCHES_MAX: usize = 10_000;
 
 /// The variable that loom takes another number of branches from.

@@ -36,18 +36,18 @@ const SEED: u64 = 0x0072_696e_6777_6174;
 /// The variable that shuttle itself takes the seed from, whatever a scheduler is given.
 const GIVEN_SEED: &str = "SHUTTLE_RANDOM_SEED";
 
-/// How many seconds each model goes on with new seeds, and the variable that says otherwise.
+/// Seconds for which each model goes on with new seeds, and the variable that says otherwise.
 const NEW_SEEDS_SECONDS: u64 = 1;
 const NEW_SEEDS_SECONDS_VARIABLE: &str = "NEW_SEEDS_SECONDS";
 
-/// How many schedules are drawn from a new seed. Every model has more, so a run with the seed given
-/// repeats them all.
+/// Number of schedules that are drawn from a new seed. Every model has more, so a run with the seed given repeats them
+/// all.
 const SCHEDULES_OF_A_NEW_SEED: usize = 10;
 
-/// How often a schedule of the second half changes its mind about who goes first.
+/// Number of priority changes in a schedule of the second half.
 const PRIORITY_CHANGES: usize = 5;
 
-/// How many steps a schedule takes at most: one that takes more has lost a wake-up or spins.
+/// Maximum number of steps of a schedule: one that takes more has lost a wake-up or spins.
 const STEPS_MAX: usize = 300_000;
 
 /// Stack of a task. Parsing JSON in an unoptimised build takes a lot.
@@ -155,7 +155,7 @@ impl Drop for Attempt {
     }
 }
 
-/// The name of the test that a model is a closure of, without that of the crate.
+/// Returns the name of the test that a model is a closure of, without that of the crate.
 fn name_of<M>() -> &'static str {
     let name = type_name::<M>();
     let name = name.split_once("::").map_or(name, |(_, name)| name);

@@ -44,11 +44,11 @@ impl CertificateSigners {
         let domain = signer.split('/').next().unwrap_or_default();
         for name in [signer, &format!("{domain}/*")] {
             let user = &request.context.user;
-            let asked = Attributes {
+            let attributes = Attributes {
                 name,
                 ..Attributes::of_resource(user, self.verb, GROUP, "signers")
             };
-            if authorizer.decide(&asked).await.allowed {
+            if authorizer.decide(&attributes).await.allowed {
                 return true;
             }
         }

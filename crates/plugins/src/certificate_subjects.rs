@@ -1,4 +1,4 @@
-//! Nobody is issued a certificate by which they may do everything. Kubernetes' CertificateSubjectRestriction plugin.
+//! Refuses requests for certificates of the group `system:masters`. Kubernetes' CertificateSubjectRestriction plugin.
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -33,11 +33,15 @@ impl Plugin for CertificateSubjects {
         let pem = STANDARD
             .decode(text(object, "spec.request"))
             .unwrap_or_default();
-        let asked = match SigningRequest::read(&pem) {
-            Ok(asked) => asked,
+        let request_in_pem = match SigningRequest::read(&pem) {
+            Ok(request_in_pem) => request_in_pem,
             Err(why) => return Err(request.forbid(object, format!("failed to parse CSR: {why}"))),
         };
-        if asked.organizations().iter().any(|it| it == MASTERS) {
+        if request_in_pem
+            .organizations()
+            .iter()
+            .any(|it| it == MASTERS)
+        {
             let why = format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed");
             return Err(request.forbid(object, why));
         }

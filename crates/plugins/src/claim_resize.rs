@@ -23,7 +23,7 @@ pub struct ClaimResize {
 }
 
 impl ClaimResize {
-    /// The classes in this storage.
+    /// Makes the classes in this storage.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self { classes }

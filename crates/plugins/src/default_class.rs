@@ -24,7 +24,7 @@ struct Form {
     class: (&'static str, &'static str),
     /// The annotations that mark a class as the default.
     defaults: &'static [&'static str],
-    /// Where classes lie.
+    /// The prefix of the keys of classes in the storage.
     keys: &'static str,
 }
 
@@ -58,21 +58,21 @@ pub struct DefaultClass {
 }
 
 impl DefaultClass {
-    /// The default of the storage classes in this storage.
+    /// Makes the default of the storage classes in this storage.
     #[must_use]
     pub fn of_storage(classes: Arc<dyn Interface>) -> Self {
         let form = &STORAGE;
         Self { classes, form }
     }
 
-    /// The default of the ingress classes in this storage.
+    /// Makes the default of the ingress classes in this storage.
     #[must_use]
     pub fn of_ingresses(classes: Arc<dyn Interface>) -> Self {
         let form = &INGRESS;
         Self { classes, form }
     }
 
-    /// The name of the default class: of several the newest, and of those made in the same second the first.
+    /// Returns the name of the default class: of several the newest, and of those made in the same second the first.
     async fn default(&self) -> Result<Option<String>, Error> {
         let cached = ListOptions {
             resource_version: Some(ResourceVersion(0)),

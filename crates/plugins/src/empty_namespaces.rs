@@ -1,7 +1,8 @@
 //! Namespaces in which an admission plugin has found nothing a moment ago.
 //!
-//! Plugins read limit ranges and quotas from the watch cache, which may be behind a write that the client has seen succeed. Where
-//! the cache has nothing they look in the store, as kube-apiserver's LimitRanger and ResourceQuota do, and for a while not again.
+//! Plugins read limit ranges and quotas from the watch cache, which may be behind a write that the client has seen
+//! succeed. Where the cache has nothing they look in the store, as kube-apiserver's LimitRanger and ResourceQuota do,
+//! and for a while not again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use ringwatch::clock::Instant;
 
-/// How long it is remembered that a namespace has none, as in kube-apiserver's `liveTTL`.
+/// Time for which it is remembered that a namespace has none, as in kube-apiserver's `liveTTL`.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
-/// How many namespaces are remembered, as in kube-apiserver's `liveLookupCache`.
+/// Maximum number of namespaces that are remembered, as in kube-apiserver's `liveLookupCache`.
 const NAMESPACES_MAX: usize = 10_000;
 
 /// The namespaces, with the times when nothing was found in them.

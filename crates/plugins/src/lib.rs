@@ -1,8 +1,8 @@
-//! Admission plugins of Kubernetes that know kinds, such as LimitRanger, ResourceQuota, ServiceAccount and NodeRestriction,
-//! and the checks of what a write gives to somebody.
+//! Admission plugins of Kubernetes that know kinds, such as LimitRanger, ResourceQuota, ServiceAccount and
+//! NodeRestriction, and the checks of what a write gives to somebody.
 //!
-//! The chain that asks them does not belong here, nor do webhooks and policies: they are in `ringwatch-admission`, which
-//! knows no kind.
+//! The chain that calls them does not belong here, nor do webhooks and policies: they are in `ringwatch-admission`,
+//! which knows no kind.
 
 mod certificate_signers;
 mod certificate_subjects;

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use super::empty_namespaces::EmptyNamespaces;
 
-/// How many refusals are made: a thousand containers may break a thousand limits each.
+/// Maximum number of reasons of a refusal: a thousand containers may break a thousand limits each.
 const REFUSALS_MAX: usize = 10_000;
 
-/// How many bytes of quantities a pod's containers may get by default: no object with more could be stored.
+/// Maximum number of bytes of quantities that a pod's containers get by default: no object with more could be stored.
 const DEFAULTED_BYTES_MAX: usize = 3 << 20;
 
 /// Tells what a pod did not ask for itself.
@@ -36,7 +36,7 @@ pub struct LimitRanger {
 }
 
 impl LimitRanger {
-    /// The ranges in this storage.
+    /// Makes the ranges in this storage.
     #[must_use]
     pub fn new(ranges: Arc<dyn Interface>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl LimitRanger {
         }
     }
 
-    /// The limits of the request's namespace, those of one range after those of another.
+    /// Returns the limits of the request's namespace, those of one range after those of another.
     async fn limits(&self, request: &Request<'_>) -> Result<Vec<Limit>, Error> {
         let (namespace, now) = (request.namespace, request.context.clock.now());
         let mut ranges = self.list(namespace, Some(ResourceVersion(0))).await?;
@@ -62,7 +62,7 @@ impl LimitRanger {
         Ok(limits)
     }
 
-    /// The ranges of a namespace: of now, or as the cache has them.
+    /// Returns the ranges of a namespace: of now, or as the cache has them.
     async fn list(
         &self,
         namespace: &str,
@@ -111,18 +111,18 @@ impl Limit {
     }
 }
 
-/// Why an object is refused, each reason once and in order.
+/// The reasons why an object is refused, each once and in order.
 #[derive(Default)]
 struct Refusals {
-    told: IndexSet<String>,
-    /// How many were made, told before or not.
+    reasons: IndexSet<String>,
+    /// The number of reasons, repeated ones included.
     made: usize,
 }
 
 impl Refusals {
     fn add(&mut self, why: Option<String>) {
         self.made += usize::from(why.is_some());
-        self.told.extend(why);
+        self.reasons.extend(why);
     }
 
     /// Says whether there are so many that nothing more is looked at.
@@ -136,14 +136,14 @@ fn concerns(request: &Request<'_>) -> bool {
     let is_pods =
         request.resource.plural == "pods" && request.resource.group_version.group.is_empty();
     let deleted = request.old.is_some_and(accessor::is_terminating);
-    let asked = match request.operation {
+    let limited = match request.operation {
         Operation::Create => is_pods || request.resource.plural == "persistentvolumeclaims",
         Operation::Update if is_pods => request.subresource() == "resize",
         Operation::Update => request.is_of("", "persistentvolumeclaims"),
         Operation::Delete | Operation::Connect => false,
     };
     let whole = request.subresource().is_empty() || request.subresource() == "resize";
-    asked && whole && !deleted && request.resource.group_version.group.is_empty()
+    limited && whole && !deleted && request.resource.group_version.group.is_empty()
 }
 
 #[async_trait]
@@ -178,7 +178,7 @@ impl Plugin for LimitRanger {
                 check_claim(object, limit, &mut refusals);
             }
         }
-        let refusals: Vec<String> = refusals.told.into_iter().collect();
+        let refusals: Vec<String> = refusals.reasons.into_iter().collect();
         match refusals.as_slice() {
             [] => Ok(()),
             [one] => Err(request.forbid(object, one)),
@@ -395,7 +395,7 @@ mod tests {
         let mut refusals = Refusals::default();
         check_pod(&pod(1_000), &Limit::read(&limit), &mut refusals);
         assert_eq!(refusals.made, REFUSALS_MAX);
-        // Each of them does not name the container, and so is told once.
-        assert_eq!(refusals.told.len(), 2_000);
+        // Each of them does not name the container, and so is shown once.
+        assert_eq!(refusals.reasons.len(), 2_000);
     }
 }

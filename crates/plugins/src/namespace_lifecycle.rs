@@ -2,7 +2,7 @@
 //! never end. Kubernetes' NamespaceLifecycle plugin.
 //!
 //! Namespaces are read as a cache has them, which may lag behind. So a namespace that the cache
-//! does not have, or that was lately asked to be deleted, is read from the store itself.
+//! does not have, or whose deletion was lately requested, is read from the store itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use serde_json::Value;
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 /// For how long after a deletion a namespace is read from the store itself.
 const LIVE_LOOKUP: Duration = Duration::from_secs(30);
-/// How many deleted namespaces are remembered; beyond that the oldest are forgotten.
+/// Maximum number of deleted namespaces that are remembered; beyond that the oldest are forgotten.
 const DELETED_NAMESPACES_MAX: usize = 100;
 
 /// Namespaces, as they are stored.
@@ -30,12 +30,12 @@ const DELETED_NAMESPACES_MAX: usize = 100;
 pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Interface>,
     clock: Clock,
-    /// When each namespace was lately asked to be deleted.
+    /// The namespaces whose deletion was lately requested, with the times of the requests.
     deleted: Mutex<HashMap<String, Instant>>,
 }
 
 impl NamespaceLifecycle {
-    /// The life of the namespaces in this storage.
+    /// Makes the life of the namespaces in this storage.
     #[must_use]
     pub fn new(namespaces: Arc<dyn Interface>, clock: Clock) -> Self {
         Self {

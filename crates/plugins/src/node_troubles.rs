@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// How long a pod stays on a node that is not ready or cannot be reached, in seconds.
+/// Time that a pod stays on a node that is not ready or cannot be reached, in seconds.
 const TOLERATION_SECONDS: i64 = 300;
 
 /// Taints new nodes; who watches over nodes takes the taint away.

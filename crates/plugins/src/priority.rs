@@ -27,12 +27,12 @@ pub struct Priority {
     default: Mutex<(Vec<u64>, Option<Class>)>,
 }
 
-/// How new what is read must be.
+/// The freshness of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Read {
-    /// As new as the cache is.
+    /// As the cache has it.
     Cached,
-    /// Of now.
+    /// As of the latest write.
     Newest,
 }
 
@@ -45,7 +45,7 @@ struct Class {
 }
 
 impl Priority {
-    /// The priorities that the classes in this storage give.
+    /// Makes the priorities that the classes in this storage give.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Priority {
         class.map(|class| Class::read(&class)).transpose()
     }
 
-    /// The class for pods without one: of several, that of the least value.
+    /// Returns the class for pods without one: of several, that of the least value.
     async fn default(&self, read: Read) -> Result<Option<Class>, Error> {
         let options = ListOptions {
             resource_version: (read == Read::Cached).then_some(ResourceVersion(0)),
@@ -75,7 +75,7 @@ impl Priority {
             let mut default: Option<Class> = None;
             for object in &list.items {
                 let tree = tree(object)?;
-                let class = Class::of(&tree);
+                let class = Class::from_tree(&tree);
                 let less = default.as_ref().is_none_or(|it| class.value < it.value);
                 if get(&tree, "globalDefault") == Some(&Value::Bool(true)) && less {
                     default = Some(class);
@@ -99,11 +99,11 @@ impl Priority {
             class
         };
         let value = class.as_ref().map_or(0, |class| class.value);
-        let asked = get(pod, PRIORITY).and_then(Value::as_i64);
-        if asked.is_some_and(|asked| asked != value) {
+        let given = get(pod, PRIORITY).and_then(Value::as_i64);
+        if given.is_some_and(|given| given != value) {
             let message = format!(
                 "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name",
-                asked.unwrap_or_default()
+                given.unwrap_or_default()
             );
             return Err(request.forbid(pod, message));
         }
@@ -115,7 +115,7 @@ impl Priority {
         let Some(policy) = class.policy else {
             return Ok(());
         };
-        let differs = get(pod, POLICY).is_some_and(|asked| !asked.is_null() && *asked != policy);
+        let differs = get(pod, POLICY).is_some_and(|given| !given.is_null() && *given != policy);
         if differs {
             let show = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
             let message = format!(
@@ -132,10 +132,10 @@ impl Priority {
 
 impl Class {
     fn read(object: &Object) -> Result<Self, Error> {
-        tree(object).map(|tree| Self::of(&tree))
+        tree(object).map(|tree| Self::from_tree(&tree))
     }
 
-    fn of(tree: &Value) -> Self {
+    fn from_tree(tree: &Value) -> Self {
         Self {
             name: text(tree, "metadata.name").to_owned(),
             value: get(tree, "value").and_then(Value::as_i64).unwrap_or(0),
@@ -161,7 +161,7 @@ impl Plugin for Priority {
         Ok(())
     }
 
-    /// There is one class for pods without one.
+    /// Checks that no other class is the default, if this one is to be.
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         let is_default = get(object, "globalDefault") == Some(&Value::Bool(true));

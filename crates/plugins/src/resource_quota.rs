@@ -1,8 +1,8 @@
-//! No more is created in a namespace than its quotas allow. Kubernetes' ResourceQuota plugin.
+//! Refuses writes that would exceed a quota of the namespace. Kubernetes' ResourceQuota plugin.
 //!
-//! The quotas' status holds their usage. A write that adds to it is charged there, in the same update that checks whether
-//! there is room, so that concurrent writes cannot overdraw a quota. The quota controller recounts the usage, and so
-//! corrects charges for writes that failed later.
+//! The quotas' status holds their usage. A write that adds to it is charged there, in the same update that checks
+//! whether there is room, so that concurrent writes cannot overdraw a quota. The quota controller recounts the usage,
+//! and so corrects charges for writes that failed later.
 
 use async_trait::async_trait;
 use ringwatch::codec;
@@ -28,7 +28,7 @@ pub struct ResourceQuota {
 }
 
 impl ResourceQuota {
-    /// The quotas in this store, which asks no admission itself.
+    /// Makes the quotas in this store, whose own updates are not admitted.
     #[must_use]
     pub fn new(quotas: Store) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl ResourceQuota {
         }
     }
 
-    /// The quotas of the request's namespace as they are now. Where there are none the store is seldom asked.
+    /// Returns the quotas of the request's namespace as they are now. Where there are none the store is seldom read.
     async fn of_namespace(&self, request: &Request<'_>) -> Result<Vec<Value>, Error> {
         let (namespace, now) = (request.namespace, request.context.clock.now());
         let cached = ListOptions {
@@ -162,7 +162,7 @@ fn concerns(
 /// Returns what the object uses.
 ///
 /// # Errors
-/// [`Error::Forbidden`] if it asks for less than nothing.
+/// [`Error::Forbidden`] if it requests a negative amount.
 fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<ResourceList, Error> {
     let usage = counted.usage(object);
     let negative = usage.negative();
@@ -174,7 +174,8 @@ fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Res
     Err(request.forbid(object, message))
 }
 
-/// Returns how much more of a quota is used after the write than before it. What becomes less is for the controller of quotas.
+/// Returns how much more of a quota is used after the write than before it. What becomes less is for the controller of
+/// quotas.
 fn added(
     counted: &Counted,
     request: &Request<'_>,
@@ -193,7 +194,7 @@ fn added(
 /// Returns the usage of a quota after a write, for everything that the quota limits.
 ///
 /// # Errors
-/// That it would be more than it limits.
+/// [`Error::Forbidden`] with the requested, used and limited amounts of the resources that would exceed the quota.
 fn refuse_exceeding(
     request: &Request<'_>,
     object: &Value,
@@ -211,7 +212,7 @@ fn refuse_exceeding(
         both.is_some_and(|(after, most)| after.quantity > most.quantity)
     };
     let exceeding = requested.only(|name, _| exceeds(name));
-    // A status tells what has been given already.
+    // A status shows what has been given already.
     if exceeding.is_empty() || request.subresource() == "status" {
         return Ok(after);
     }

@@ -27,13 +27,13 @@ pub struct RuntimeClass {
 }
 
 impl RuntimeClass {
-    /// The classes in this storage.
+    /// Makes the classes in this storage.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self { classes }
     }
 
-    /// The class that a pod names.
+    /// Returns the class that a pod names.
     async fn class(&self, request: &Request<'_>, pod: &Value) -> Result<Option<Value>, Error> {
         let Some(name) = get(pod, CLASS).and_then(Value::as_str) else {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Plugin for RuntimeClass {
         Ok(())
     }
 
-    /// Nobody has changed what the pod costs.
+    /// Checks that the overhead of the pod is that of its class.
     async fn validate(&self, request: &Request<'_>, pod: &Value) -> Result<(), Error> {
         if !is_new_pod(request) {
             return Ok(());
@@ -136,7 +136,7 @@ fn place(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Those that no other one kept and no other one behind them includes; of equal ones the first.
+/// Returns the tolerations without the redundant ones: those that another includes. Of equal ones the first stays.
 fn without_redundant(all: &[Value]) -> Vec<&Value> {
     let mut later = Tolerated::default();
     let mut included_later = vec![false; all.len()];
@@ -160,7 +160,8 @@ fn without_redundant(all: &[Value]) -> Vec<&Value> {
 #[derive(Default)]
 struct Tolerated<'v>(HashMap<Toleration<'v>, Longest<'v>>);
 
-/// Of the tolerations that differ in their time at most, the one of the longest time, and the next one that is not equal.
+/// The toleration of the longest time among those that differ in their time at most, and the next one that is not
+/// equal.
 struct Longest<'v> {
     first: (Seconds, &'v Value),
     second: Option<(Seconds, &'v Value)>,

@@ -1,6 +1,6 @@
-//! In whose name a pod runs, and the token by which it proves that. Kubernetes' ServiceAccount plugin.
+//! Sets the service account of a pod, and mounts its token. Kubernetes' ServiceAccount plugin.
 //!
-//! Accounts named `default` are made by a controller, soon after their namespace: who asks for one too early waits
+//! Accounts named `default` are made by a controller, soon after their namespace: a pod that comes too early waits
 //! a moment.
 
 use std::sync::Arc;
@@ -22,11 +22,11 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_PREFIX: &str = "kube-api-access-";
 
-/// How often it is looked for an account `default`, and how long is waited in between.
+/// Maximum number of look-ups of an account `default` that does not exist yet, and the time between two.
 const LOOKS_MAX: u32 = 10;
 const LOOK_PERIOD: Duration = Duration::from_millis(150);
 
-/// For how long mounted tokens are asked for, in seconds; the odd number is by which they are known.
+/// Lifetime of mounted tokens, in seconds; the odd number marks them as injected ones.
 const TOKEN_SECONDS: i64 = 3607;
 
 /// The mode of the files of a mounted token: 0644.
@@ -39,13 +39,13 @@ pub struct ServiceAccount {
 }
 
 impl ServiceAccount {
-    /// A plugin that looks accounts up in this storage.
+    /// Makes a plugin that looks accounts up in this storage.
     #[must_use]
     pub fn new(accounts: Arc<dyn Interface>) -> Self {
         Self { accounts }
     }
 
-    /// The account of a pod.
+    /// Returns the account of a pod.
     async fn account(&self, request: &Request<'_>, pod: &Value) -> Result<Value, Error> {
         let (namespace, name) = (request.namespace, text(pod, "spec.serviceAccountName"));
         let looks = if name == DEFAULT { LOOKS_MAX } else { 1 };
@@ -160,7 +160,7 @@ fn names_secret(value: &Value) -> bool {
     }
 }
 
-/// The pod decides, then its account; by default there is a token.
+/// Returns true if a token is to be mounted: the pod decides, then its account, and the default is true.
 fn wants_token(account: &Value, pod: &Value) -> bool {
     let said = [
         get(pod, "spec.automountServiceAccountToken"),
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A plugin that knows one account.
+    /// Returns a plugin that knows one account.
     async fn plugin(account: Value) -> ServiceAccount {
         let storage = MemoryStorage::new("/serviceaccounts");
         let resources = ringwatch_resources::built_in();

@@ -18,7 +18,8 @@ const PROTECTED: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Gives finalizers.
+/// The plugin that adds the protecting finalizers to new PersistentVolumes, PersistentVolumeClaims and
+/// VolumeAttributesClasses.
 #[derive(Debug)]
 pub struct StorageProtection;
 

@@ -1,4 +1,4 @@
-//! Where a pod runs is told by its labels: those of its node about zone and region. Kubernetes' PodTopologyLabels
+//! Copies the labels of zone and region from a node to its pods. Kubernetes' PodTopologyLabels
 //! plugin.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct TopologyLabels {
 }
 
 impl TopologyLabels {
-    /// The labels of the nodes in this storage.
+    /// Makes the labels of the nodes in this storage.
     #[must_use]
     pub fn new(nodes: Arc<dyn Interface>) -> Self {
         Self { nodes }

@@ -16,17 +16,17 @@ pub trait Admission: Debug + Send + Sync {
     /// Changes the object that is written, or refuses it, before the strategy prepares and checks it.
     ///
     /// # Errors
-    /// The refusal.
+    /// The refusal of a plugin, or a failure to decide.
     async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error>;
 
     /// Refuses an object as it is about to be stored.
     ///
     /// # Errors
-    /// The refusal.
+    /// The refusal of a plugin, or a failure to decide.
     async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
 }
 
-/// An admission operation.
+/// The operation that admission sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A new object, or something new below one, such as a binding.
@@ -40,7 +40,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its name in the API.
+    /// Returns the name in the API, such as `CREATE`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ pub struct Request<'a> {
     pub context: &'a RequestContext,
     /// The operation that is admitted.
     pub operation: Operation,
-    /// As what the object is served to whoever writes it.
+    /// The resource as which the client writes the object.
     pub resource: &'a Arc<Resource>,
     /// The namespace; empty for resources that have none.
     pub namespace: &'a str,
@@ -72,7 +72,7 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The subresource that is written; empty for the object itself.
+    /// Returns the subresource that is written; empty for the object itself.
     #[must_use]
     pub fn subresource(&self) -> &str {
         &self.context.subresource
@@ -87,7 +87,7 @@ impl Request<'_> {
             && resource.group_version.group == group
     }
 
-    /// The version and kind of what is written: the resource's, or those of the subresource.
+    /// Returns the version and kind of what is written: the resource's, or those of the subresource.
     #[must_use]
     pub fn kind(&self) -> (&GroupVersion, &str) {
         let resource = self.resource;
@@ -102,7 +102,7 @@ impl Request<'_> {
         }
     }
 
-    /// The refusal of an object that has these errors.
+    /// Returns the refusal of an object that has these errors.
     #[must_use]
     pub fn invalid(&self, errors: Vec<FieldError>) -> Error {
         Error::Invalid {
@@ -112,7 +112,7 @@ impl Request<'_> {
         }
     }
 
-    /// A refusal, in the words of kube-apiserver's plugins.
+    /// Returns a refusal, in the words of kube-apiserver's plugins.
     #[must_use]
     pub fn forbid(&self, object: &Value, message: impl Into<String>) -> Error {
         let known = [

@@ -14,8 +14,8 @@ pub trait Allocator: Debug + Send + Sync {
     /// Gives a new or changed object what it needs, in place. A dry run records nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when another object has what this one asks for, [`Error::Internal`] when there is nothing left,
-    /// or an error of the store in which allocations are recorded.
+    /// [`Error::Invalid`] when another object has what this one asks for, [`Error::Internal`] when there is nothing
+    /// left, or an error of the store in which allocations are recorded.
     async fn allocate(
         self: Arc<Self>,
         object: &mut Value,
@@ -38,9 +38,9 @@ pub trait Allocation: Debug + Send {
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The allocation is stored.
+    /// The object with the allocation is stored.
     Written,
-    /// It is not, and never will be.
+    /// The object is not stored with the allocation, and never will be.
     NotWritten,
     /// The outcome of the write is not known.
     Unknown,

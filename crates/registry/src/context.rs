@@ -22,9 +22,11 @@ pub struct RequestContext {
     pub subresource: String,
     /// The clock that gives timestamps in objects.
     pub clock: Clock,
-    /// The authorizer for further permissions that a write needs; `None` for the server itself, which may do everything.
+    /// The authorizer for further permissions that a write needs; `None` for the server itself, which may do
+    /// everything.
     pub authorizer: Option<Arc<Authorizer>>,
-    /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server itself.
+    /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server
+    /// itself.
     pub options: OnceLock<Value>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
@@ -45,26 +47,27 @@ impl RequestContext {
         }
     }
 
-    /// Checks that the user may do something that the write needs beside the request itself, such as approving certificates of a signer.
+    /// Checks that the user may do something that the write needs beside the request itself, such as approving
+    /// certificates of a signer.
     ///
     /// # Errors
     /// [`Error::Forbidden`] if the authorizer does not allow it.
-    pub async fn check(&self, asked: &Attributes<'_>) -> Result<(), Error> {
+    pub async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Error> {
         let Some(authorizer) = &self.authorizer else {
             return Ok(());
         };
-        let decision = authorizer.decide(asked).await;
+        let decision = authorizer.decide(attributes).await;
         if decision.allowed {
             return Ok(());
         }
-        let mut resource = asked.resource.to_owned();
-        if !asked.group.is_empty() {
-            resource = format!("{resource}.{}", asked.group);
+        let mut resource = attributes.resource.to_owned();
+        if !attributes.group.is_empty() {
+            resource = format!("{resource}.{}", attributes.group);
         }
         Err(Error::Forbidden {
             resource,
-            name: asked.name.to_owned(),
-            message: decision.explain(asked),
+            name: attributes.name.to_owned(),
+            message: decision.explain(attributes),
             cause: None,
         })
     }

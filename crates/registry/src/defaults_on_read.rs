@@ -1,9 +1,9 @@
 //! Defaults for objects that were stored without them.
 //!
-//! kube-apiserver gives every object its defaults whenever it reads one. Here they are given when an object is written, so
-//! that what is stored can be served as it lies there. The exception are pairs of fields with the same meaning: kube-apiserver
-//! writes both, but somebody else may have written one to etcd. A strategy tells such objects apart by their bytes
-//! ([`Strategy::lacks_defaults`](super::Strategy::lacks_defaults)), so that only they cost a tree.
+//! kube-apiserver gives every object its defaults whenever it reads one. Here they are given when an object is written,
+//! so that what is stored can be served as it lies there. The exception are pairs of fields with the same meaning:
+//! kube-apiserver writes both, but somebody else may have written one to etcd. A strategy recognizes such objects by
+//! their bytes ([`Strategy::lacks_defaults`](super::Strategy::lacks_defaults)), so that only they cost a tree.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ const YEAR: i64 = 365 * DAY;
 
 /// Formats a duration as kubectl users know it, in at most two units: `95s`, `2m3s`, `3h10m`, `5d3h`, `2y10d`.
 ///
-/// Negative durations of less than two seconds are `0s`, since clocks differ; longer ones are `<invalid>`, since an age is
-/// not negative.
+/// Negative durations of less than two seconds are `0s`, since clocks differ; longer ones are `<invalid>`, since an age
+/// is not negative.
 pub fn human(duration: SignedDuration) -> String {
     // Rounded toward zero, as Go converts: half a second in the future is 0.
     let seconds = duration.as_secs();

@@ -16,13 +16,14 @@
 //! - Changes of one store come in their order. Those of several stores come in any.
 //! - Once any of the watches has ended, nothing comes from the others either, and everything is listed again. What was
 //!   received before that is handed out first.
-//! - While the stores cannot be read, nothing is told: what a user made of them last holds.
+//! - While the stores cannot be read, no change is reported: the last state of the handler holds.
 //! - An object that cannot be decoded is logged and left out of the list.
 //! - Memory is bounded by the objects themselves: a watch is only read when [`Changes::next`] is, up to [`CHANGES_MAX`]
 //!   changes at a time.
 //!
-//! A user that does nothing besides implements [`Handler`] and calls [`Informer::run`]. One that also waits for something
-//! else calls [`Informer::list`], selects over [`Changes::next`], and [`Informer::pause_after`] when that has ended.
+//! A user that does nothing besides implements [`Handler`] and calls [`Informer::run`]. One that also waits for
+//! something else calls [`Informer::list`], selects over [`Changes::next`], and [`Informer::pause_after`] when that has
+//! ended.
 
 #[cfg(test)]
 mod tests;
@@ -42,28 +43,28 @@ use ringwatch_apimachinery::Error;
 
 use crate::Store;
 
-/// How long after a watch has ended, or the stores could not be read, everything is listed again.
+/// Time after the end of a watch, or a failed list, until everything is listed again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// The same while a cache is being filled, as it is when the server starts.
 const FILLING_PERIOD: Duration = Duration::from_millis(20);
 
-/// How many changes are handed out at a time.
+/// Maximum number of changes that are handed out at a time.
 pub const CHANGES_MAX: usize = 256;
 
 /// Objects of one type that can be listed and watched.
 #[async_trait]
 pub trait ListWatch: Debug + Send + Sync {
-    /// Lists all objects.
+    /// Lists all objects of the store.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// An error of the store if they cannot be read.
     async fn list_all(&self) -> Result<List, Error>;
 
     /// Watches all objects, from after a revision on.
     ///
     /// # Errors
-    /// They cannot be watched.
+    /// An error of the store if the watch cannot begin.
     async fn watch_from(&self, revision: u64) -> Result<WatchStream, Error>;
 }
 
@@ -96,7 +97,7 @@ pub enum Change {
     Deleted(Arc<Object>),
 }
 
-/// Follows the objects of stores. `S` tells the stores apart in what comes of them.
+/// Follows the objects of stores. `S` names the store that a change comes from.
 #[derive(Debug)]
 pub struct Informer<'a, S> {
     what: &'static str,
@@ -110,14 +111,14 @@ pub struct Listed<'a, S> {
     pub objects: Vec<(S, Arc<Object>)>,
     /// The keys of objects that cannot be decoded.
     pub corrupt: Vec<(S, String)>,
-    /// The changes since.
+    /// The changes after the listed state, in the order of their revisions.
     pub changes: Changes<'a, S>,
 }
 
 /// The changes of several stores, as one stream that ends with the first of their watches.
 pub struct Changes<'a, S> {
     watches: Watches<'a, S>,
-    /// Why the watches have ended, if not told yet.
+    /// The error that has ended the watches, until it is returned.
     error: Option<Error>,
 }
 
@@ -125,12 +126,12 @@ pub struct Changes<'a, S> {
 type Watches<'a, S> = ReadyChunks<SelectAll<BoxStream<'a, (S, Option<Event>)>>>;
 type Event = Result<WatchEvent, StorageError>;
 
-/// Something that is kept as stores say.
+/// Receives the objects of stores and their changes.
 pub trait Handler<S> {
     /// Takes all objects there are, in place of what it knew before.
     fn replace(&mut self, objects: Vec<(S, Arc<Object>)>);
 
-    /// Takes one change.
+    /// Applies one change of an object of a source.
     fn apply(&mut self, source: S, change: Change);
 
     /// Makes use of what it knows now: after all objects were replaced, and after each chunk of changes.
@@ -138,7 +139,7 @@ pub trait Handler<S> {
 }
 
 impl<'a, S: Copy + Send + Sync + 'a> Informer<'a, S> {
-    /// An informer of stores. In messages their objects are called `what`.
+    /// Makes an informer of stores. In messages their objects are called `what`.
     pub fn new(
         what: &'static str,
         sources: impl IntoIterator<Item = (S, &'a dyn ListWatch)>,
@@ -221,7 +222,7 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
     /// Follows another store too, from now on: what it has already is not listed.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// An error of the store if it cannot be read.
     pub async fn add(&mut self, source: S, store: &Store) -> Result<(), Error> {
         let mut one = ListOptions::default();
         one.predicate.limit = 1;
@@ -237,11 +238,11 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
         self.watches.get_mut().push(watch);
     }
 
-    /// Waits for changes, of which it returns those that are there, at most [`CHANGES_MAX`]; `None` when a watch has ended.
-    /// Dropping the future loses nothing.
+    /// Waits for changes, of which it returns those that are there, at most [`CHANGES_MAX`]; `None` when a watch has
+    /// ended. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// A watch has failed.
+    /// The error of the watch that has failed.
     pub async fn next(&mut self) -> Result<Option<Vec<(S, Change)>>, Error> {
         while let Some(events) = self.watches.next().await {
             let mut changes = Vec::with_capacity(events.len());

@@ -17,7 +17,7 @@ enum Step {
     Member(String),
     /// The item at an index, which counts from the end if it is negative.
     Item(i64),
-    /// All items, or all members.
+    /// The step to all items of a list, or all members of a map.
     All,
     /// The items of which the value at a path equals, or does not equal, a literal.
     Chosen {
@@ -28,7 +28,8 @@ enum Step {
 }
 
 impl JsonPath {
-    /// Parses a path; returns `None` if it is malformed, has more than [`STEPS_MAX`] steps, or is beyond the supported subset.
+    /// Parses a path; returns `None` if it is malformed, has more than [`STEPS_MAX`] steps, or is beyond the supported
+    /// subset.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
         if let Some(inner) = rest.strip_prefix('{') {

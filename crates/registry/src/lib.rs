@@ -1,9 +1,9 @@
 //! Reads and writes of API objects with defaulting, validation and admission: Kubernetes' generic registry store.
 //!
-//! A [`Resource`] describes a type as served in one version; its [`Strategy`] prepares and checks
-//! what is written; a [`Store`] runs every write through them in kube-apiserver's order and keeps the result in
-//! a [`ringwatch::storage::Interface`]. No kind belongs here, and no HTTP: kinds are in `ringwatch-resources`, custom ones in
-//! `ringwatch-apiextensions`, and admission and allocation join by the traits [`Admission`] and [`Allocator`].
+//! A [`Resource`] describes a type as served in one version; its [`Strategy`] prepares and checks what is written; a
+//! [`Store`] runs every write through them in kube-apiserver's order and keeps the result in a
+//! [`ringwatch::storage::Interface`]. No kind belongs here, and no HTTP: kinds are in `ringwatch-resources`, custom
+//! ones in `ringwatch-apiextensions`, and admission and allocation join by the traits [`Admission`] and [`Allocator`].
 
 pub mod admission;
 mod allocator;
@@ -41,7 +41,7 @@ pub use options::{
 
 pub use resource::{Resource, ScalePaths, SelectorForm, Served, Subresource, Verb};
 
-pub use store::{After, Deleted, Store, UpdatedObject};
+pub use store::{After, Deleted, Store, SubresourceCall, UpdatedObject};
 pub use stores::Stores;
 pub use strategy::{GarbageCollection, Graceful, Strategy};
 

@@ -15,9 +15,9 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch::storage::{Interface, Stats};
 use tokio::sync::Notify;
 
-/// How often, as in kube-apiserver.
+/// The period of the counts of a resource, as in kube-apiserver.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How long one count may take. A resource whose storage does not answer must not keep the others from being counted.
+/// Maximum time of one count. A resource whose storage does not answer must not keep the others from being counted.
 const COUNT_MAX: Duration = Duration::from_secs(10);
 /// A count says nothing any more after this time, as in kube-apiserver,
 const STALE_AFTER: Duration = Duration::from_secs(180);
@@ -35,11 +35,11 @@ pub struct ObjectCounts {
     counted: Arc<Mutex<BTreeMap<Resource, Counted>>>,
     /// Told when there is another storage to count.
     added: Arc<Notify>,
-    /// How many there are, by a name that kube-apiserver is about to give up.
+    /// The number of objects, by a name that kube-apiserver has deprecated.
     stored: Gauges<Stored>,
-    /// How many there are.
+    /// The number of objects.
     objects: Gauges<Resource>,
-    /// How many bytes they have together, roughly.
+    /// The bytes of the objects together, estimated.
     bytes: Gauges<Resource>,
 }
 
@@ -77,7 +77,7 @@ impl Resource {
 #[derive(Debug)]
 struct Counted {
     storage: Arc<dyn Interface>,
-    /// When it is counted next; at once if it never was.
+    /// The time of the next count; `None` for at once.
     due: Option<Instant>,
     /// The last count that succeeded, and when that was.
     last: Option<(Stats, Instant)>,
@@ -86,11 +86,11 @@ struct Counted {
 /// The objects of a resource, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Nobody counts them here, or nobody has for long.
+    /// The resource is not counted here, or has not been for long.
     Unknown,
-    /// They could not be counted of late, so there may be any number by now.
+    /// The resource could not be counted of late, so there may be any number by now.
     Stale,
-    /// As they were counted last.
+    /// The result of the last count.
     Counted(Stats),
 }
 
@@ -146,9 +146,9 @@ impl ObjectCounts {
         });
     }
 
-    /// The objects of a resource.
+    /// Returns the number and size of the stored objects of a resource, as of `now`.
     #[must_use]
-    pub fn of(&self, group: &str, resource: &str, now: Instant) -> Size {
+    pub fn size(&self, group: &str, resource: &str, now: Instant) -> Size {
         let resource = Resource::new(group, resource);
         let counted = self.counted();
         let Some((stats, at)) = counted.get(&resource).and_then(|it| it.last) else {
@@ -187,7 +187,7 @@ impl ObjectCounts {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The resource that is to be counted next, and when.
+    /// Returns the resource that is to be counted next, and when.
     fn next(&self) -> Option<(Resource, Option<Instant>)> {
         let counted = self.counted();
         let (resource, next) = counted.iter().min_by_key(|(_, it)| it.due)?;
@@ -249,10 +249,10 @@ mod tests {
     use super::*;
 
     const LABELS: &str = "group=\"apps\",resource=\"deployments\"";
-    /// How often others are let go on until something must have come about.
+    /// Maximum number of times that a test yields until its condition must hold.
     const TURNS_MAX: u32 = 1_000;
 
-    /// A storage with a deployment, and how many bytes that has.
+    /// Returns a storage with a deployment, and how many bytes that has.
     async fn storage(clock: &Clock) -> (Arc<dyn Interface>, u64) {
         let config = etcd3::Config {
             path_prefix: "/registry".to_owned(),
@@ -309,7 +309,7 @@ mod tests {
         counts.count(&resource, &clock).await;
         let shown = text(&registry);
         assert!(!shown.contains("deployments"), "{shown}");
-        let size = counts.of("apps", "deployments", clock.now());
+        let size = counts.size("apps", "deployments", clock.now());
         assert_eq!(size, Size::Unknown);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         counts.remove(&before);
         let resource = Resource::new("apps", "deployments");
         counts.count(&resource, &clock).await;
-        let size = counts.of("apps", "deployments", clock.now());
+        let size = counts.size("apps", "deployments", clock.now());
         assert_eq!(size, one_of(bytes));
     }
 
@@ -336,7 +336,7 @@ mod tests {
             let mut last = None;
             for _ in 0..TURNS_MAX {
                 tokio::task::yield_now().await;
-                if let Size::Counted(stats) = counts.of("apps", "deployments", clock.now()) {
+                if let Size::Counted(stats) = counts.size("apps", "deployments", clock.now()) {
                     last = Some(stats.object_count);
                 }
             }
@@ -370,7 +370,7 @@ mod tests {
         counts.count(&resource, &clock).await;
         let after = |seconds| {
             let now = clock.now() + Duration::from_secs(seconds);
-            counts.of("apps", "deployments", now)
+            counts.size("apps", "deployments", now)
         };
         assert_eq!(after(170), one_of(bytes));
         assert_eq!(after(190), Size::Stale);

@@ -3,7 +3,7 @@
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
-/// Options of a create.
+/// The options of a create request.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
     /// True to run defaulting, admission and validation but to store nothing.

@@ -25,7 +25,8 @@ pub enum Verb {
     Watch,
 }
 
-/// A type of object as served under one group and version, with all that the store and the endpoints need to know of it.
+/// A type of object as served under one group and version, with all that the store and the endpoints need to know of
+/// it.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// The group and version under which the resource is served.
@@ -48,8 +49,8 @@ pub struct Resource {
     pub verbs: Vec<Verb>,
     /// The subresources of the objects, such as `status` and `scale`.
     pub subresources: Vec<Subresource>,
-    /// The path segments between the store's prefix and the object's namespace in a key, without slashes at the ends: mostly
-    /// the plural, as kube-apiserver lays keys out.
+    /// The path segments between the store's prefix and the object's namespace in a key, without slashes at the ends:
+    /// mostly the plural, as kube-apiserver lays keys out.
     pub storage_prefix: String,
     /// The version in which it is stored.
     pub storage_version: GroupVersion,
@@ -57,15 +58,15 @@ pub struct Resource {
     pub storage_kind: String,
     /// The part of the server that answers requests to the resource.
     pub served: Served,
-    /// Its selectable fields, as the storage version calls them.
+    /// The selectable fields, as the storage version names them.
     pub schema: FieldSchema,
     /// The served and the stored names of selectable fields, where a served version has its own;
     /// clients may then use no other.
     pub field_aliases: &'static [(&'static str, &'static str)],
     /// The paths of the fields that the `scale` subresource reads and writes; `None` if there is no such subresource.
     pub scale: Option<ScalePaths>,
-    /// The columns of the objects' tables, as a CustomResourceDefinition gives them; `None` for built-in kinds, which have
-    /// their own.
+    /// The columns of the objects' tables, as a CustomResourceDefinition gives them; `None` for built-in kinds, which
+    /// have their own.
     pub printer_columns: Option<Arc<PrinterColumns>>,
     /// The deprecation warning that answers to every request carry, if the definition deprecates the version.
     pub deprecated: Option<String>,
@@ -149,15 +150,15 @@ const UNCHECKED_FINALIZERS: [&str; 4] = [
 ];
 
 impl Resource {
-    /// Returns true if a CustomResourceDefinition defines the resource. kube-apiserver knows nothing of such kinds but their
-    /// schema, and writes some things otherwise because of that.
+    /// Returns true if a CustomResourceDefinition defines the resource. kube-apiserver knows nothing of such kinds but
+    /// their schema, and writes some things otherwise because of that.
     #[must_use]
     pub fn is_custom(&self) -> bool {
         self.printer_columns.is_some()
     }
 
-    /// Returns true if a finalizer without a prefix need not be one of Kubernetes' own: kube-apiserver's core validation does
-    /// not check the metadata of such kinds.
+    /// Returns true if a finalizer without a prefix need not be one of Kubernetes' own: kube-apiserver's core
+    /// validation does not check the metadata of such kinds.
     #[must_use]
     pub fn takes_any_finalizer(&self) -> bool {
         self.is_custom() || UNCHECKED_FINALIZERS.contains(&self.group_version.group.as_str())
@@ -195,7 +196,8 @@ impl Resource {
         qualified(&self.kind, &self.group_version.group)
     }
 
-    /// Returns the name in the storage version of a field that field selectors may use, or `None` if they may not use it.
+    /// Returns the name in the storage version of a field that field selectors may use, or `None` if they may not use
+    /// it.
     #[must_use]
     pub fn selectable_field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         if matches!(name, "metadata.name" | "metadata.namespace") {
@@ -210,8 +212,8 @@ impl Resource {
             .map(|(_, stored)| *stored)
     }
 
-    /// Returns the `storageVersionHash` of discovery: the first 8 bytes of a SHA-256 of group, version and kind, in base64.
-    /// `None` where nothing is stored.
+    /// Returns the `storageVersionHash` of discovery: the first 8 bytes of a SHA-256 of group, version and kind, in
+    /// base64. `None` where nothing is stored.
     #[must_use]
     pub fn storage_version_hash(&self) -> Option<String> {
         if self.served != Served::Store {

@@ -23,15 +23,15 @@ const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"
 /// Makes the storages of resources.
 #[derive(Debug)]
 pub struct StorageFactory {
-    /// Where objects are kept.
+    /// The backend that keeps the objects.
     pub backend: Arc<dyn Backend>,
     /// The prefix of all keys.
     pub prefix: String,
     /// The form in which objects are written.
     pub media_type: StorageMediaType,
-    /// Which resources are encrypted.
+    /// The configuration of encryption at rest.
     pub encryption: EncryptionConfig,
-    /// Which resources are served from memory.
+    /// The resources that have a watch cache.
     pub caches: WatchCacheSizes,
     /// The metrics of lists from the store.
     pub list_metrics: etcd3::ListMetrics,
@@ -45,7 +45,7 @@ pub struct StorageFactory {
     pub compact_revision: watch::Receiver<u64>,
     /// The memory budget of the caches.
     pub ledger: Ledger,
-    /// The source of time.
+    /// The clock of the storages and caches.
     pub clock: Clock,
 }
 
@@ -59,7 +59,8 @@ pub struct Joined {
 }
 
 impl StorageFactory {
-    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills them.
+    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills
+    /// them.
     #[must_use]
     pub fn feed(&self, resources: &[Arc<Resource>]) -> (Feed, Reflector) {
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
@@ -78,13 +79,18 @@ impl StorageFactory {
     #[must_use]
     pub fn join_built_in(&self, feed: &Feed, resource: &Arc<Resource>) -> Joined {
         let group = resource.group_version.group.as_str();
-        let name = (group, resource.plural.as_str());
         let versioner = self.versioner(resource);
-        self.join(feed, &resource.storage_prefix, name, versioner)
+        self.join(
+            feed,
+            &resource.storage_prefix,
+            group,
+            &resource.plural,
+            versioner,
+        )
     }
 
-    /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as the
-    /// first of them.
+    /// Returns the metrics of requests by the prefix of each type's keys. Resources that share a storage are counted as
+    /// the first of them.
     fn requests_by_prefix(
         &self,
         resources: &[Arc<Resource>],
@@ -99,7 +105,7 @@ impl StorageFactory {
         types
     }
 
-    /// How the values of each encrypted built-in type are read, by what its keys begin with.
+    /// Returns how the values of each encrypted built-in type are read, by what its keys begin with.
     fn encrypted_by_prefix(&self, resources: &[Arc<Resource>]) -> BTreeMap<String, Transformer> {
         let mut types = BTreeMap::new();
         for resource in resources {
@@ -112,7 +118,7 @@ impl StorageFactory {
         types
     }
 
-    /// How the objects of a built-in resource are written.
+    /// Returns how the objects of a built-in resource are written.
     fn versioner(&self, resource: &Arc<Resource>) -> Versioner {
         let json = JSON_GROUPS.contains(&resource.group_version.group.as_str());
         let media_type = if json {
@@ -125,20 +131,19 @@ impl StorageFactory {
             .completing(Arc::new(DefaultsOnRead::new(Arc::clone(resource))))
     }
 
-    /// The storage of a built-in resource, without a cache before it.
+    /// Returns the storage of a built-in resource, without a cache before it.
     #[must_use]
     pub fn uncached_of(&self, resource: &Arc<Resource>) -> Arc<dyn Interface> {
-        let name = (
-            resource.group_version.group.as_str(),
-            resource.plural.as_str(),
-        );
-        self.uncached(&resource.storage_prefix, name, self.versioner(resource))
+        let group = resource.group_version.group.as_str();
+        let versioner = self.versioner(resource);
+        self.uncached(&resource.storage_prefix, group, &resource.plural, versioner)
     }
 
     fn uncached(
         &self,
         prefix: &str,
-        (group, plural): (&str, &str),
+        group: &str,
+        plural: &str,
         versioner: Versioner,
     ) -> Arc<dyn Interface> {
         let store = self.store(prefix, versioner);
@@ -151,17 +156,18 @@ impl StorageFactory {
         )
     }
 
-    /// The storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are counted
-    /// from now on.
+    /// Returns the storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are
+    /// counted from now on.
     #[must_use]
     pub fn join(
         &self,
         feed: &Feed,
         prefix: &str,
-        (group, plural): (&str, &str),
+        group: &str,
+        plural: &str,
         versioner: Versioner,
     ) -> Joined {
-        let joined = self.uncounted(feed, prefix, (group, plural), versioner);
+        let joined = self.uncounted(feed, prefix, group, plural, versioner);
         self.counts.add(group, plural, &joined.storage);
         joined
     }
@@ -170,10 +176,11 @@ impl StorageFactory {
         &self,
         feed: &Feed,
         prefix: &str,
-        (group, plural): (&str, &str),
+        group: &str,
+        plural: &str,
         versioner: Versioner,
     ) -> Joined {
-        let store = self.uncached(prefix, (group, plural), versioner.clone());
+        let store = self.uncached(prefix, group, plural, versioner.clone());
         if !self.caches.cached(group, plural) {
             return Joined {
                 storage: store,
@@ -193,8 +200,8 @@ impl StorageFactory {
         }
     }
 
-    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache, without
-    /// encryption and not counted.
+    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache,
+    /// without encryption and not counted.
     #[must_use]
     pub fn plain(&self, prefix: &str) -> Arc<dyn Interface> {
         let versioner = Versioner::default().writing(self.media_type);

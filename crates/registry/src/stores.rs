@@ -12,14 +12,14 @@ pub struct Stores(Vec<Arc<Store>>);
 impl Stores {
     /// Returns the store of a resource, named by group and plural.
     #[must_use]
-    pub fn of(&self, (group, plural): (&str, &str)) -> Option<&Arc<Store>> {
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Store>> {
         self.iter().find(|store| {
             let resource = store.resource();
             resource.group_version.group == group && resource.plural == plural
         })
     }
 
-    /// Iterates over the stores.
+    /// Iterates over the stores in the order of discovery.
     pub fn iter(&self) -> slice::Iter<'_, Arc<Store>> {
         self.0.iter()
     }

@@ -40,8 +40,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = (context, object);
     }
 
-    /// Returns true if the cost of validating an object is not bounded by its size, as with expressions and patterns. Such
-    /// validation is not run where other requests wait for it.
+    /// Returns true if the cost of validating an object is not bounded by its size, as with expressions and patterns.
+    /// Such validation is not run where other requests wait for it.
     fn is_costly(&self) -> bool {
         false
     }
@@ -116,8 +116,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         false
     }
 
-    /// Returns true if an object whose deletion has begun must stay for a reason other than `metadata.finalizers` and its
-    /// grace period, such as a namespace's `spec.finalizers`. It is removed with the update that ends this.
+    /// Returns true if an object whose deletion has begun must stay for a reason other than `metadata.finalizers` and
+    /// its grace period, such as a namespace's `spec.finalizers`. It is removed with the update that ends this.
     fn holds_deletion(&self, object: &Value) -> bool {
         let _ = object;
         false
@@ -143,8 +143,8 @@ pub trait Strategy: Any + Send + Sync + Debug {
         false
     }
 
-    /// Returns true if `to_served` and `to_stored` know all versions of the type. If not, as with conversion by a webhook,
-    /// the strategy sees objects in no version but the requested one.
+    /// Returns true if `to_served` and `to_stored` know all versions of the type. If not, as with conversion by a
+    /// webhook, the strategy sees objects in no version but the requested one.
     fn knows_other_versions(&self) -> bool {
         true
     }

@@ -9,11 +9,11 @@ use crate::{RequestContext, Strategy};
 /// The metadata that a write to a subresource may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubresourceMetadata {
-    /// All metadata that a client may write, such as labels and annotations, may change.
+    /// A write may change all metadata that clients may write, such as labels and annotations.
     Free,
-    /// All but the labels may change.
+    /// A write may change all metadata but the labels.
     KeepsLabels,
-    /// All but the owner references may change.
+    /// A write may change all metadata but the owner references.
     KeepsOwners,
     /// Labels, annotations, finalizers and owner references may not change.
     KeepsAll,

@@ -40,8 +40,8 @@ pub struct MemoryStorage {
 #[derive(Debug, Default)]
 struct Notes {
     /// The keys of lists and watches, each with true if it was recursive.
-    asked: Vec<(String, bool)>,
-    /// The resource versions that gets asked for.
+    lists: Vec<(String, bool)>,
+    /// The resource versions in the options of gets.
     read: Vec<Option<ResourceVersion>>,
     /// The TTLs of created objects in seconds.
     ttls: Vec<Option<u64>>,
@@ -52,7 +52,7 @@ struct Notes {
 }
 
 impl MemoryStorage {
-    /// A storage below `prefix` whose first write has revision 2, as in etcd.
+    /// Makes a storage below `prefix` whose first write has revision 2, as in etcd.
     pub fn new(prefix: &str) -> Arc<Self> {
         let clock = clock();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
@@ -92,8 +92,8 @@ impl MemoryStorage {
         assert!(put.succeeded, "the key is not free");
     }
 
-    pub fn take_asked(&self) -> Vec<(String, bool)> {
-        std::mem::take(&mut self.notes().asked)
+    pub fn take_lists(&self) -> Vec<(String, bool)> {
+        std::mem::take(&mut self.notes().lists)
     }
 
     pub fn take_read(&self) -> Vec<Option<ResourceVersion>> {
@@ -156,8 +156,8 @@ impl Interface for MemoryStorage {
     }
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
-        let asked = (key.to_owned(), options.recursive);
-        self.notes().asked.push(asked);
+        let call = (key.to_owned(), options.recursive);
+        self.notes().lists.push(call);
         self.store.watch(key, options).await
     }
 
@@ -167,8 +167,8 @@ impl Interface for MemoryStorage {
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
-        let asked = (key.to_owned(), options.recursive);
-        self.notes().asked.push(asked);
+        let call = (key.to_owned(), options.recursive);
+        self.notes().lists.push(call);
         self.store.get_list(key, options).await
     }
 
@@ -202,7 +202,7 @@ impl Interface for MemoryStorage {
     }
 }
 
-/// Adds a finalizer.
+/// An update that adds a finalizer.
 struct Finalize;
 
 #[async_trait]
@@ -225,7 +225,7 @@ pub struct TestStrategy {
     pub grace: Option<i64>,
     pub garbage_collection: GarbageCollection,
     pub returns_deleted_object: bool,
-    /// Serves `data` as `content`.
+    /// True if `data` is served as `content`.
     pub converts: bool,
     /// Keeps deleted objects while `spec.finalizers` is not empty, as namespaces do.
     pub holds: bool,

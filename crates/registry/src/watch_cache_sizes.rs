@@ -1,17 +1,17 @@
 //! `--watch-cache` and `--watch-cache-sizes`: which resources are served from memory.
 
-/// One entry of `--watch-cache-sizes`.
+/// An entry of `--watch-cache-sizes`: a resource, and 0 if it has no watch cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchCacheSize {
-    /// The plural resource.
+    /// The plural of the resource.
     resource: String,
-    /// Its group; empty for the core.
+    /// The group of the resource; empty for the core group.
     group: String,
     /// 0 is off; sizes adapt themselves, so that any other number is on.
     size: u32,
 }
 
-/// Which resources are served from memory.
+/// The resources that have a watch cache.
 #[derive(Clone, Debug)]
 pub struct WatchCacheSizes {
     enabled: bool,
@@ -20,10 +20,10 @@ pub struct WatchCacheSizes {
 }
 
 impl WatchCacheSize {
-    /// Reads `resource[.group]#size`.
+    /// Reads an item of `--watch-cache-sizes`: `resource[.group]#size`.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// A message for the user that says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not of the form resource[.group]#size");
         let (name, size) = text.split_once('#').ok_or_else(wrong)?;
@@ -46,8 +46,8 @@ impl WatchCacheSizes {
         Self { enabled, entries }
     }
 
-    /// Returns true if a resource is served from memory. Events are not unless an entry says so, as in kube-apiserver: they
-    /// are many, written once and hardly read.
+    /// Returns true if a resource is served from memory. Events are not unless an entry says so, as in kube-apiserver:
+    /// they are many, written once and hardly read.
     #[must_use]
     pub fn cached(&self, group: &str, resource: &str) -> bool {
         let entry = self

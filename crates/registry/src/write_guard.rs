@@ -14,6 +14,6 @@ pub trait WriteGuard: fmt::Debug + Send + Sync {
     /// Checks an object that is about to be written. The request has the old one, if there is one.
     ///
     /// # Errors
-    /// The refusal.
+    /// The refusal of the write, [`Error::Forbidden`] as a rule.
     async fn check(&self, request: &Request<'_>, object: &Value) -> Result<(), Error>;
 }

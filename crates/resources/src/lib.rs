@@ -1,11 +1,11 @@
 //! The built-in resources: a table with a row for each, and the strategies by which they are written.
 //!
-//! All that only one kind has belongs here: defaults, validation, printer columns, allocation. The order of a write does not,
-//! which is `ringwatch-registry`'s for all kinds.
+//! All that only one kind has belongs here: defaults, validation, printer columns, allocation. The order of a write
+//! does not, which is `ringwatch-registry`'s for all kinds.
 //!
 //! A file per group holds its rows, which `row` builds. The strategy of a kind is a `generic::Generic` with a few
-//! switches, a table of `defaults`, `checks` for its validation, and a `strategy::kind_hooks::KindHooks` in a file of its own for
-//! anything else.
+//! switches, a table of `defaults`, `checks` for its validation, and a `strategy::kind_hooks::KindHooks` in a file of
+//! its own for anything else.
 
 mod admissionregistration;
 pub mod allocation;
@@ -58,17 +58,18 @@ pub use self::resource_list::ResourceList;
 use std::sync::Arc;
 
 pub use self::certificates::pem::SigningRequest;
-pub(crate) use self::core::cluster::SYSTEM_PRIORITIES;
 pub use self::core::pod::quality_class;
-pub use self::core::pod::{bind as bind_pod, mark_evicted};
+pub use self::core::pod::{bind as bind_pod, can_ignore_budgets, mark_evicted};
 use ringwatch_registry::Resource;
 
 /// Returns all built-in resources in the order of discovery: the core group, then the others by their priority,
 /// the preferred version of a group first, and by plural within a version.
 #[must_use]
 pub fn built_in() -> Vec<Arc<Resource>> {
+    let core_group = core::rows().into_iter();
+    let core_group = core_group.chain([apps::replication_controller::row()]);
     let groups = [
-        core::rows(),
+        core_group.collect(),
         apiregistration::rows(),
         apps::rows(),
         events::rows(),

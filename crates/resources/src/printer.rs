@@ -1,4 +1,4 @@
-//! Which built-in kind has which columns, and the printer of a resource: `printers.TableGenerator` in Go.
+//! The printer of a resource, and the table of the columns of built-in kinds: `printers.TableGenerator` in Go.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum Printer {
 impl Printer {
     /// Returns the printer of a resource.
     #[must_use]
-    pub fn of(resource: &Resource) -> Self {
+    pub fn for_resource(resource: &Resource) -> Self {
         match &resource.printer_columns {
             Some(columns) => Self::Custom(Arc::clone(columns)),
             None => Self::BuiltIn(convertor_of(&resource.group_version.group, &resource.kind)),
@@ -29,14 +29,14 @@ impl Printer {
 
     /// Returns the printer of the `scale` subresource.
     #[must_use]
-    pub fn of_scales() -> Self {
+    pub fn for_scale() -> Self {
         Self::BuiltIn(&crate::apps::table::SCALES)
     }
 
     /// Returns the definitions of the columns as a JSON array.
     ///
     /// # Errors
-    /// An error of the serializer.
+    /// An error of the JSON serializer.
     pub fn columns(&self) -> Result<String, serde_json::Error> {
         match self {
             Self::BuiltIn(convertor) => serde_json::to_string(convertor.columns()),

@@ -22,7 +22,7 @@ impl ResourceList {
         Self(amounts.collect())
     }
 
-    /// As objects have them.
+    /// Returns the quantities as objects have them.
     pub fn to_value(&self) -> Value {
         let members = self.0.iter();
         let members = members.map(|(name, amount)| (name.clone(), amount.to_string().into()));
@@ -39,7 +39,7 @@ impl ResourceList {
         self.0.insert(name.into(), amount);
     }
 
-    /// A count of something.
+    /// Sets the amount of a resource to a number of things.
     pub fn count(&mut self, name: impl Into<String>, number: usize) {
         self.set(name, Amount::whole(number));
     }
@@ -59,7 +59,7 @@ impl ResourceList {
         self.0.is_empty()
     }
 
-    /// Those that somebody wants to know of.
+    /// Returns the list without the resources that the predicate refuses.
     pub fn only(&self, wanted: impl Fn(&str, Amount) -> bool) -> Self {
         let kept = self
             .0
@@ -84,14 +84,14 @@ impl ResourceList {
         }
     }
 
-    /// Has at least as much of everything as another.
+    /// Raises each amount to that of another list, where that is greater.
     pub fn raise(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
             self.raise_one(name, amount);
         }
     }
 
-    /// Has at least this much of one thing.
+    /// Raises the amount of a resource to this one, if that is greater.
     pub(crate) fn raise_one(&mut self, name: &str, amount: Amount) {
         let less = self
             .get(name)
@@ -101,7 +101,7 @@ impl ResourceList {
         }
     }
 
-    /// The names of those that are less than nothing.
+    /// Returns the names of the resources whose quantities are negative.
     pub fn negative(&self) -> Vec<&str> {
         let negative = self
             .iter()
@@ -110,7 +110,7 @@ impl ResourceList {
     }
 }
 
-/// As kube-apiserver tells people: `cpu=1,memory=2Gi`.
+/// Writes the amounts as kube-apiserver shows them: `cpu=1,memory=2Gi`.
 impl fmt::Display for ResourceList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self

@@ -13,7 +13,7 @@ use ringwatch_admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
 use ringwatch_admission::{
-    Chain, Followed, MatchContext, Plugin, PluginSet, ServedType, ServedTypes,
+    Chain, MatchContext, ParsedObjects, Plugin, PluginSet, ServedType, ServedTypes,
 };
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::ServiceAddresses;
@@ -42,10 +42,10 @@ pub struct Admission {
     pub types: Option<Arc<ServedTypes>>,
     /// The client of webhooks.
     pub client: Option<Arc<dyn WebhookClient>>,
-    mutating: Arc<Followed<Configuration>>,
-    validating: Arc<Followed<Configuration>>,
-    policies: Arc<Followed<PolicyObject>>,
-    mutating_policies: Arc<Followed<PolicyObject>>,
+    mutating: Arc<ParsedObjects<Configuration>>,
+    validating: Arc<ParsedObjects<Configuration>>,
+    policies: Arc<ParsedObjects<PolicyObject>>,
+    mutating_policies: Arc<ParsedObjects<PolicyObject>>,
 }
 
 /// The storages of built-in resources, by the prefix of their keys.
@@ -64,10 +64,10 @@ impl Admission {
             chain: Arc::default(),
             types: None,
             client: None,
-            mutating: Arc::new(Followed::new(clock.clone())),
-            validating: Arc::new(Followed::new(clock.clone())),
-            policies: Arc::new(Followed::new(clock.clone())),
-            mutating_policies: Arc::new(Followed::new(clock.clone())),
+            mutating: Arc::new(ParsedObjects::new(clock.clone())),
+            validating: Arc::new(ParsedObjects::new(clock.clone())),
+            policies: Arc::new(ParsedObjects::new(clock.clone())),
+            mutating_policies: Arc::new(ParsedObjects::new(clock.clone())),
         };
         let quotas = built_in.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
         let quotas =
@@ -104,12 +104,12 @@ impl Admission {
         let services = ServiceAddresses { services, slices };
         let client = webhook_client::client(services, clock.clone());
         self.client = Some(Arc::clone(&client));
-        let webhooks = |configurations: &Arc<Followed<Configuration>>| Webhooks {
+        let webhooks = |configurations: &Arc<ParsedObjects<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),
             match_context: match_context.clone(),
             client: Arc::clone(&client),
         };
-        let policies = |objects: &Arc<Followed<PolicyObject>>| Policies {
+        let policies = |objects: &Arc<ParsedObjects<PolicyObject>>| Policies {
             objects: Arc::clone(objects),
             match_context: match_context.clone(),
         };
@@ -124,7 +124,7 @@ impl Admission {
     /// Returns the tasks that keep the configurations and policies up to date.
     pub(super) fn follow(&self, all: &Stores, clock: &Clock) -> Vec<BoxFuture<'static, ()>> {
         let stores = |plurals: &[&str]| -> Vec<Arc<Store>> {
-            let stores = plurals.iter().map(|plural| all.of((GROUP, plural)));
+            let stores = plurals.iter().map(|plural| all.get(GROUP, plural));
             stores.flatten().cloned().collect()
         };
         let configurations = |what, into: &Arc<_>| {

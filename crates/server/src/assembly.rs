@@ -33,9 +33,9 @@ use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::nodes::Nodes;
 use ringwatch_controllers::roles::{RoleStores, Roles};
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
-use ringwatch_registry::Stores;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::StorageFactory;
+use ringwatch_registry::{Store, Stores};
 use ringwatch_resources::allocation::Repair;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -53,9 +53,6 @@ use super::own_paths::{HealthAndMetrics, StoreSize};
 use super::process::Process;
 use super::security::Security;
 use super::storages::{Storages, StoreOptions};
-
-/// The resource that defines others.
-const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// How many types that are not ready are named.
 const UNREADY_NAMED_MAX: usize = 5;
@@ -219,9 +216,9 @@ impl Assembly<'_> {
         let shared = self.flags.backend() == StorageBackend::Etcd3;
         Some(ApiEndpoints {
             own: (address?, listening.port()),
-            services: stores.of(("", "services")).cloned()?,
-            endpoints: stores.of(("", "endpoints")).cloned()?,
-            slices: stores.of(("discovery.k8s.io", "endpointslices")).cloned()?,
+            services: stores.get("", "services").cloned()?,
+            endpoints: stores.get("", "endpoints").cloned()?,
+            slices: stores.get("discovery.k8s.io", "endpointslices").cloned()?,
             leases: shared.then(|| ServerLeases::new(factory.plain(SERVER_LEASES))),
             clock: self.clock.clone(),
         })
@@ -231,7 +228,7 @@ impl Assembly<'_> {
     fn repair(&self, storages: &Storages) -> Option<Repair> {
         Some(Repair {
             allocator: storages.allocator.clone()?,
-            services: storages.stores.of(("", "services")).cloned()?,
+            services: storages.stores.get("", "services").cloned()?,
             request_timeout: self.flags.limits.request_timeout,
             clock: self.clock.clone(),
         })
@@ -321,7 +318,7 @@ impl Assembly<'_> {
         api: &Arc<Api>,
         background: &mut JoinSet<()>,
     ) {
-        let Some(definitions) = storages.stores.of(DEFINITIONS) else {
+        let Some(definitions) = definitions_of(&storages.stores) else {
             return;
         };
         let (told, custom_apis) = watch::channel(None);
@@ -339,10 +336,7 @@ impl Assembly<'_> {
             clock: self.clock.clone(),
         };
         self.run(custom.run(), background);
-        if let Some(store) = storages
-            .stores
-            .of(("apiregistration.k8s.io", "apiservices"))
-        {
+        if let Some(store) = storages.stores.get("apiregistration.k8s.io", "apiservices") {
             let services = ApiServices {
                 store: Arc::clone(store),
                 custom: custom_apis,
@@ -438,7 +432,7 @@ impl Assembly<'_> {
         let (tell, known) = oneshot::channel();
         let (feed, definitions) = (
             storages.feed.clone(),
-            storages.stores.of(DEFINITIONS).cloned(),
+            definitions_of(&storages.stores).cloned(),
         );
         let (types, end) = (Arc::clone(&factory), self.end.clone());
         background.spawn(async move {
@@ -495,4 +489,9 @@ fn answers(registry: &mut Registry, ledger: &Ledger) -> (Metrics, EncodingCache)
     let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, ledger);
     encodings.register(registry);
     (metrics, encodings)
+}
+
+/// Returns the store of CustomResourceDefinitions; `None` if the server does not serve them.
+fn definitions_of(stores: &Stores) -> Option<&Arc<Store>> {
+    stores.get("apiextensions.k8s.io", "customresourcedefinitions")
 }

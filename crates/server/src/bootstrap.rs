@@ -112,7 +112,7 @@ impl FirstStores {
     /// Those of a server.
     #[must_use]
     pub fn new(storages: &Storages, credentials: CurrentCredentials) -> Self {
-        let store = |group, plural| storages.stores.of((group, plural)).cloned();
+        let store = |group, plural| storages.stores.get(group, plural).cloned();
         Self {
             namespaces: store("", "namespaces"),
             priority_classes: store("scheduling.k8s.io", "priorityclasses"),

@@ -17,7 +17,7 @@ pub fn authenticator(
     all: &Stores,
 ) -> Authenticator {
     let authenticator = Authenticator::new(tokens).with_audiences(config.audiences.clone());
-    let store = |plural| all.of(("", plural)).cloned();
+    let store = |plural| all.get("", plural).cloned();
     let stores = || {
         Some(AccountStores {
             accounts: store("serviceaccounts")?,

@@ -20,7 +20,7 @@ pub fn is_here() -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
-/// The path that this process is to run, if valgrind runs it.
+/// Returns the path that this process is to run, if valgrind runs it.
 pub fn counted_path(arguments: &[String]) -> Option<&str> {
     arguments
         .iter()
@@ -47,7 +47,7 @@ fn mark_instructions() {
     black_box(());
 }
 
-/// How many instructions a path takes.
+/// Returns how many instructions a path takes.
 pub fn count(name: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("callgrind");
@@ -55,7 +55,7 @@ pub fn count(name: &str) -> u64 {
     total(&file)
 }
 
-/// How many instructions each call of [`collect_apart`] takes, in their order.
+/// Returns how many instructions each call of [`collect_apart`] takes, in their order.
 pub fn count_calls(name: &str) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("callgrind");
@@ -83,7 +83,7 @@ fn run(name: &str, options: &[String], file: &Path) {
     assert!(run.status.success(), "{name}: {said}");
 }
 
-/// The instructions of which a file of callgrind's tells.
+/// Returns the instructions that a file of callgrind's counts.
 fn total(file: &Path) -> u64 {
     let counts = fs::read_to_string(file).unwrap();
     let totals = counts

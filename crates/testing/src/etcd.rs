@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How often a start is tried: another process may take a port that was free a moment ago.
+/// Maximum number of attempts to start: another process may take a port that was free a moment ago.
 const STARTS_MAX: u32 = 3;
-/// How often a starting etcd is asked whether it is ready, and how long between two questions.
+/// Maximum number of times that a starting etcd is asked whether it is ready, and the time between two.
 const READY_POLLS_MAX: u32 = 600;
 const READY_POLL_PAUSE: Duration = Duration::from_millis(50);
 
-/// A running etcd.
+/// A running etcd with a data folder of its own, which is killed when this is dropped.
 #[derive(Debug)]
 pub struct Etcd {
     binary: PathBuf,
@@ -50,7 +50,7 @@ impl Etcd {
         Self::start_with(test, None, &[])
     }
 
-    /// The same with TLS and more flags.
+    /// Starts an etcd with TLS and more flags.
     pub fn start_with(test: &str, tls: Option<&TlsFiles>, flags: &[&str]) -> Option<Self> {
         let Some(binary) = binary() else {
             crate::tools::skipped(test, "no etcd");
@@ -86,13 +86,13 @@ impl Etcd {
         );
     }
 
-    /// The URL for clients.
+    /// Returns the URL for clients.
     pub fn endpoint(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.ports.client)
     }
 
-    /// The process, while it runs.
+    /// Returns the id of the process, while it runs.
     #[allow(dead_code, reason = "only a bench asks")]
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("etcd runs").id()
@@ -128,7 +128,7 @@ impl Etcd {
         assert!(self.run(), "etcd did not start again");
     }
 
-    /// A copy of the data as they are. The etcd is stopped meanwhile.
+    /// Returns a copy of the data as they are. The etcd is stopped meanwhile.
     pub fn copy(&mut self) -> TempDir {
         self.stop();
         let copy = tempfile::tempdir().expect("a temporary directory");

@@ -1,8 +1,8 @@
-//! Helpers that the tests and benches of several crates share: programs and recorded material that are found or named as
-//! missing, a real etcd, objects, and the count of instructions.
+//! Helpers that the tests and benches of several crates share: programs and recorded material that are found or named
+//! as missing, a real etcd, objects, and the count of instructions.
 //!
-//! A helper that knows the engine or the server does not belong here but into their own tests, so that this crate depends on
-//! neither. Its own test, `tidy`, checks the sources of the whole checkout.
+//! A helper that knows the engine or the server does not belong here but into their own tests, so that this crate
+//! depends on neither. Its own test, `tidy`, checks the sources of the whole checkout.
 #![allow(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// How many bytes of text the large objects carry.
+/// Bytes of text in each large object.
 const TEXT_BYTES: usize = 4 << 10;
 
-/// An object of each of some kinds, with their kinds and versions.
+/// Returns an object of each of some kinds, with their kinds and versions.
 pub fn objects() -> Vec<Value> {
     vec![
         json!({"kind": "Pod", "apiVersion": "v1",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The pod, about 7 KB of JSON, of which a third says who manages which field.
+/// Returns the pod, about 7 KB of JSON, of which a third says who manages which field.
 pub fn pod(name: &str) -> Value {
     json!({
         "kind": "Pod",

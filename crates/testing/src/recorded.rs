@@ -40,7 +40,7 @@ pub fn definitions(case: &str) -> Option<PathBuf> {
     folder(case, "RINGWATCH_DEFINITIONS", "definitions-1.36")
 }
 
-/// The recorded answers of kube-apiserver, one file each, if this machine has them.
+/// Returns the recorded answers of kube-apiserver, one file each, if this machine has them.
 pub fn answers(case: &str) -> Option<PathBuf> {
     folder(case, "RINGWATCH_GOLDEN", "golden").map(|it| it.join("cases"))
 }

@@ -10,7 +10,7 @@ pub fn skipped(case: &str, why: &str) {
     recorded::skipped(case, &format!("{why}; run scripts/setup test"));
 }
 
-/// A program in the checkout's tools or on PATH.
+/// Returns a program in the checkout's tools or on PATH.
 pub fn find(program: &str) -> Option<PathBuf> {
     let tools = recorded::checkout().join(".tools/bin");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -20,7 +20,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// A kubectl of this minor version: `kubectl.1.NN` beside the one on PATH, or that one itself.
+/// Returns a kubectl of this minor version: `kubectl.1.NN` beside the one on PATH, or that one itself.
 pub fn kubectl(minor: u32) -> Option<PathBuf> {
     let installed = find("kubectl")?;
     let beside = installed

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, Command};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::MutateError;
@@ -14,7 +15,7 @@ use crate::MutateError;
 /// How long the models of one copy may take to compile: longer than any machine needs.
 const BUILD_TIME_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long what was asked to end may take before it is killed. nextest gives its tests, each of which is a
+/// Maximum time that a group gets to end by itself before it is killed. nextest gives its tests, each of which is a
 /// process group of its own, ten seconds.
 const END_TIME_MAX: Duration = Duration::from_secs(15);
 
@@ -110,14 +111,19 @@ impl Group {
         Ok(output)
     }
 
-    /// Asks the group to end, so that it ends what it has started itself, then kills it.
+    /// Asks the group to end, so that it ends what it has started itself, then kills what is left of it.
+    ///
+    /// The group's first process is reaped last: as long as it is not, no other group can have its number.
     async fn end(mut self) -> io::Result<()> {
         self.send(Signal::TERM);
-        if timeout(END_TIME_MAX, self.wait()).await.is_err() {
-            self.send(Signal::KILL);
-            self.wait().await?;
+        if let Some(id) = self.id {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let first = spawn_blocking(move || waitid(WaitId::Pid(id), options));
+            // Either way the rest is killed.
+            let _ = timeout(END_TIME_MAX, first).await;
         }
-        Ok(())
+        self.send(Signal::KILL);
+        self.wait().await.map(drop)
     }
 
     fn send(&self, signal: Signal) {

@@ -25,8 +25,8 @@ pub(crate) enum CopyError {
     /// A manifest is not what cargo would read either; correct it.
     #[error("{file}: {message}")]
     Manifest { file: String, message: String },
-    /// A dependency lies outside the workspace, or is its root package, the whole of which is not copied. Name the files
-    /// as sources and include them by path instead.
+    /// A dependency lies outside the workspace, or is its root package, the whole of which is not copied. Name the
+    /// files as sources and include them by path instead.
     #[error("{member} depends on {path}, which is not a folder inside the workspace")]
     Outside { member: String, path: String },
 }

@@ -4,23 +4,23 @@ use ringwatch::meta::LabelSelector;
 use ringwatch_apimachinery::selector_text;
 use serde_json::Value;
 
-use super::super::matching::Criteria;
 use super::policy::text;
+use crate::matching::Criteria;
 
-/// A binding.
+/// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub(super) name: String,
     /// The name of its policy.
     pub(super) policy: String,
-    /// Where it holds; everywhere if it does not say.
+    /// The criteria of `matchResources`; `None` for all that the policy matches.
     pub(super) criteria: Option<Criteria>,
     pub(super) params: Option<ParamRef>,
     pub(super) denies: bool,
     pub(super) warns: bool,
 }
 
-/// Which objects are the params.
+/// The reference to the params, `paramRef`.
 #[derive(Debug)]
 pub(super) struct ParamRef {
     /// The name; empty if there is a selector.
@@ -33,10 +33,10 @@ pub(super) struct ParamRef {
 }
 
 impl Binding {
-    /// Reads a binding.
+    /// Reads a binding out of its object.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub(super) fn read(object: &Value) -> Result<Self, String> {
         let spec = &object["spec"];
         let member = |name: &str| spec.get(name).filter(|it| it.is_object());

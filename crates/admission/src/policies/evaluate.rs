@@ -5,14 +5,14 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::expression::Variables;
-use super::super::match_context::MatchContext;
 use super::policy::{Annotation, Policy, Validation};
+use crate::expression::Variables;
+use crate::match_context::MatchContext;
 
-/// Bytes of a message that an expression makes.
+/// Maximum number of bytes of a message that an expression makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
-/// Something that does not hold.
+/// A validation of a policy that does not hold.
 #[derive(Debug)]
 pub(super) struct Violation {
     pub(super) message: String,
@@ -22,7 +22,7 @@ pub(super) struct Violation {
 }
 
 impl Violation {
-    /// One that has no reason of its own.
+    /// Makes a violation with the default reason, which denies the request whatever the binding says.
     pub(super) fn new(message: String) -> Self {
         Self {
             message,
@@ -33,7 +33,7 @@ impl Violation {
 }
 
 /// The input of a policy's evaluation.
-pub(super) struct Seen<'a> {
+pub(super) struct EvaluationInput<'a> {
     pub(super) match_context: &'a MatchContext,
     pub(super) written: &'a Request<'a>,
     pub(super) resource: &'a Resource,
@@ -44,7 +44,7 @@ pub(super) struct Seen<'a> {
     pub(super) namespace: &'a Value,
 }
 
-impl Seen<'_> {
+impl EvaluationInput<'_> {
     /// Returns the variables of match conditions.
     pub(super) fn variables(&self) -> Variables {
         let mut variables = Variables::new();
@@ -62,9 +62,10 @@ impl Seen<'_> {
     }
 }
 
-/// Everything that does not hold.
-pub(super) fn violations(policy: &Policy, seen: &Seen<'_>) -> Vec<Violation> {
-    let mut variables = seen.variables();
+/// Returns the violations of a policy: the validations that do not hold and, with `failurePolicy: Fail`, the
+/// expressions that fail.
+pub(super) fn violations(policy: &Policy, input: &EvaluationInput<'_>) -> Vec<Violation> {
+    let mut variables = input.variables();
     match policy.conditions.hold(&mut variables) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
@@ -83,7 +84,7 @@ pub(super) fn violations(policy: &Policy, seen: &Seen<'_>) -> Vec<Violation> {
     found
 }
 
-/// Why an annotation has no value.
+/// Returns the violation of an audit annotation whose value cannot be evaluated.
 fn failure(annotation: &Annotation, variables: &mut Variables) -> Option<Violation> {
     let made = match &annotation.expression {
         Ok(expression) => variables.run(expression),
@@ -124,7 +125,7 @@ fn violation(validation: &Validation, fails: bool, variables: &mut Variables) ->
     }
 }
 
-/// The message that an expression makes, if it is a good one; else the one that is written.
+/// Returns the message that an expression makes, if it is a good one; else the one that is written.
 fn message(validation: &Validation, variables: &mut Variables) -> String {
     let made = validation.message_expression.as_ref();
     if let Some(Ok(CelValue::String(text))) = made.map(|it| variables.run(it)) {

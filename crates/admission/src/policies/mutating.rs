@@ -1,5 +1,5 @@
-//! Policies that change objects. They are asked one after the other, each with what those before it have made of the
-//! object, and before all webhooks.
+//! Policies that change objects. They are evaluated one after the other, each with what those before it have made of
+//! the object, and before all webhooks.
 
 use async_trait::async_trait;
 use ringwatch_apimachinery::work::{self, Work};
@@ -9,14 +9,14 @@ use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
-use super::super::chain::{Plugin, Round};
-use super::super::match_context::RequestNamespace;
-use super::super::matching::is_exempt;
-use super::super::review::{Shown, describe, is_own_kind};
 use super::binding::Binding;
-use super::evaluate::Seen;
+use super::evaluate::EvaluationInput;
 use super::plugin::{Policies, bound};
 use super::policy::Policy;
+use crate::chain::{Plugin, Round};
+use crate::match_context::RequestNamespace;
+use crate::matching::is_exempt;
+use crate::review::{ConvertedObjects, describe, is_own_kind};
 
 /// The policies of MutatingAdmissionPolicies.
 #[derive(Debug)]
@@ -44,15 +44,17 @@ impl Plugin for MutatingPolicies {
         let mut namespace = self.0.match_context.namespace_of(request);
         let mut refusals = Vec::new();
         for (policy, binding) in bound(&objects) {
-            let asked = PolicyCall {
+            let call = PolicyCall {
                 policy,
                 binding,
                 request,
             };
-            let wrong = self.ask(&asked, &mut namespace, object, round).await?;
+            let failures = self.ask(&call, &mut namespace, object, round).await?;
             if policy.fails {
-                let told = wrong.into_iter().map(|it| (it.reason, asked.told(&it.why)));
-                refusals.extend(told);
+                let denial = failures
+                    .into_iter()
+                    .map(|it| (it.reason, call.denial(&it.why)));
+                refusals.extend(denial);
             }
         }
         round.policies.leave(object);
@@ -63,13 +65,13 @@ impl Plugin for MutatingPolicies {
     }
 }
 
-/// A failed mutation, with the reason of the Status that tells it.
-struct Wrong {
+/// A failed mutation, with the reason of its Status.
+struct MutationFailure {
     reason: &'static str,
     why: String,
 }
 
-impl Wrong {
+impl MutationFailure {
     fn invalid(why: String) -> Self {
         Self {
             reason: "Invalid",
@@ -89,12 +91,12 @@ impl MutatingPolicies {
     /// Lets a policy change the object; what went wrong.
     async fn ask(
         &self,
-        asked: &PolicyCall<'_>,
+        call: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
         object: &mut Value,
         round: &mut Round,
-    ) -> Result<Vec<Wrong>, Error> {
-        let (policy, binding) = (asked.policy, asked.binding);
+    ) -> Result<Vec<MutationFailure>, Error> {
+        let (policy, binding) = (call.policy, call.binding);
         let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
             return Ok(Vec::new());
         };
@@ -105,29 +107,29 @@ impl MutatingPolicies {
         }
         work::leave(Work::Expressions).await;
         let match_context = &self.0.match_context;
-        let params = match_context.params(policy, binding.params.as_ref(), asked.request);
+        let params = match_context.params(policy, binding.params.as_ref(), call.request);
         let params = match params.await {
             Ok(params) => params,
             Err(why) => {
-                return Ok(vec![Wrong {
+                return Ok(vec![MutationFailure {
                     reason: "Forbidden",
                     why: format!("failed to configure binding: {why}"),
                 }]);
             }
         };
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
-        let mut wrong = Vec::new();
+        let mut failures = Vec::new();
         for params in &params {
             let before = object.clone();
-            let id = asked.id(params);
-            let part = Part {
-                asked,
+            let id = call.id(params);
+            let evaluation = Evaluation {
+                call,
                 resource: &resource,
                 params,
                 namespace,
             };
             let asks = |round: &mut Round| !round.second || round.policies.is_outdated(&id);
-            wrong.extend(self.change(&part, object, || asks(round))?);
+            failures.extend(self.change(&evaluation, object, || asks(round))?);
             if *object != before {
                 round.policies.outdate();
                 round.again = true;
@@ -136,64 +138,64 @@ impl MutatingPolicies {
                 round.policies.has_seen(id);
             }
         }
-        Ok(wrong)
+        Ok(failures)
     }
 
     /// Makes the changes of a policy with one of its params, if its conditions hold.
     fn change(
         &self,
-        part: &Part<'_>,
+        evaluation: &Evaluation<'_>,
         object: &mut Value,
         asks: impl FnOnce() -> bool,
-    ) -> Result<Vec<Wrong>, Error> {
-        let policy = part.asked.policy;
-        let (request, resource) = (part.asked.request, part.resource);
+    ) -> Result<Vec<MutationFailure>, Error> {
+        let policy = evaluation.call.policy;
+        let (request, resource) = (evaluation.call.request, evaluation.resource);
         let described = Value::Object(describe(request, resource, ""));
-        let variables = |shown: &Shown| {
-            let seen = Seen {
+        let variables = |shown: &ConvertedObjects| {
+            let input = EvaluationInput {
                 match_context: &self.0.match_context,
                 written: request,
                 resource,
                 object: &shown.object,
                 old: &shown.old,
                 request: &described,
-                params: part.params,
-                namespace: part.namespace,
+                params: evaluation.params,
+                namespace: evaluation.namespace,
             };
-            seen.variables()
+            input.variables()
         };
-        let mut shown = Shown::new(request, resource, object);
+        let mut shown = ConvertedObjects::new(request, resource, object);
         match policy.conditions.hold(&mut variables(&shown)) {
             Ok(true) => {}
             Ok(false) => return Ok(Vec::new()),
-            Err(why) => return Ok(vec![Wrong::invalid(why)]),
+            Err(why) => return Ok(vec![MutationFailure::invalid(why)]),
         }
         if !asks() {
             return Ok(Vec::new());
         }
-        let mut wrong = Vec::new();
+        let mut failures = Vec::new();
         for mutation in &policy.mutations {
             let mut variables = variables(&shown);
             variables.add_computed(&policy.variables);
             match mutation.apply(&mut variables, resource, shown.object.clone()) {
                 Ok(changed) if is_own_kind(request) => {
                     *object = bring_in(resource, changed)?;
-                    shown = Shown::new(request, resource, object);
+                    shown = ConvertedObjects::new(request, resource, object);
                 }
                 Ok(changed) => {
                     object.clone_from(&changed);
                     shown.object = changed;
                 }
-                Err(why) => wrong.push(Wrong::invalid(why)),
+                Err(why) => failures.push(MutationFailure::invalid(why)),
             }
         }
-        Ok(wrong)
+        Ok(failures)
     }
 }
 
-/// One evaluation of a policy, with one of its params.
-struct Part<'a> {
-    asked: &'a PolicyCall<'a>,
+/// The evaluation of a policy with one of its params.
+struct Evaluation<'a> {
+    call: &'a PolicyCall<'a>,
     resource: &'a Resource,
     params: &'a Value,
     namespace: &'a Value,
@@ -214,13 +216,13 @@ impl PolicyCall<'_> {
         ]
     }
 
-    fn told(&self, why: &str) -> String {
+    fn denial(&self, why: &str) -> String {
         let (policy, binding) = (&self.policy.name, &self.binding.name);
         format!("policy '{policy}' with binding '{binding}' denied request: {why}")
     }
 }
 
-/// A refusal in the words of the first policy, with those of all as its causes.
+/// Returns a refusal in the words of the first policy, with those of all as its causes.
 fn refusal(request: &Request<'_>, object: &Value, all: &[(&'static str, String)]) -> Error {
     let Some((reason, message)) = all.first() else {
         return request.forbid(object, "");

@@ -1,4 +1,4 @@
-//! One change that a policy makes to an object.
+//! A mutation of a policy, applied to an object.
 
 use json_patch::PatchOperation;
 use ringwatch_apply::overlay;
@@ -6,23 +6,23 @@ use ringwatch_cel::to_json;
 use ringwatch_registry::Resource;
 use serde_json::{Value, json};
 
-use super::super::expression::{Expression, Variables, compile};
-use super::super::patching::{PatchFailure, check_types, patched, type_of};
 use super::policy::text;
+use crate::expression::{Expression, Variables, compile};
+use crate::patching::{PatchFailure, check_types, patched, type_of};
 
-/// A change.
+/// A mutation of a policy: an expression that makes an ApplyConfiguration or a JSON patch.
 #[derive(Debug)]
 pub(super) struct Mutation {
     form: Form,
     expression: Expression,
 }
 
-/// How an expression says what to change.
+/// The form in which an expression says what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// It makes what is laid over the object.
+    /// An ApplyConfiguration, which is merged into the object.
     Overlay,
-    /// It makes the steps of a patch.
+    /// A JSON patch.
     Patch,
 }
 
@@ -38,10 +38,10 @@ impl Mutation {
         }
     }
 
-    /// The object after the change.
+    /// Returns the object after the change.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// A message that says why the object cannot be changed so.
     pub(super) fn apply(
         &self,
         variables: &mut Variables,
@@ -75,11 +75,11 @@ fn laid_over(resource: &Resource, object: &Value, mut made: Value) -> Result<Val
     made["apiVersion"] = json!(version);
     made["kind"] = json!(kind);
     let custom = resource.strategy.merge_schema();
-    overlay((&version, &kind), custom, object, &made)
+    overlay(&version, &kind, custom, object, &made)
         .map_err(|why| format!("invalid ApplyConfiguration: {why}"))
 }
 
-/// The steps of a patch. Without a value, null is meant.
+/// Returns the steps of a patch. Without a value, null is meant.
 fn operations(made: Value) -> Result<Vec<PatchOperation>, String> {
     let Value::Array(mut steps) = made else {
         return Err("JSONPatchType.expression should evaluate to array".to_owned());

@@ -7,18 +7,18 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::match_context::{MatchContext, namespace_name};
 use super::binding::ParamRef;
 use super::policy::Policy;
+use crate::match_context::{MatchContext, namespace_name};
 
-/// How many params a binding has at most.
+/// Maximum number of params of a binding.
 const PARAMS_MAX: u64 = 1_000;
 
 impl MatchContext {
-    /// The params of a policy under a binding; one that is null if it has none.
+    /// Returns the params of a policy under a binding; one that is null if it has none.
     ///
     /// # Errors
-    /// They cannot be looked up, or are missing.
+    /// A message if they cannot be looked up, or there are none and the binding has `parameterNotFoundAction: Deny`.
     pub(super) async fn params(
         &self,
         policy: &Policy,

@@ -1,4 +1,4 @@
-//! Asks the policies.
+//! The plugin ValidatingAdmissionPolicy: evaluates each policy under each of its bindings.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::chain::Plugin;
-use super::super::followed::Followed;
-use super::super::match_context::{MatchContext, RequestNamespace};
-use super::super::matching::is_exempt;
-use super::super::review::{Shown, describe};
 use super::binding::Binding;
-use super::evaluate::{Seen, Violation, violations};
+use super::evaluate::{EvaluationInput, Violation, violations};
 use super::policy::Policy;
+use crate::chain::Plugin;
+use crate::match_context::{MatchContext, RequestNamespace};
+use crate::matching::is_exempt;
+use crate::parsed_objects::ParsedObjects;
+use crate::review::{ConvertedObjects, describe};
 
 /// A policy or a binding.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl PolicyObject {
     /// Reads a policy or a binding.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub fn read(object: &Value) -> Result<Self, String> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let read = if kind.ends_with("Binding") {
@@ -43,11 +43,11 @@ impl PolicyObject {
     }
 }
 
-/// The policies.
+/// The policies of one kind with their bindings; by itself the plugin ValidatingAdmissionPolicy.
 #[derive(Debug)]
 pub struct Policies {
     /// All policies and bindings, in the order of their names.
-    pub objects: Arc<Followed<PolicyObject>>,
+    pub objects: Arc<ParsedObjects<PolicyObject>>,
     /// The stores and caches in which matching looks things up.
     pub match_context: MatchContext,
 }
@@ -66,18 +66,18 @@ impl Plugin for Policies {
         let mut namespace = self.match_context.namespace_of(request);
         let mut refusal = None;
         for (policy, binding) in bound(&objects) {
-            let asked = PolicyCall {
+            let call = PolicyCall {
                 policy,
                 binding,
                 request,
                 object,
             };
-            for violation in self.ask(&asked, &mut namespace).await? {
+            for violation in self.ask(&call, &mut namespace).await? {
                 if binding.warns && !violation.always_denies {
-                    asked.warn(&violation);
+                    call.warn(&violation);
                 }
                 if binding.denies || violation.always_denies {
-                    refusal.get_or_insert_with(|| asked.refusal(&violation));
+                    refusal.get_or_insert_with(|| call.refusal(&violation));
                 }
             }
         }
@@ -85,7 +85,7 @@ impl Plugin for Policies {
     }
 }
 
-/// The policies, each with its bindings.
+/// Returns the policies, each with its bindings.
 pub(super) fn bound(
     objects: &[Arc<PolicyObject>],
 ) -> impl Iterator<Item = (&Policy, &Binding)> + Send {
@@ -111,10 +111,10 @@ struct PolicyCall<'a> {
 }
 
 impl Policies {
-    /// All policies and bindings as they are now.
+    /// Returns all policies and bindings as they are now.
     ///
     /// # Errors
-    /// They are not known yet.
+    /// [`Error::Forbidden`] if they have not been read in time, at the start of the server.
     pub(super) async fn current(
         &self,
         request: &Request<'_>,
@@ -127,7 +127,7 @@ impl Policies {
     /// Returns the violations of a policy under one of its bindings.
     async fn ask(
         &self,
-        asked: &PolicyCall<'_>,
+        call: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
     ) -> Result<Vec<Violation>, Error> {
         let PolicyCall {
@@ -135,7 +135,7 @@ impl Policies {
             binding,
             request,
             object,
-        } = asked;
+        } = call;
         let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
             return Ok(Vec::new());
         };
@@ -156,11 +156,11 @@ impl Policies {
             }
             Err(_) => return Ok(Vec::new()),
         };
-        let shown = Shown::new(request, &resource, object);
+        let shown = ConvertedObjects::new(request, &resource, object);
         let described = Value::Object(describe(request, &resource, ""));
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
         let violations = params.iter().flat_map(|params| {
-            let seen = Seen {
+            let input = EvaluationInput {
                 match_context: &self.match_context,
                 written: request,
                 resource: &resource,
@@ -170,7 +170,7 @@ impl Policies {
                 params,
                 namespace,
             };
-            violations(policy, &seen)
+            violations(policy, &input)
         });
         Ok(violations.collect())
     }

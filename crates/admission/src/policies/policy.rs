@@ -5,12 +5,12 @@ use std::sync::Arc;
 use ringwatch_cel::{Members, Program};
 use serde_json::Value;
 
-use super::super::conditions::Conditions;
-use super::super::expression::{Expression, compile};
-use super::super::matching::Criteria;
 use super::mutation::Mutation;
+use crate::conditions::Conditions;
+use crate::expression::{Expression, compile};
+use crate::matching::Criteria;
 
-/// A policy.
+/// A ValidatingAdmissionPolicy or MutatingAdmissionPolicy.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: String,
@@ -29,7 +29,7 @@ pub(super) struct Policy {
     pub(super) fails: bool,
 }
 
-/// An entry of `spec.validations`.
+/// A compiled entry of `spec.validations`.
 #[derive(Debug)]
 pub(super) struct Validation {
     /// The source of the expression.
@@ -40,7 +40,8 @@ pub(super) struct Validation {
     pub(super) reason: String,
 }
 
-/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that does.
+/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that
+/// does.
 #[derive(Debug)]
 pub(super) struct Annotation {
     /// The source of the expression.
@@ -49,10 +50,10 @@ pub(super) struct Annotation {
 }
 
 impl Policy {
-    /// Reads a policy.
+    /// Reads a policy out of its object, and compiles its expressions.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub(super) fn read(object: &Value) -> Result<Self, String> {
         let spec = &object["spec"];
         let list = |name: &str| {
@@ -109,7 +110,7 @@ impl Annotation {
     }
 }
 
-/// A member that is text; empty if it is not there.
+/// Returns a member that is text; empty if it is not there.
 pub(super) fn text(value: &Value, name: &str) -> String {
     let text = value.get(name).and_then(Value::as_str);
     text.unwrap_or_default().to_owned()

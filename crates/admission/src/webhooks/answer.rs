@@ -5,13 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use serde_json::Value;
 
-use super::configuration::ReviewVersion;
+use super::configuration::{Hook, ReviewVersion};
 
 /// Warnings of one answer that are passed on, and bytes of each.
 const WARNINGS_MAX: usize = 64;
 const WARNING_BYTES_MAX: usize = 256;
 
-/// The least code of a refusal.
+/// The least HTTP status of a refusal.
 const REFUSAL_CODE_MIN: u64 = 400;
 
 /// The response of a webhook.
@@ -24,23 +24,25 @@ pub(super) struct Answer {
 /// The verdict of a webhook.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It agrees, and may want changes: a JSON patch.
+    /// It allows the request, and may want a JSON patch of the object.
     Allowed(Option<Vec<u8>>),
-    /// It refuses.
+    /// It denies the request, with this Status.
     Refused(Box<Status>),
 }
 
-/// Reads an answer.
+/// Reads the answer to a review with this uid. A webhook that is not `mutating` must not have a patch.
 ///
 /// # Errors
-/// Why it is none.
+/// A message that says why it is no answer to the review.
 pub(super) fn read(
     content: &[u8],
-    (version, uid): (ReviewVersion, &str),
-    (hook, mutating): (&str, bool),
+    hook: &Hook,
+    uid: &str,
+    mutating: bool,
 ) -> Result<Answer, String> {
     let review: Value = serde_json::from_slice(content)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let version = hook.review_version;
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -63,7 +65,7 @@ pub(super) fn read(
     let verdict = if allowed == Some(true) {
         Verdict::Allowed(patch)
     } else {
-        Verdict::Refused(Box::new(refusal(hook, response.get("status"))))
+        Verdict::Refused(Box::new(refusal(&hook.name, response.get("status"))))
     };
     let warnings = response.get("warnings").and_then(Value::as_array);
     let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
@@ -107,7 +109,8 @@ fn patch(
     decoded.map_err(|error| format!("response.patch is not base64: {error}"))
 }
 
-/// A refusal as kube-apiserver passes it on: always one, and saying who refuses.
+/// Returns a refusal as kube-apiserver passes it on: always with the status of an error, and with the name of the
+/// webhook.
 fn refusal(hook: &str, status: Option<&Value>) -> Status {
     let text = |value: Option<&Value>, name: &str| {
         let text = value.and_then(|value| value.get(name));
@@ -148,7 +151,7 @@ fn refusal(hook: &str, status: Option<&Value>) -> Status {
     })
 }
 
-/// A warning that fits into a header.
+/// Returns a warning, cut to the bytes that fit into a header.
 fn shortened(warning: &str) -> String {
     let mut end = warning.len().min(WARNING_BYTES_MAX);
     while !warning.is_char_boundary(end) {

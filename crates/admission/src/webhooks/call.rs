@@ -1,4 +1,4 @@
-//! One call of one webhook.
+//! The call of one webhook for one request.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use serde_json::{Map, Value, json};
 
-use super::super::expression::Variables;
-use super::super::match_context::RequestNamespace;
-use super::super::matching::is_exempt;
-use super::super::review::{Shown, describe};
 use super::Webhooks;
 use super::answer::{self, Verdict};
 use super::configuration::{Configuration, Hook};
+use crate::expression::Variables;
+use crate::match_context::RequestNamespace;
+use crate::matching::is_exempt;
+use crate::review::{ConvertedObjects, describe};
 
-/// The outcome of a call.
+/// The outcome of a call that does not refuse the request.
 #[derive(Debug)]
-pub(super) enum Called {
-    /// It agrees, and may want a patch of the object as it was shown.
+pub(super) enum CallOutcome {
+    /// It allows the request, and may want a JSON patch of the object as it was sent.
     Allowed(Option<(Vec<u8>, Value)>),
-    /// It could not be asked, and the request goes on without.
+    /// The call failed, and the webhook's `failurePolicy` is `Ignore`.
     Ignored,
 }
 
 impl Webhooks {
-    /// The configurations that a request is compared with; none if it is exempt.
+    /// Returns the configurations that a request is compared with; none if it is exempt.
     ///
     /// # Errors
-    /// They are not known yet.
+    /// [`Error::Forbidden`] if they have not been read in time, at the start of the server.
     pub(super) async fn configurations(
         &self,
         request: &Request<'_>,
@@ -43,10 +43,11 @@ impl Webhooks {
         all.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
     }
 
-    /// As which resource a hook is to be asked about a request; `None` if it is not.
+    /// Returns the resource as which a request matches a webhook; `None` if the webhook is not to be called.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// An error of the store, or [`Error::Forbidden`] if a match condition fails and the webhook's `failurePolicy` is
+    /// `Fail`.
     pub(super) async fn applies(
         &self,
         hook: &Hook,
@@ -61,7 +62,7 @@ impl Webhooks {
             return Ok(Some(resource));
         }
         work::leave(Work::Expressions).await;
-        let shown = Shown::new(request, &resource, object);
+        let shown = ConvertedObjects::new(request, &resource, object);
         let mut variables = Variables::new();
         variables.add("object", &shown.object);
         variables.add("oldObject", &shown.old);
@@ -75,10 +76,11 @@ impl Webhooks {
         }
     }
 
-    /// Asks a webhook.
+    /// Calls a webhook.
     ///
     /// # Errors
-    /// Its refusal, or that it could not be asked.
+    /// [`Error::Denied`] with its refusal, [`Error::BadRequest`] for a dry run that it does not support,
+    /// [`Error::Internal`] if the call fails and its `failurePolicy` is `Fail`.
     pub(super) async fn call(
         &self,
         hook: &Hook,
@@ -86,19 +88,19 @@ impl Webhooks {
         resource: &Resource,
         object: &Value,
         mutating: bool,
-    ) -> Result<Called, Error> {
+    ) -> Result<CallOutcome, Error> {
         if request.dry_run && !hook.knows_dry_runs {
             let name = &hook.name;
             return Err(Error::BadRequest(format!(
                 "admission webhook {name:?} does not support dry run"
             )));
         }
-        let Shown { object, old } = Shown::new(request, resource, object);
+        let ConvertedObjects { object, old } = ConvertedObjects::new(request, resource, object);
         let uid = uuid::Uuid::new_v4().to_string();
-        let mut asked = describe(request, resource, &uid);
-        asked.insert("object".to_owned(), object);
-        asked.insert("oldObject".to_owned(), old);
-        match self.ask(hook, &mut asked, &uid, mutating).await {
+        let mut review_request = describe(request, resource, &uid);
+        review_request.insert("object".to_owned(), object);
+        review_request.insert("oldObject".to_owned(), old);
+        match self.ask(hook, &mut review_request, &uid, mutating).await {
             Ok(answer) => {
                 answer
                     .warnings
@@ -107,8 +109,8 @@ impl Webhooks {
                 match answer.verdict {
                     Verdict::Refused(status) => Err(Error::Denied(status)),
                     Verdict::Allowed(patch) => {
-                        let shown = asked.remove("object").unwrap_or_default();
-                        Ok(Called::Allowed(patch.map(|patch| (patch, shown))))
+                        let shown = review_request.remove("object").unwrap_or_default();
+                        Ok(CallOutcome::Allowed(patch.map(|patch| (patch, shown))))
                     }
                 }
             }
@@ -118,7 +120,7 @@ impl Webhooks {
                     return Err(Error::Internal(why));
                 }
                 tracing::warn!("{why}; the request goes on without");
-                Ok(Called::Ignored)
+                Ok(CallOutcome::Ignored)
             }
         }
     }
@@ -126,25 +128,25 @@ impl Webhooks {
     async fn ask(
         &self,
         hook: &Hook,
-        asked: &mut Map<String, Value>,
+        review_request: &mut Map<String, Value>,
         uid: &str,
         mutating: bool,
     ) -> Result<answer::Answer, String> {
         let version = hook.review_version;
         let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(),
-            "request": std::mem::take(asked)});
+            "request": std::mem::take(review_request)});
         let body = Bytes::from(review.to_string());
         if let Value::Object(mut review) = review
             && let Some(Value::Object(request)) = review.remove("request")
         {
-            *asked = request;
+            *review_request = request;
         }
         let client = hook.client.as_ref();
         let client = client.map_err(|why| format!("could not get REST client: {why}"))?;
         let posted = self.client.post(client, body, hook.timeout).await;
         let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
         work::at_size(Work::Object, &content).await;
-        let answer = answer::read(&content, (version, uid), (&hook.name, mutating));
+        let answer = answer::read(&content, hook, uid, mutating);
         answer.map_err(|why| format!("received invalid webhook response: {why}"))
     }
 }

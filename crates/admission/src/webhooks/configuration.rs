@@ -5,25 +5,26 @@ use std::time::Duration;
 use ringwatch_apimachinery::webhook_client::ClientConfig;
 use serde_json::Value;
 
-use super::super::conditions::Conditions;
-use super::super::matching::Criteria;
+use crate::conditions::Conditions;
+use crate::matching::Criteria;
 
-/// How long a webhook has that does not say.
+/// The timeout of a webhook that names none, in seconds.
 const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
 
 /// The longest that a webhook may have.
 const TIMEOUT_SECONDS_MAX: u64 = 30;
 
-/// A configuration.
+/// A MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
 #[derive(Debug)]
 pub struct Configuration {
     pub(super) hooks: Vec<Hook>,
 }
 
-/// One webhook.
+/// One webhook of a configuration.
 #[derive(Debug)]
 pub(super) struct Hook {
-    /// Its name, and among all hooks the configuration's and its place there.
+    /// The name of the webhook, which need not be unique. The id is: the name of the configuration, and the place of
+    /// the webhook there.
     pub(super) name: String,
     pub(super) id: (String, usize),
     pub(super) client: Result<ClientConfig, String>,
@@ -40,7 +41,7 @@ pub(super) struct Hook {
     pub(super) review_version: ReviewVersion,
 }
 
-/// A version of AdmissionReview.
+/// A version of AdmissionReview that this server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReviewVersion {
     V1,
@@ -57,10 +58,10 @@ impl ReviewVersion {
 }
 
 impl Configuration {
-    /// Reads a configuration.
+    /// Reads a configuration out of its object.
     ///
     /// # Errors
-    /// The member that cannot be read, and why.
+    /// A message that names the member that cannot be read.
     pub fn read(object: &Value) -> Result<Self, String> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let name = name.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Webhooks: programs of others that are asked about writes, as stored configurations say.
+//! Webhooks: programs of others that are called for writes, as stored configurations say.
 //!
 //! ```text
 //!   configurations --followed--> hooks --match--> AdmissionReview --client--> webhook
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A webhook may hang, lie or send whatever it likes: its answer comes in a bounded time and size, and counts
-//! only if it is one to the question that was asked.
+//! only if it answers this call.
 
 mod answer;
 mod call;
@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 
-use super::followed::Followed;
 use super::match_context::MatchContext;
+use super::parsed_objects::ParsedObjects;
 
 /// The plugin that calls webhooks of one sort, mutating or validating.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// The configurations.
-    pub configurations: Arc<Followed<Configuration>>,
+    /// All configurations, in the order of their names.
+    pub configurations: Arc<ParsedObjects<Configuration>>,
     /// The stores and caches in which matching looks things up.
     pub match_context: MatchContext,
     /// The client that makes the calls.

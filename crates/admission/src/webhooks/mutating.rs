@@ -1,4 +1,4 @@
-//! Webhooks that change an object. They are asked one after the other, each with what those before it
+//! Webhooks that change an object. They are called one after the other, each with what those before it
 //! have made of the object.
 
 use async_trait::async_trait;
@@ -9,12 +9,12 @@ use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::bring_in;
 use serde_json::Value;
 
-use super::super::chain::{Plugin, Round};
-use super::super::patching::{self, PatchFailure, check_types, type_of};
-use super::super::review::is_own_kind;
 use super::Webhooks;
-use super::call::Called;
+use super::call::CallOutcome;
 use super::configuration::Hook;
+use crate::chain::{Plugin, Round};
+use crate::patching::{self, PatchFailure, check_types, type_of};
+use crate::review::is_own_kind;
 
 /// The webhooks of MutatingWebhookConfigurations.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Plugin for MutatingWebhooks {
             round.webhooks.begin_again(object);
         }
         let mut namespace = self.0.match_context.namespace_of(request);
-        let mut asked = false;
+        let mut any_called = false;
         for hook in configurations.iter().flat_map(|it| &it.hooks) {
             if round.second && !round.webhooks.is_outdated(&hook.id) {
                 continue;
@@ -46,9 +46,9 @@ impl Plugin for MutatingWebhooks {
             let Some(resource) = applies.await? else {
                 continue;
             };
-            asked = true;
+            any_called = true;
             let called = self.0.call(hook, request, &resource, object, true).await?;
-            if let Called::Allowed(Some((patch, shown))) = called {
+            if let CallOutcome::Allowed(Some((patch, shown))) = called {
                 let next = patched(hook, request, &resource, shown, &patch)?;
                 if next != *object {
                     *object = next;
@@ -60,14 +60,14 @@ impl Plugin for MutatingWebhooks {
                 round.webhooks.has_seen(hook.id.clone());
             }
         }
-        if asked && !round.second {
+        if any_called && !round.second {
             round.webhooks.leave(object);
         }
         Ok(())
     }
 }
 
-/// The object after a patch of what the webhook was shown.
+/// Returns the object after a patch of what the webhook was shown.
 fn patched(
     hook: &Hook,
     request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! Webhooks that agree to an object or refuse it. All are asked at once.
+//! Webhooks that allow an object or refuse it. All are called at once.
 
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -6,8 +6,8 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
-use super::super::chain::Plugin;
 use super::Webhooks;
+use crate::chain::Plugin;
 
 /// The webhooks of ValidatingWebhookConfigurations.
 #[derive(Debug)]

@@ -22,10 +22,10 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 use ringwatch_apimachinery::work::{self, Work};
 
-/// How long a conversion may take, as in kube-apiserver.
+/// Maximum time of a conversion, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The group of reviews.
+/// The API group of ConversionReviews.
 const GROUP: &str = "apiextensions.k8s.io";
 
 /// The members of metadata that a webhook may change.
@@ -34,7 +34,7 @@ const CHANGEABLE: [&str; 2] = ["labels", "annotations"];
 /// The members of metadata that identify the object.
 const IDENTITY: [&str; 3] = ["name", "namespace", "uid"];
 
-/// Converts by a webhook.
+/// The conversion of objects by a webhook.
 #[derive(Clone, Debug)]
 pub struct Converter {
     config: Result<ClientConfig, String>,
@@ -47,9 +47,9 @@ pub struct Converter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("conversion webhook for {what} {why}")]
 pub struct NotConverted {
-    /// Their version and kind.
+    /// The version and kind of the objects.
     what: String,
-    /// The explanation.
+    /// The explanation for the user.
     why: String,
 }
 
@@ -158,7 +158,7 @@ impl Converter {
     }
 }
 
-/// A converted object, if it is the same one: it has the original's metadata but for what may change.
+/// Returns a converted object, if it is the same one: it has the original's metadata but for what may change.
 fn checked(original: &Value, mut converted: Value, version: &str) -> Result<Value, String> {
     let found = text(&converted, "apiVersion");
     if found != version {

@@ -22,23 +22,23 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct ConvertedStorage {
     inner: Arc<dyn Interface>,
-    shown: Arc<Shown>,
-    /// In which version new content is written.
+    shown: Arc<ServedVersion>,
+    /// The version in which new content is written.
     stored_version: String,
     /// The resource of the storage version, if that is served; it says how stored objects are completed.
     stored_resource: Option<Arc<Resource>>,
 }
 
-/// As what objects are shown.
+/// The version in which objects are shown.
 #[derive(Debug)]
-struct Shown {
+struct ServedVersion {
     converter: Converter,
     resource: Arc<Resource>,
     version: String,
 }
 
 impl ConvertedStorage {
-    /// The storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
+    /// Makes the storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
     #[must_use]
     pub fn new(
         inner: Arc<dyn Interface>,
@@ -50,7 +50,7 @@ impl ConvertedStorage {
             stored_resource,
             inner,
             stored_version: resource.storage_version.to_string(),
-            shown: Arc::new(Shown {
+            shown: Arc::new(ServedVersion {
                 version: resource.group_version.to_string(),
                 converter,
                 resource,
@@ -73,7 +73,7 @@ impl ConvertedStorage {
     }
 }
 
-impl Shown {
+impl ServedVersion {
     async fn object(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
         let mut objects = vec![Arc::clone(object)];
         self.objects(&mut objects).await?;
@@ -140,14 +140,14 @@ fn failed(error: NotConverted) -> StorageError {
     internal(error)
 }
 
-/// The one object of a conversion of one.
+/// Returns the one object of a conversion of one.
 fn only(mut converted: Vec<Value>) -> Result<Value, StorageError> {
     converted
         .pop()
         .ok_or_else(|| internal("nothing was converted"))
 }
 
-/// An update of what is shown.
+/// An update of an object in the shown version.
 struct ShownUpdate<'a> {
     storage: &'a ConvertedStorage,
     update: &'a mut dyn TryUpdate,
@@ -171,7 +171,7 @@ impl TryUpdate for ShownUpdate<'_> {
     }
 }
 
-/// A look at what is shown.
+/// A check of an object in the shown version.
 struct ShownCheck<'a> {
     storage: &'a ConvertedStorage,
     check: &'a mut dyn DeletionCheck,

@@ -1,7 +1,7 @@
 //! Values as rules see them.
 //!
-//! The schema determines the type: a number without type integer is a double, dates are timestamps. Names of members that
-//! are no identifiers are escaped; names in maps are data and stay.
+//! The schema determines the type: a number without type integer is a double, dates are timestamps. Names of members
+//! that are no identifiers are escaped; names in maps are data and stay.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Number, Value};
 use super::formats::Format;
 use super::node::{Kind, Node};
 
-/// A value as rules of its schema see it.
+/// Returns a value as rules of its schema see it.
 pub(super) fn to_cel(value: &Value, node: Option<&Node>) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -69,7 +69,7 @@ fn text_to_cel(text: &str, node: Option<&Node>) -> CelValue {
     converted.unwrap_or_else(|| CelValue::String(Arc::new(text.to_owned())))
 }
 
-/// The name of a member as an identifier.
+/// Returns the name of a member as an identifier.
 pub(super) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");

@@ -17,7 +17,7 @@ const REQUEST_BYTES_MAX: u64 = 3 << 20;
 /// Bytes of a character at most.
 const CHARACTER_BYTES_MAX: u64 = 4;
 
-/// The type of a value; none if rules cannot see it. A root has kind, apiVersion and metadata besides.
+/// Returns the type of a value; none if rules cannot see it. A root has kind, apiVersion and metadata besides.
 pub(super) fn declare(node: &Node, is_root: bool) -> Option<Declared> {
     let plain = |of: Type, max: u64, min_bytes: u64| Declared {
         form: Form::Plain(of),
@@ -68,7 +68,7 @@ pub(super) fn declare(node: &Node, is_root: bool) -> Option<Declared> {
     })
 }
 
-/// How many values of so many bytes fit into a request.
+/// Returns how many values of so many bytes fit into a request.
 pub(super) fn fitting(bytes: u64) -> u64 {
     (REQUEST_BYTES_MAX - 2) / bytes.max(1)
 }
@@ -122,7 +122,7 @@ fn add_root_fields(fields: &mut OrdMap<String, Declared>) {
     fields.insert("metadata".to_owned(), metadata);
 }
 
-/// The most bytes of a text.
+/// Returns the most bytes of a text.
 fn longest(node: &Node) -> u64 {
     if let Some(length) = bound(length_max(node)) {
         return length.saturating_mul(CHARACTER_BYTES_MAX);
@@ -156,12 +156,12 @@ fn length_max(node: &Node) -> Option<i64> {
     checks(node)?.sizes.length_max
 }
 
-/// The most items of a list.
+/// Returns the most items of a list.
 pub(super) fn items_max(node: &Node) -> Option<i64> {
     checks(node)?.sizes.items_max
 }
 
-/// The most members of a map.
+/// Returns the most members of a map.
 pub(super) fn properties_max(node: &Node) -> Option<i64> {
     checks(node)?.sizes.properties_max
 }

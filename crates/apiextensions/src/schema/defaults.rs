@@ -4,14 +4,15 @@
 //! member goes. Then the walk goes on into what is there, defaults included, so one walk is enough: another one
 //! changes nothing.
 //!
-//! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any object may have.
+//! A long default in every item of a long list would make gigabytes of a small request. So no more is written than any
+//! object may have.
 
 use serde_json::{Map, Value};
 
 use super::node::Node;
 
-/// Bytes that defaults add to an object at most, without punctuation. An object that comes so far is larger than any store takes,
-/// and is refused there.
+/// Bytes that defaults add to an object at most, without punctuation. An object that comes so far is larger than any
+/// store takes, and is refused there.
 const DEFAULTS_BYTES_MAX: usize = 16 << 20;
 
 /// Writes the defaults of a schema into a value.
@@ -71,7 +72,7 @@ impl Filler {
         });
     }
 
-    /// The default of a schema, if it has one and there is room for it.
+    /// Returns the default of a schema, if it has one and there is room for it.
     fn copy(&mut self, node: &Node) -> Option<Value> {
         let default = node.default.as_ref()?;
         self.bytes_left = self.bytes_left.checked_sub(bytes(default))?;
@@ -100,8 +101,8 @@ fn is_refused_null(node: &Node, value: &Value) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::super::StructuralSchema;
     use super::*;
+    use crate::schema::StructuralSchema;
 
     #[test]
     fn defaults_make_no_more_of_an_object_than_a_store_could_take() {

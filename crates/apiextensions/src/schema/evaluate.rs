@@ -27,7 +27,7 @@ use super::rules::Rule;
 /// Bytes of a message that a rule makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
-/// Runs all rules.
+/// Evaluates all rules that concern an object, within the budget of a request, and returns the errors.
 pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut run = Run {
         path: Path::default(),
@@ -42,9 +42,9 @@ pub(super) fn evaluate(root: &Node, object: &Value, old: Option<&Value>) -> Vec<
 }
 
 struct Run {
-    /// Where the walk is.
+    /// The path that the walk has reached.
     path: Path,
-    /// The errors so far.
+    /// The errors that were found so far.
     outcome: Outcome,
     /// The cost that rules may still have.
     meter: Meter,
@@ -203,7 +203,7 @@ impl Run {
         });
     }
 
-    /// An error that is not the value's: kube-apiserver shows the type instead.
+    /// Adds an error that shows the type instead of the value, as kube-apiserver does.
     fn type_error(&mut self, node: &Node, why: &str) {
         let kind = node.kind.map_or("", Kind::name);
         let detail = format!("{kind:?}: {why}");
@@ -214,7 +214,7 @@ impl Run {
     }
 }
 
-/// The path of a member of what is at a place, or of that itself.
+/// Returns the path of a member of what is at a place, or of that itself.
 fn field_of(path: &Path, member: &str) -> String {
     if member.is_empty() {
         return path.field();
@@ -225,7 +225,7 @@ fn field_of(path: &Path, member: &str) -> String {
         .map_or_else(|| field.clone(), str::to_owned)
 }
 
-/// The values of an item's map keys; `None` in lists that are not maps.
+/// Returns the values of an item's map keys; `None` in lists that are not maps.
 fn keys_of<'v>(node: &Node, item: &'v Value) -> Option<Vec<Option<&'v Value>>> {
     let ListType::Map(keys) = &node.list else {
         return None;
@@ -244,7 +244,7 @@ fn detail(reason: FieldErrorKind, node: &Node, value: &Value, text: String) -> S
     }
 }
 
-/// A message that a rule makes, if it is a good one.
+/// Returns a message that a rule makes, if it is a good one.
 fn message(program: &Program, scope: &Scope, meter: &mut Meter) -> Option<String> {
     let Ok(CelValue::String(text)) = execute(program, scope, meter) else {
         return None;

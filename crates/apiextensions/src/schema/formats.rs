@@ -22,7 +22,7 @@ impl std::fmt::Debug for Format {
 }
 
 impl Format {
-    /// The format of that name, none if strings of it are not checked.
+    /// Returns the format of that name; `None` if strings of it are not checked.
     pub(super) fn named(name: &str) -> Option<Self> {
         let found = FORMATS.iter().find(|(known, _)| *known == name);
         found.map(|(name, check)| Self {
@@ -31,7 +31,7 @@ impl Format {
         })
     }
 
-    /// The name.
+    /// Returns the name of the format, as `format` has it.
     pub(super) fn name(self) -> &'static str {
         self.name
     }

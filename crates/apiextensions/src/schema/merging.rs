@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// A manager of objects of a custom type.
+    /// Returns a manager of objects of a custom type.
     fn manager<'a>(name: &'a str, schema: &'a StructuralSchema) -> Manager<'a> {
         Manager {
             name,
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// A custom type whose parts are told apart by name and side, and whose place is one whole.
+    /// Returns a custom type whose parts differ by name and side, and whose place is one whole.
     fn machines() -> StructuralSchema {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "parts": {

@@ -9,10 +9,10 @@
 //!                                    +-- evaluate   rules in CEL, within a budget
 //! ```
 //!
-//! A schema is read once, when its definition comes, with its rules compiled and its patterns checked; then it is followed for
-//! every write. The hard part is saying the same as kube-apiserver to the letter, odd words included, since clients
-//! show and test what it says. Everything that a definition can make expensive is bounded: levels,
-//! the size of patterns, the steps of rules, the bytes of what is told.
+//! A schema is read once, when its definition comes, with its rules compiled and its patterns checked; then it is
+//! followed for every write. The hard part is saying the same as kube-apiserver to the letter, odd words included,
+//! since clients show and test what it says. Everything that a definition can make expensive is bounded: levels, the
+//! size of patterns, the steps of rules, the bytes of messages.
 
 mod cel_value;
 mod declare;
@@ -75,11 +75,11 @@ impl StructuralSchema {
         Self::read_beside(schema, preserve_unknown_fields, &mut Patterns::default())
     }
 
-    /// The same for a schema among others of a definition, which have these patterns.
+    /// Reads a schema among others of a definition, which have these patterns.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::read`].
+    /// The same as those of [`Self::read`].
     pub fn read_beside(
         schema: &Value,
         preserve_unknown_fields: bool,
@@ -97,8 +97,8 @@ impl StructuralSchema {
         self.root.ruled || self.has_patterns
     }
 
-    /// Returns the errors in the rules of a schema that replaces older ones: wrong types, and costs beyond the limits. Rules
-    /// that an older schema has need not be better than they were.
+    /// Returns the errors in the rules of a schema that replaces older ones: wrong types, and costs beyond the limits.
+    /// Rules that an older schema has need not be better than they were.
     #[must_use]
     pub fn check_rules(&self, old: &[Self]) -> Vec<FieldError> {
         let mut known = BTreeSet::new();
@@ -131,8 +131,8 @@ impl StructuralSchema {
         defaults::fill(&self.root, object);
     }
 
-    /// Returns the errors in an object's values, in kube-apiserver's order: by the schema, in embedded objects, in lists.
-    /// Errors that an older object has as well, in values that have not changed, are ignored.
+    /// Returns the errors in an object's values, in kube-apiserver's order: by the schema, in embedded objects, in
+    /// lists. Errors that an older object has as well, in values that have not changed, are ignored.
     #[must_use]
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut path = Path::default();
@@ -163,7 +163,7 @@ impl StructuralSchema {
         evaluate::evaluate(&self.root, object, old)
     }
 
-    /// All that is wrong: with the values, and then, unless these make them pointless, by the rules.
+    /// Returns all errors of an object: of its values and, unless these make them pointless, of the validation rules.
     #[must_use]
     pub fn check(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = self.validate(object, old);
@@ -179,7 +179,7 @@ impl StructuralSchema {
         errors
     }
 
-    /// The whole object is an embedded one too, but its metadata is checked with that of all other resources.
+    /// Checks the embedded objects in an object. The metadata of the object itself is checked as that of any resource.
     fn check_embedded(&self, object: &Value, path: &mut Path, outcome: &mut Outcome) {
         let Value::Object(members) = object else {
             return;

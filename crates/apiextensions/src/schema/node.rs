@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::formats::Format;
 use super::rules::Rule;
 
-/// One schema, of the object or of a part of it.
+/// A schema of the object or of a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     /// The type, none where any is allowed.
@@ -35,7 +35,7 @@ pub(super) struct Node {
     pub(super) additional: Option<Additional>,
     /// The schema of the items of a list.
     pub(super) items: Option<Box<Self>>,
-    /// How the items of a list are told apart.
+    /// `x-kubernetes-list-type`: how the items of a list differ.
     pub(super) list: ListType,
     /// Further conditions on the value.
     pub(super) checks: Option<Box<Checks>>,
@@ -48,22 +48,22 @@ pub(super) struct Node {
 /// The JSON types, as schemas name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A map or a structure.
+    /// `object`: a map or a structure.
     Object,
-    /// A list.
+    /// `array`.
     Array,
-    /// A string.
+    /// `string`.
     String,
-    /// A number without fraction.
+    /// `integer`: a number without fraction.
     Integer,
-    /// Any number.
+    /// `number`: integers and floats.
     Number,
-    /// True or false.
+    /// `boolean`.
     Boolean,
 }
 
 impl Kind {
-    /// All, sorted as error messages list them.
+    /// All kinds with their names, sorted as error messages list them.
     pub(super) const NAMES: [(&'static str, Self); 6] = [
         ("array", Self::Array),
         ("boolean", Self::Boolean),
@@ -73,13 +73,13 @@ impl Kind {
         ("string", Self::String),
     ];
 
-    /// The type of that name.
+    /// Returns the type of that name.
     pub(super) fn named(name: &str) -> Option<Self> {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         found.map(|(_, kind)| *kind)
     }
 
-    /// The name.
+    /// Returns the name, as `type` has it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -97,12 +97,12 @@ impl Kind {
 pub(super) enum Additional {
     /// Anything of one level: objects below lose their members, since nothing knows them.
     Any,
-    /// Members of this schema.
+    /// Other members are allowed, and have this schema.
     Schema(Box<Node>),
 }
 
 impl Additional {
-    /// The schema, if there is one.
+    /// Returns the schema, if there is one.
     pub(super) fn schema(&self) -> Option<&Node> {
         match self {
             Self::Any => None,
@@ -111,15 +111,15 @@ impl Additional {
     }
 }
 
-/// How the items of a list are told apart.
+/// `x-kubernetes-list-type`: how the items of a list differ.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum ListType {
-    /// By their places.
+    /// `atomic`: items have no keys.
     #[default]
     Atomic,
-    /// By themselves: no two are equal.
+    /// `set`: no two items are equal.
     Set,
-    /// By these members of theirs: no two have the same.
+    /// `map`: no two items have the same values of these members.
     Map(Vec<String>),
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// These values.
+    /// Makes an enum of these values.
     pub(super) fn new(values: Vec<Value>) -> Self {
         let others = values.iter().filter(|value| !value.is_number());
         Self {
@@ -143,7 +143,7 @@ impl Allowed {
         }
     }
 
-    /// In the order in which they were given.
+    /// Returns the values in the order in which they were given.
     pub(super) fn values(&self) -> &[Value] {
         &self.values
     }
@@ -170,38 +170,38 @@ pub(super) struct Checks {
     pub(super) required: Vec<String>,
     /// The values that are allowed, any if empty.
     pub(super) allowed: Allowed,
-    /// The largest number.
+    /// The bound from above, `maximum`.
     pub(super) maximum: Option<Bound>,
-    /// The smallest number.
+    /// The bound from below, `minimum`.
     pub(super) minimum: Option<Bound>,
     /// The divisor of a number.
     pub(super) multiple_of: Option<f64>,
-    /// How many characters, items and members there may be.
+    /// The bounds of characters, items and members.
     pub(super) sizes: Sizes,
     /// The pattern that a string has to match. It is compiled when a string is checked.
     pub(super) pattern: Option<Arc<str>>,
     /// The format of a string.
     pub(super) format: Option<Format>,
-    /// At least one of these holds, if there are any.
+    /// The schemas of `anyOf`, of which one must hold if there are any.
     pub(super) any_of: Vec<Node>,
-    /// All of these hold.
+    /// The schemas of `allOf`, which must all hold.
     pub(super) all_of: Vec<Node>,
     /// Exactly one of these holds, if there are any.
     pub(super) one_of: Vec<Node>,
-    /// This does not hold.
+    /// The schema of `not`, which must not hold.
     pub(super) not: Option<Box<Node>>,
 }
 
 /// An end of a range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
-    /// Where the range ends.
+    /// The end of the range.
     pub(super) at: f64,
     /// True if the bound itself is excluded.
     pub(super) exclusive: bool,
 }
 
-/// How many characters a string, items a list and members an object may have.
+/// The bounds of the characters of strings, the items of lists and the members of objects.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     /// The most characters of a string.
@@ -219,7 +219,7 @@ pub(super) struct Sizes {
 }
 
 impl Node {
-    /// The schema of a member: its own, or that of all others.
+    /// Returns the schema of a member: its own, or that of all others.
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
         let own = self.properties.get(name);
         own.or_else(|| self.additional.as_ref().and_then(Additional::schema))

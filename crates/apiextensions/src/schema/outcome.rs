@@ -14,11 +14,12 @@ const EXPONENT_FROM: i32 = 6;
 pub(super) struct Outcome {
     /// True if anything is wrong.
     is_wrong: bool,
-    /// The errors, as many as are told.
+    /// The errors, up to the bound of their bytes.
     errors: Vec<FieldError>,
-    /// The bytes of `errors`.
+    /// The bytes of the texts of `errors`.
     bytes: usize,
-    /// How many checks applied. Of alternatives that all fail, the one with the most is closest to what was meant.
+    /// The number of checks that applied. Of alternatives that all fail, the one with the most is closest to what was
+    /// meant.
     pub(super) applied: usize,
 }
 
@@ -28,7 +29,7 @@ impl Outcome {
         !self.is_wrong
     }
 
-    /// The errors; not none if anything is wrong.
+    /// Returns the errors, of which there is at least one if anything is wrong.
     pub(super) fn into_errors(mut self) -> Vec<FieldError> {
         if self.is_wrong && self.errors.is_empty() {
             let why = "null: more is wrong than can be told; correct what a part of the object has, and try again";
@@ -38,7 +39,7 @@ impl Outcome {
         self.errors
     }
 
-    /// Notes that something is wrong at a place, and the error if it is still told.
+    /// Notes that something is wrong at a place, and the error if there is room for it.
     pub(super) fn push(&mut self, path: &Path, error: impl FnOnce() -> FieldError) {
         self.is_wrong = true;
         if let Some(error) = path.error(error) {
@@ -62,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// A value that breaks a rule: `text` goes on after the path.
+    /// Adds an error about an invalid value; `text` continues after the path.
     pub(super) fn invalid(&mut self, path: &Path, value: &Value, text: &str) {
         self.push(path, || {
             let detail = format!("{}: {} in body {text}", shown(value), path.as_str());
@@ -70,7 +71,7 @@ impl Outcome {
         });
     }
 
-    /// A value of another type or format than `wanted`; `found` says of which.
+    /// Adds an error about a value of another type or format than `wanted`; `found` is its own.
     pub(super) fn invalid_type(&mut self, path: &Path, wanted: &str, found: &str) {
         self.push(path, || {
             let found = Value::from(found);
@@ -90,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// A value as error messages show it: as JSON, but with fractions as Go writes them.
+/// Returns a value as error messages show it: as JSON, but with fractions as Go writes them.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Number(number) => shown_number(number),
@@ -105,7 +106,7 @@ fn shown_number(number: &Number) -> String {
     }
 }
 
-/// A float in the shortest digits, with an exponent from a million on and below 10^-4.
+/// Returns a float in the shortest digits, with an exponent from a million on and below 10^-4.
 pub(super) fn shown_float(float: f64) -> String {
     let scientific = format!("{float:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

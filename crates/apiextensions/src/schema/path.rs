@@ -13,21 +13,21 @@ pub(super) const ROOT: &str = "<nil>";
 pub(super) struct Path {
     /// The path so far, such as `spec.ports[0]`.
     text: String,
-    /// How many bytes of errors were made on the walk, told or not.
+    /// Bytes of the errors that were made on the walk, shown or not.
     error_bytes: Cell<usize>,
 }
 
-/// How many bytes of errors are made on one walk. Most of them are told to nobody; but a path may have a megabyte
-/// and stand above 300,000 wrong values, and a schema may have a megabyte of values that it allows.
+/// Maximum number of bytes of errors that are made on one walk. Most of them are never shown; but a path may have a
+/// megabyte and stand above 300,000 wrong values, and a schema may have a megabyte of values that it allows.
 const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
 
-/// Where a path was before it went deeper: [`Path::leave`] goes back there.
+/// The length of a path before it went deeper: [`Path::leave`] goes back there.
 #[must_use]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark(usize);
 
 impl Path {
-    /// Goes into a member.
+    /// Appends a member to the path, and returns the mark by which to leave it.
     pub(super) fn member(&mut self, name: &str) -> Mark {
         let mark = Mark(self.text.len());
         if mark.0 > 0 {
@@ -52,12 +52,12 @@ impl Path {
         mark
     }
 
-    /// Goes back.
+    /// Returns to the place at which the mark was made.
     pub(super) fn leave(&mut self, mark: Mark) {
         self.text.truncate(mark.0);
     }
 
-    /// An error of the place, unless so much was made on this walk that it would be told to nobody.
+    /// Returns an error about the place; `None` if so many were made on this walk that it would not be shown.
     pub(super) fn error(&self, make: impl FnOnce() -> FieldError) -> Option<FieldError> {
         if self.error_bytes.get() > ERROR_BYTES_MADE_MAX {
             return None;
@@ -68,12 +68,12 @@ impl Path {
         Some(error)
     }
 
-    /// The path, empty for the whole object.
+    /// Returns the path, empty for the whole object.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The path as errors have it.
+    /// Returns the path as errors have it.
     pub(super) fn field(&self) -> String {
         if self.text.is_empty() {
             ROOT.to_owned()

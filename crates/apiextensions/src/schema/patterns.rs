@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ringwatch_cel::pattern::{self, PROGRAM_BYTES_MAX, PatternError};
 
-/// Bytes that the programs of all different patterns in a definition take at most. Checking one object may need all of them.
+/// Bytes that the programs of all different patterns in a definition take at most. Checking one object may need all of
+/// them.
 const PATTERN_BYTES_MAX: usize = 8 << 20;
 
 /// The patterns of a definition, all versions together.
@@ -26,7 +27,7 @@ impl Patterns {
     /// Checks a pattern, and that there is room for it beside the others.
     ///
     /// # Errors
-    /// The rule that the pattern breaks, as it is told after "pattern: Invalid value".
+    /// The rule that the pattern breaks, as it is shown after "pattern: Invalid value".
     pub(super) fn check(&mut self, text: &str) -> Result<Arc<str>, String> {
         if let Some(known) = self.known.get(text) {
             return Ok(Arc::clone(known));

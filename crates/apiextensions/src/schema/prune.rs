@@ -1,20 +1,21 @@
 //! Removes what a schema does not know.
 //!
-//! Metadata of the object itself and of embedded objects has the fields that Kubernetes gives it, whatever the schema says;
-//! their values are checked elsewhere. Below a node that preserves unknown members, those that are known still have schemas, which apply.
+//! Metadata of the object itself and of embedded objects has the fields that Kubernetes gives it, whatever the schema
+//! says; their values are checked elsewhere. Below a node that preserves unknown members, those that are known still
+//! have schemas, which apply.
 
 use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::path::Path;
 
-/// Bytes of removed paths that are told at most. Everything is removed, also what is not told: an object of
-/// 3 MB may have a key of 1 MB above 300,000 unknown members.
+/// Maximum number of bytes of removed paths that are reported. Everything is removed, also what is not reported: an
+/// object of 3 MB may have a key of 1 MB above 300,000 unknown members.
 const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The members of metadata.
+/// The members that `metadata` may have. Others are removed.
 const METADATA_FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -33,7 +34,8 @@ const METADATA_FIELDS: [&str; 15] = [
     "uid",
 ];
 
-/// Removes from the whole object what the schema does not know. Gives the removed paths, sorted, those in metadata last.
+/// Removes from the whole object what the schema does not know. Gives the removed paths, sorted, those in metadata
+/// last.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut pruning = Pruning::default();
     match object {
@@ -55,13 +57,13 @@ pub(super) fn knows_all(node: &Node, value: &Value) -> bool {
 
 #[derive(Default)]
 struct Pruning {
-    /// Where the walk is.
+    /// The path that the walk has reached.
     path: Path,
     /// The paths of removed members.
     removed: Vec<String>,
     /// The paths of removed members of metadata.
     removed_metadata: Vec<String>,
-    /// The bytes of both.
+    /// The bytes of the paths of both.
     removed_bytes: usize,
 }
 
@@ -138,7 +140,7 @@ impl Pruning {
         }
     }
 
-    /// The path of a member that is removed, unless too much is told already.
+    /// Returns the path of a member that is removed; `None` if so many were returned that it would not be shown.
     fn path_to(&mut self, name: &str) -> Option<String> {
         if self.removed_bytes >= REMOVED_PATH_BYTES_MAX {
             return None;

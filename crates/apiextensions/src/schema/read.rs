@@ -21,14 +21,14 @@ use super::{prune, rules, structure, validate};
 /// comes in another way is bounded here, and with it everything that walks along a schema.
 pub(super) const SCHEMA_LEVELS_MAX: usize = 128;
 
-/// Where a schema stands in another one.
+/// The place of a schema in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The whole object.
+    /// The schema of the whole object.
     Root,
     /// The items of a list.
     Item,
-    /// A member.
+    /// The schema of a member of an object.
     Field,
     /// Below `anyOf` and the like: it only checks.
     Nested(Nested),
@@ -37,11 +37,11 @@ pub(super) enum Place {
 /// The exceptions for nested schemas, by which int-or-string is expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nested {
-    /// Nothing.
+    /// None: the schema has only value validations.
     Plain,
-    /// Name a type.
+    /// It may name a type.
     Typed,
-    /// Have an `anyOf` that names types.
+    /// It may have an `anyOf` that names types.
     TypedAnyOf,
 }
 
@@ -65,17 +65,17 @@ pub(super) fn read(schema: &Value, patterns: &mut Patterns) -> Result<Node, Vec<
 /// A walk over a schema.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The errors so far.
+    /// The errors that were found so far.
     pub(super) found: Outcome,
-    /// Where the walk is.
+    /// The path that the walk has reached.
     pub(super) path: Path,
-    /// How deep it is.
+    /// The number of schemas around the current one.
     level: usize,
-    /// The patterns so far.
+    /// The compiled patterns so far, and their bytes.
     pub(super) patterns: Patterns,
-    /// How many rules there were so far.
+    /// The number of rules so far.
     pub(super) rules_read: usize,
-    /// How many bytes their expressions had.
+    /// The bytes of the expressions of these rules.
     pub(super) rule_bytes: usize,
 }
 
@@ -179,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// The schemas in a list, such as those of `anyOf`.
+    /// Returns the schemas in a list, such as those of `anyOf`.
     pub(super) fn nested(
         &mut self,
         schema: &Map<String, Value>,
@@ -202,7 +202,7 @@ impl Reader {
         nodes
     }
 
-    /// The schema under `not`.
+    /// Returns the schema under `not`.
     pub(super) fn not(&mut self, schema: &Map<String, Value>) -> Option<Box<Node>> {
         let not = present(schema, "not")?;
         let place = Place::Nested(Nested::Plain);
@@ -211,7 +211,7 @@ impl Reader {
         ))
     }
 
-    /// A default has to be what the schema says, or no object could ever be written.
+    /// Checks that a default is valid under its own schema; otherwise no object could be written.
     fn check_default(&mut self, node: &Node) {
         let Some(default) = &node.default else {
             return;
@@ -243,17 +243,17 @@ impl Reader {
         });
     }
 
-    /// A member must not be here.
+    /// Adds an error if a member is set.
     pub(super) fn forbid(&mut self, name: &str, why: &str) {
         self.push(FieldErrorKind::Forbidden, name, why.to_owned());
     }
 
-    /// A member has to be here.
+    /// Adds an error if a member is not set.
     pub(super) fn require(&mut self, name: &str, why: &str) {
         self.push(FieldErrorKind::Required, name, why.to_owned());
     }
 
-    /// A member is not one of those that there are.
+    /// Adds an error about a member whose value is not among the supported ones.
     pub(super) fn not_supported(&mut self, name: &str, value: &str, supported: &[&str]) {
         let quoted: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
         let detail = format!("{value:?}: supported values: {}", quoted.join(", "));
@@ -268,7 +268,7 @@ impl Reader {
     }
 }
 
-/// A member that says something: null says nothing.
+/// Returns a member that says something: null says nothing.
 pub(super) fn present<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     schema.get(name).filter(|value| !value.is_null())
 }
@@ -281,7 +281,7 @@ fn list_type(schema: &Map<String, Value>) -> ListType {
     }
 }
 
-/// The strings in a list.
+/// Returns the strings in a list.
 pub(super) fn strings(schema: &Map<String, Value>, name: &str) -> Vec<String> {
     let list = schema.get(name).and_then(Value::as_array);
     let strings = list.into_iter().flatten().filter_map(Value::as_str);

@@ -30,7 +30,7 @@ const CHECKS: [&str; 17] = [
 ];
 
 impl Reader {
-    /// The checks of a schema, if it has any.
+    /// Returns the checks of a schema, if it has any.
     pub(super) fn checks(&mut self, schema: &Map<String, Value>, place: Place) -> Option<Checks> {
         if !CHECKS.iter().any(|name| present(schema, name).is_some()) {
             return None;
@@ -125,7 +125,7 @@ impl Reader {
     }
 }
 
-/// The customary way to say that a value is an integer or a string.
+/// Returns true if a schema is one of the customary forms of "an integer or a string".
 fn is_int_or_string(schema: &Map<String, Value>) -> bool {
     schema.get("anyOf") == Some(&json!([{"type": "integer"}, {"type": "string"}]))
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::rule_tests::{about_x, lines};
 use super::*;
 
-/// The errors about the rules of `x`, if its schema replaces another one.
+/// Returns the errors about the rules of `x`, if its schema replaces another one.
 fn said_of_rules(x: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = about_x(x.clone());
     let old: Vec<_> = old.map(|old| about_x(old.clone())).into_iter().collect();

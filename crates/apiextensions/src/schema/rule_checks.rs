@@ -21,7 +21,7 @@ const RULE_COST_MAX: u64 = 10_000_000;
 /// Maximum estimated cost of all rules of a schema.
 const SCHEMA_COST_MAX: u64 = 100_000_000;
 
-/// How many rules are named if all together cost too much.
+/// Maximum number of rules that are named if all together cost too much.
 const NAMED_MAX: usize = 4;
 
 /// Returns the errors in the rules of a schema. Of rules that an older schema has, only the cost is checked.
@@ -43,7 +43,7 @@ pub(super) fn check_rules(root: &Node, known: &BTreeSet<&str>) -> RuleErrors {
     walk.found
 }
 
-/// All expressions of a schema's rules.
+/// Collects all expressions of a schema's rules.
 pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     if !node.ruled {
         return;
@@ -59,7 +59,7 @@ pub(super) fn expressions<'n>(node: &'n Node, all: &mut BTreeSet<&'n str>) {
     }
 }
 
-/// Errors in rules.
+/// The errors in the validation rules of a schema.
 #[derive(Debug, Default)]
 pub(super) struct RuleErrors {
     /// Rules that cannot be run.
@@ -74,6 +74,15 @@ struct Walk<'w> {
     found: RuleErrors,
     total: u64,
     costs: Vec<(u64, String)>,
+}
+
+/// An expression of a rule, with the type that its value must have.
+struct Expression<'a> {
+    /// The name of the rule's member, for errors.
+    member: &'static str,
+    text: &'a str,
+    program: &'a Program,
+    gives: Type,
 }
 
 impl Walk<'_> {
@@ -134,22 +143,31 @@ impl Walk<'_> {
         };
         names.variables.insert("self".to_owned(), own);
         names.variables.insert("oldSelf".to_owned(), old);
-        let written = (rule.text.as_str(), &rule.program);
-        self.expression("rule", written, &Type::Bool, &names, count);
+        let expression = Expression {
+            member: "rule",
+            text: &rule.text,
+            program: &rule.program,
+            gives: Type::Bool,
+        };
+        self.expression(&expression, &names, count);
         if let (Some(text), Some(program)) = (&rule.message_text, &rule.message_program) {
-            let written = (text.as_str(), program);
-            self.expression("messageExpression", written, &Type::String, &names, count);
+            let expression = Expression {
+                member: "messageExpression",
+                text,
+                program,
+                gives: Type::String,
+            };
+            self.expression(&expression, &names, count);
         }
     }
 
-    fn expression(
-        &mut self,
-        member: &str,
-        (text, program): (&str, &Program),
-        gives: &Type,
-        names: &Names,
-        count: u64,
-    ) {
+    fn expression(&mut self, expression: &Expression<'_>, names: &Names, count: u64) {
+        let Expression {
+            member,
+            text,
+            program,
+            gives,
+        } = expression;
         let mark = self.path.member(member);
         let field = self.path.field();
         self.path.leave(mark);

@@ -7,7 +7,7 @@ use super::rules::RULES_MAX;
 use super::tests::widget;
 use super::*;
 
-/// A schema of an object whose `spec` has a member `x`.
+/// Returns a schema of an object whose `spec` has a member `x`.
 pub(super) fn about_x(x: Value) -> StructuralSchema {
     let spec = json!({"type": "object", "properties": {"x": x}});
     let whole = json!({"type": "object", "properties": {"spec": spec}});

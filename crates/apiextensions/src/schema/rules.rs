@@ -21,12 +21,12 @@ const REASONS: [(&str, FieldErrorKind); 4] = [
     ("FieldValueDuplicate", FieldErrorKind::Duplicate),
 ];
 
-/// One rule.
+/// One rule of `x-kubernetes-validations`.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// The source of the rule, for messages.
     pub(super) text: String,
-    /// The compiled rule.
+    /// The compiled `rule`.
     pub(super) program: Program,
     /// The message for objects that violate the rule.
     pub(super) message: Option<String>,
@@ -34,9 +34,9 @@ pub(super) struct Rule {
     pub(super) message_program: Option<Program>,
     /// The source of the `messageExpression`.
     pub(super) message_text: Option<String>,
-    /// As what to say it.
+    /// The kind of the error, `reason`.
     pub(super) reason: FieldErrorKind,
-    /// Of which member to say it, empty for the value itself.
+    /// The path of the member that the error names, `fieldPath`; empty for the value itself.
     pub(super) field: String,
     /// True if the rule uses `oldSelf`: a transition rule.
     pub(super) uses_old: bool,
@@ -45,7 +45,7 @@ pub(super) struct Rule {
 }
 
 impl Reader {
-    /// The rules of a schema; `node` is the schema without them.
+    /// Returns the rules of a schema; `node` is the schema without them.
     pub(super) fn rules(&mut self, schema: &Map<String, Value>, node: &Node) -> Vec<Rule> {
         let mut rules = Vec::new();
         let Some(Value::Array(all)) = schema.get("x-kubernetes-validations") else {
@@ -135,7 +135,7 @@ impl Reader {
         });
     }
 
-    /// The path of the member that a rule is about, as it goes on after the value's own path.
+    /// Returns the path of the member that a rule is about, as it goes on after the value's own path.
     fn field_path(&mut self, written: Option<&str>, node: &Node) -> Option<String> {
         let Some(written) = written.filter(|written| !written.is_empty()) else {
             return Some(String::new());

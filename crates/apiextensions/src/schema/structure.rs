@@ -207,7 +207,7 @@ fn check_type_meta(reader: &mut Reader, node: &Node) {
     }
 }
 
-/// At the root, metadata is what it is everywhere; only names may be restricted.
+/// Checks the schema of the object's own metadata, which may restrict names alone.
 fn check_root_metadata(reader: &mut Reader, schema: &Map<String, Value>) {
     let Some(Value::Object(metadata)) =
         schema.get("properties").and_then(|all| all.get("metadata"))

@@ -13,7 +13,7 @@ fn schema(value: Value) -> StructuralSchema {
     StructuralSchema::read(&value, false).unwrap()
 }
 
-/// A schema of an object with one member `x` in its `spec`.
+/// Returns a schema of an object with one member `x` in its `spec`.
 fn about_x(x: Value) -> StructuralSchema {
     let spec = json!({"type": "object", "properties": {"x": x}});
     schema(json!({"type": "object", "properties": {"spec": spec}}))

@@ -1,7 +1,7 @@
 //! Validates a value by its schema: types first, then alternatives, then the value itself, then its parts.
 //!
-//! A value that has not changed since an older object was written counts as valid, since the schema may have been another
-//! then. Items of lists are compared if they have keys.
+//! A value that has not changed since an older object was written counts as valid, since the schema may have been
+//! another then. Items of lists are compared if they have keys.
 //!
 //! One walk over the object; every alternative of a node looks at the value once more. So the work is at most the
 //! size of the object times the alternatives above a place, and the depth is that of the schema.
@@ -39,7 +39,7 @@ pub(super) fn validate(
         Value::Number(_) => check_number(checks, value, path, &mut outcome),
         Value::Array(items) => {
             let old = old.and_then(Value::as_array);
-            check_items(node, (items, old), path, &mut outcome);
+            check_items(node, items, old, path, &mut outcome);
         }
         _ => {}
     }
@@ -48,7 +48,7 @@ pub(super) fn validate(
     }
     if let Value::Object(members) = value {
         let old = old.and_then(Value::as_object);
-        check_object(node, (members, old), path, &mut outcome);
+        check_object(node, members, old, path, &mut outcome);
     }
     outcome
 }
@@ -82,12 +82,12 @@ fn is_of(kind: Kind, value: &Value) -> bool {
     }
 }
 
-/// Returns true if a float is a whole number small enough to be told from its neighbours.
+/// Returns true if a float is a whole number small enough to differ from its neighbours.
 fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < INTEGERS_END
 }
 
-/// From here on floats are further apart than integers.
+/// The number from which on floats are further apart than integers, 2^53.
 const INTEGERS_END: f64 = 9_007_199_254_740_992.0;
 
 fn type_name(value: &Value) -> &'static str {
@@ -109,9 +109,6 @@ fn go_format(value: &Value) -> &'static str {
         _ => "",
     }
 }
-
-/// A value, and what it was before if it was there.
-type Changed<'a> = (&'a Value, Option<&'a Value>);
 
 /// Checks `allOf`, `anyOf`, `oneOf` and `not`. The older value does not count here: it would be valid under every
 /// alternative, whichever it was written for.
@@ -143,7 +140,7 @@ fn check_alternatives(checks: &Checks, value: &Value, path: &mut Walk<'_>, outco
     }
 }
 
-/// How many alternatives hold, all or only the first; and, if none does, what the closest one found.
+/// Returns how many alternatives hold, all or only the first; and, if none does, what the closest one found.
 fn try_all(
     alternatives: &[Node],
     value: &Value,
@@ -272,7 +269,8 @@ fn is_multiple(value: &Value, factor: f64) -> bool {
 
 fn check_items(
     node: &Node,
-    (items, old): (&[Value], Option<&Vec<Value>>),
+    items: &[Value],
+    old: Option<&Vec<Value>>,
     path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
@@ -290,7 +288,7 @@ fn check_items(
     outcome.applied += 1;
 }
 
-/// The items of a list by their keys, if they have some.
+/// Returns the items of a list by their keys, if they have some.
 fn by_keys<'a>(list: &ListType, items: &'a [Value]) -> HashMap<Vec<String>, &'a Value> {
     let keyed = items
         .iter()
@@ -363,12 +361,10 @@ fn check_allowed(checks: &Checks, value: &Value, path: &Path, outcome: &mut Outc
     });
 }
 
-/// The members of an object, and those that it had before.
-type ChangedMembers<'a> = (&'a Map<String, Value>, Option<&'a Map<String, Value>>);
-
 fn check_object(
     node: &Node,
-    (members, old): ChangedMembers<'_>,
+    members: &Map<String, Value>,
+    old: Option<&Map<String, Value>>,
     path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
@@ -384,10 +380,10 @@ fn check_object(
             .filter(|(name, _)| !node.properties.contains_key(*name));
         for (name, value) in others {
             let before = old.and_then(|old| old.get(name));
-            check_member(additional, name, (value, before), path, outcome);
+            check_member(additional, name, value, before, path, outcome);
         }
     }
-    check_properties(&node.properties, (members, old), path, outcome);
+    check_properties(&node.properties, members, old, path, outcome);
     for name in checks.iter().flat_map(|checks| &checks.required) {
         if !members.contains_key(name) {
             let mark = path.member(name);
@@ -399,14 +395,15 @@ fn check_object(
 
 fn check_properties(
     properties: &BTreeMap<String, Node>,
-    (members, old): ChangedMembers<'_>,
+    members: &Map<String, Value>,
+    old: Option<&Map<String, Value>>,
     path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {
     for (name, value) in members {
         if let Some(property) = properties.get(name) {
             let before = old.and_then(|old| old.get(name));
-            check_member(property, name, (value, before), path, outcome);
+            check_member(property, name, value, before, path, outcome);
         }
     }
 }
@@ -414,7 +411,8 @@ fn check_properties(
 fn check_member(
     node: &Node,
     name: &str,
-    (value, old): Changed<'_>,
+    value: &Value,
+    old: Option<&Value>,
     path: &mut Walk<'_>,
     outcome: &mut Outcome,
 ) {

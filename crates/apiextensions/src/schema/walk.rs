@@ -1,7 +1,7 @@
 //! A walk along an object that is checked: where it is, and how much work may still go into patterns.
 //!
-//! Patterns and the texts that they run on come from clients, and each text may meet many patterns. So all of them share what
-//! one object may take. What cannot be decided with that is refused, whatever alternatives say.
+//! Patterns and the texts that they run on come from clients, and each text may meet many patterns. So all of them
+//! share what one object may take. What cannot be decided with that is refused, whatever alternatives say.
 
 use std::ops::{Deref, DerefMut};
 

@@ -39,8 +39,8 @@ pub fn validate_object_meta(object: &Value, namespaced: bool, rule: NameRule) ->
     errors
 }
 
-/// Validates finalizers without a prefix, which must be Kubernetes' own, and returns the errors of their fields. Only kinds
-/// that Kubernetes' core validates are checked so.
+/// Validates finalizers without a prefix, which must be Kubernetes' own, and returns the errors of their fields. Only
+/// kinds that Kubernetes' core validates are checked so.
 #[must_use]
 pub fn validate_kube_finalizers(object: &Value) -> Vec<FieldError> {
     let finalizers = finalizers(object);

@@ -17,8 +17,8 @@ const IMMUTABLE: &[&str] = &[
     "deletionGracePeriodSeconds",
 ];
 
-/// Validates the change of an object's metadata and returns the errors of its fields. The new metadata itself is checked
-/// by [`super::validate_object_meta`].
+/// Validates the change of an object's metadata and returns the errors of its fields. The new metadata itself is
+/// checked by [`super::validate_object_meta`].
 #[must_use]
 pub fn validate_object_meta_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();

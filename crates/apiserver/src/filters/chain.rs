@@ -243,7 +243,7 @@ impl Filters {
         };
         let width = if info.is_resource && info.verb == "list" {
             let now = self.clock.now();
-            let size = self.limits.sizes.of(&info.group, &info.resource, now);
+            let size = self.limits.sizes.size(&info.group, &info.resource, now);
             width(size, objects_max(info, query))
         } else {
             1

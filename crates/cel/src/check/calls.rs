@@ -2,9 +2,9 @@
 
 use kube_cel::cel::common::ast::operators as op;
 
-use super::estimate::Known;
+use super::estimate::PartEstimate;
 use super::ranges::Range;
-use super::types::Type;
+use crate::types::Type;
 
 /// An authorization check: an expression affords two.
 const CHECK_COST: u64 = 350_000;
@@ -18,11 +18,11 @@ pub(super) struct Estimate {
     pub(super) size: Option<Range>,
 }
 
-/// Estimates a call.
+/// Estimates the cost and the size of the result of a call.
 pub(super) fn estimate(
     name: &str,
-    target: Option<&Known<'_>>,
-    arguments: &[Known<'_>],
+    target: Option<&PartEstimate<'_>>,
+    arguments: &[PartEstimate<'_>],
     gives: &Type,
 ) -> Estimate {
     let all = arguments
@@ -57,9 +57,13 @@ pub(super) fn estimate(
 
 type Own = (Range, Option<Range>);
 
-fn in_library(name: &str, target: Option<&Known<'_>>, arguments: &[Known<'_>]) -> Option<Own> {
-    let first = || arguments.first().map_or(Range::ANY, Known::size);
-    let of_target = target.map(Known::size);
+fn in_library(
+    name: &str,
+    target: Option<&PartEstimate<'_>>,
+    arguments: &[PartEstimate<'_>],
+) -> Option<Own> {
+    let first = || arguments.first().map_or(Range::ANY, PartEstimate::size);
+    let of_target = target.map(PartEstimate::size);
     Some(match (name, of_target) {
         ("check", _) => (Range::exactly(CHECK_COST), None),
         ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(size)) => {
@@ -73,7 +77,7 @@ fn in_library(name: &str, target: Option<&Known<'_>>, arguments: &[Known<'_>]) -
             let made = replaced(
                 size,
                 first(),
-                arguments.get(1).map_or(Range::ANY, Known::size),
+                arguments.get(1).map_or(Range::ANY, PartEstimate::size),
             );
             (size.hundredths(20), Some(made))
         }
@@ -101,7 +105,7 @@ fn in_library(name: &str, target: Option<&Known<'_>>, arguments: &[Known<'_>]) -
 }
 
 /// Comparing all items of a list, or walking through a text.
-fn among(target: &Known<'_>, size: Range) -> Range {
+fn among(target: &PartEstimate<'_>, size: Range) -> Range {
     let Type::List(of) = &target.of else {
         return size.walk();
     };
@@ -112,8 +116,8 @@ fn among(target: &Known<'_>, size: Range) -> Range {
     size.times(each)
 }
 
-/// How large the items of a list are, if its declaration says so.
-fn items_of(list: &Known<'_>) -> Range {
+/// Returns how large the items of a list are, if its declaration says so.
+fn items_of(list: &PartEstimate<'_>) -> Range {
     let declared = list.declared.and_then(|it| it.inside());
     declared.map_or(Range::ANY, |it| Range::up_to(it.max))
 }
@@ -139,7 +143,7 @@ fn replaced(size: Range, old: Range, new: Range) -> Range {
     count.times(new).plus(kept)
 }
 
-fn glued(list: &Known<'_>, size: Range, separator: Option<&Known<'_>>) -> Range {
+fn glued(list: &PartEstimate<'_>, size: Range, separator: Option<&PartEstimate<'_>>) -> Range {
     let items = size.times(items_of(list));
     let Some(separator) = separator else {
         return items;
@@ -153,12 +157,12 @@ fn glued(list: &Known<'_>, size: Range, separator: Option<&Known<'_>>) -> Range 
 
 fn in_language(
     name: &str,
-    target: Option<&Known<'_>>,
-    arguments: &[Known<'_>],
+    target: Option<&PartEstimate<'_>>,
+    arguments: &[PartEstimate<'_>],
     gives: &Type,
 ) -> Option<Own> {
-    let of_target = target.map(Known::size);
-    let sizes: Vec<Range> = arguments.iter().map(Known::size).collect();
+    let of_target = target.map(PartEstimate::size);
+    let sizes: Vec<Range> = arguments.iter().map(PartEstimate::size).collect();
     Some(match (name, of_target, sizes.as_slice()) {
         ("format", Some(format), [values]) => (format.walk(), Some(format.plus(*values))),
         ("bytes", None, [text]) if arguments[0].of == Type::String => {

@@ -9,21 +9,21 @@ use kube_cel::cel::common::ast::{
 };
 
 use super::literals;
-use super::signatures::{FUNCTIONS, LETTERS, Signature};
-use super::types::{Declared, Type};
 use super::unify::Bindings;
-use super::{Names, Wrong};
+use super::{CheckError, Names};
+use crate::signatures::{FUNCTIONS, LETTERS, Signature};
+use crate::types::{Declared, Type};
 
 /// A walk through an expression.
 pub(super) struct Checker<'a> {
     names: &'a Names,
-    /// Variables of loops around.
+    /// The variables of the enclosing macros, with their types; the innermost is last.
     locals: Vec<(String, Type)>,
     pub(super) bindings: Bindings,
     /// The type of every part, by its place in memory.
     pub(super) types: HashMap<*const IdedExpr, Type>,
     /// The type errors that were found, with their positions.
-    pub(super) wrong: Vec<Wrong>,
+    pub(super) errors: Vec<CheckError>,
 }
 
 impl<'a> Checker<'a> {
@@ -33,11 +33,11 @@ impl<'a> Checker<'a> {
             locals: Vec::new(),
             bindings: Bindings::default(),
             types: HashMap::new(),
-            wrong: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
-    /// The type of an expression; anything where it has none.
+    /// Returns the type of an expression; anything where it has none.
     pub(super) fn check(&mut self, expression: &IdedExpr) -> Type {
         let found = match &expression.expr {
             Expr::Literal(literal) => Ok(constant(literal)),
@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
             Expr::Unspecified => Ok(Type::Dyn),
         };
         let found = found.unwrap_or_else(|why| {
-            self.wrong.push(Wrong::at(expression, why));
+            self.errors.push(CheckError::at(expression, why));
             Type::Dyn
         });
         self.types
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
         if let Some(declared) = self.names.variables.get(name) {
             return Ok(declared.type_of());
         }
-        let is_type = super::super::functions::TYPES.contains(&name);
+        let is_type = crate::functions::TYPES.contains(&name);
         is_type
             .then_some(Type::Meta)
             .ok_or_else(|| undeclared(name))
@@ -134,11 +134,11 @@ impl<'a> Checker<'a> {
         let Some(signatures) = FUNCTIONS.get(&name) else {
             return Err(undeclared(&name));
         };
-        self.wrong.extend(literals::check(whole, &name, call));
+        self.errors.extend(literals::check(whole, &name, call));
         self.overload(&name, member, signatures, &given)
     }
 
-    /// The name of a function and its target, if what stands before the point is not a part of the name.
+    /// Returns the name of a function and its target, if what stands before the point is not a part of the name.
     fn function<'e>(&self, call: &'e CallExpr) -> (String, Option<&'e IdedExpr>) {
         let target = call.target.as_deref();
         if let Some(Expr::Ident(prefix)) = target.map(|target| &target.expr) {
@@ -268,13 +268,13 @@ impl<'a> Checker<'a> {
             Type::Dyn | Type::Variable(_) => Type::Dyn,
             other => {
                 let why = format!("expected type 'optional_type(dyn)' but found '{other}'");
-                self.wrong.push(Wrong::at(at, why));
+                self.errors.push(CheckError::at(at, why));
                 Type::Dyn
             }
         }
     }
 
-    /// All items of a list, and all keys and values of a map, are of one type.
+    /// Joins the type of the next item, key or value with that of those before, and adds an error if they do not fit.
     fn joined(&mut self, so_far: Option<Type>, next: Type, at: &IdedExpr) -> Type {
         let Some(so_far) = so_far else {
             return next;
@@ -284,7 +284,7 @@ impl<'a> Checker<'a> {
         }
         let (so_far, next) = (self.bindings.settle(&so_far), self.bindings.settle(&next));
         let why = format!("expected type '{so_far}' but found '{next}'");
-        self.wrong.push(Wrong::at(at, why));
+        self.errors.push(CheckError::at(at, why));
         so_far
     }
 
@@ -306,14 +306,14 @@ impl<'a> Checker<'a> {
                 given = self.unwrapped(given, &field.value);
             }
             match self.member(&made, &field.field) {
-                Err(why) => self.wrong.push(Wrong::at_id(entry.id, why)),
+                Err(why) => self.errors.push(CheckError::at_id(entry.id, why)),
                 Ok(wanted) if !self.bindings.fit(&wanted, &given) => {
                     let given = self.bindings.settle(&given);
                     let why = format!(
                         "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
                         field.field
                     );
-                    self.wrong.push(Wrong::at_id(entry.id, why));
+                    self.errors.push(CheckError::at_id(entry.id, why));
                 }
                 Ok(_) => {}
             }
@@ -333,7 +333,7 @@ impl<'a> Checker<'a> {
                 let why = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                self.wrong.push(Wrong::at(&loops.iter_range, why));
+                self.errors.push(CheckError::at(&loops.iter_range, why));
                 (Type::Dyn, Type::Dyn)
             }
         };
@@ -362,7 +362,7 @@ impl<'a> Checker<'a> {
         if !self.bindings.fit(wanted, &found) {
             let (wanted, found) = (self.bindings.settle(wanted), self.bindings.settle(&found));
             let why = format!("expected type '{wanted}' but found '{found}'");
-            self.wrong.push(Wrong::at(part, why));
+            self.errors.push(CheckError::at(part, why));
         }
     }
 }

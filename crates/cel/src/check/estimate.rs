@@ -11,8 +11,8 @@ use kube_cel::cel::common::ast::{
 
 use super::checker::Checker;
 use super::ranges::Range;
-use super::types::{Declared, Form, Type};
 use super::{Names, calls};
+use crate::types::{Declared, Form, Type};
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
@@ -30,19 +30,19 @@ pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) 
 
 /// The estimate of a part of an expression.
 #[derive(Clone, Debug)]
-pub(super) struct Known<'a> {
-    /// Its cost.
+pub(super) struct PartEstimate<'a> {
+    /// The cost of evaluating it, at least and at most.
     pub(super) cost: Range,
-    /// Its size, as far as it is known.
+    /// The size of its value, as far as it is known.
     pub(super) size: Option<Range>,
     /// The sizes of its keys or places and of what is there.
     pub(super) entries: Option<(Range, Range)>,
-    /// Where it is declared.
+    /// The declaration of its value, if it has one.
     pub(super) declared: Option<&'a Declared>,
     pub(super) of: Type,
 }
 
-impl Known<'_> {
+impl PartEstimate<'_> {
     pub(super) fn size(&self) -> Range {
         self.size.unwrap_or(Range::ANY)
     }
@@ -51,11 +51,11 @@ impl Known<'_> {
 struct Estimator<'a> {
     checker: &'a Checker<'a>,
     names: &'a Names,
-    locals: Vec<(&'a str, Known<'a>)>,
+    locals: Vec<(&'a str, PartEstimate<'a>)>,
 }
 
 impl<'a> Estimator<'a> {
-    fn part(&mut self, it: &'a IdedExpr) -> Known<'a> {
+    fn part(&mut self, it: &'a IdedExpr) -> PartEstimate<'a> {
         let known = match &it.expr {
             Expr::Literal(literal) => self.plain(it, Range::NOTHING, Some(length(literal))),
             Expr::Ident(name) => self.named(it, name),
@@ -78,9 +78,9 @@ impl<'a> Estimator<'a> {
         self.sized(known)
     }
 
-    fn plain(&self, it: &IdedExpr, cost: Range, size: Option<Range>) -> Known<'a> {
+    fn plain(&self, it: &IdedExpr, cost: Range, size: Option<Range>) -> PartEstimate<'a> {
         let of = self.checker.types.get(&std::ptr::from_ref(it));
-        Known {
+        PartEstimate {
             cost,
             size,
             entries: None,
@@ -90,7 +90,7 @@ impl<'a> Estimator<'a> {
     }
 
     /// Adds the size that the declaration or the type says.
-    fn sized(&self, mut known: Known<'a>) -> Known<'a> {
+    fn sized(&self, mut known: PartEstimate<'a>) -> PartEstimate<'a> {
         if known.size.is_none() {
             let declared = known.declared.map(|it| Range::up_to(it.max));
             let scalar = known.of.is_scalar().then_some(Range::ONE);
@@ -99,7 +99,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    fn named(&mut self, it: &'a IdedExpr, name: &str) -> Known<'a> {
+    fn named(&mut self, it: &'a IdedExpr, name: &str) -> PartEstimate<'a> {
         let mut known = self.plain(it, Range::ONE, None);
         match self.locals.iter().rev().find(|(local, _)| *local == name) {
             Some((_, local)) => {
@@ -118,7 +118,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    fn select(&mut self, it: &'a IdedExpr, select: &'a SelectExpr) -> Known<'a> {
+    fn select(&mut self, it: &'a IdedExpr, select: &'a SelectExpr) -> PartEstimate<'a> {
         let operand = self.part(&select.operand);
         if select.test {
             return self.plain(it, operand.cost, None);
@@ -133,9 +133,9 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    fn call(&mut self, it: &'a IdedExpr, call: &'a CallExpr) -> Known<'a> {
+    fn call(&mut self, it: &'a IdedExpr, call: &'a CallExpr) -> PartEstimate<'a> {
         let target = call.target.as_deref().filter(|target| {
-            !matches!(&target.expr, Expr::Ident(name) if super::super::NAMESPACES.contains(&name.as_str()))
+            !matches!(&target.expr, Expr::Ident(name) if crate::NAMESPACES.contains(&name.as_str()))
         });
         if let ("optMap" | "optFlatMap", [variable, inner]) =
             (call.func_name.as_str(), call.args.as_slice())
@@ -143,7 +143,7 @@ impl<'a> Estimator<'a> {
             return self.map_optional(it, target, variable, inner);
         }
         let target = target.map(|target| self.part(target));
-        let arguments: Vec<Known<'a>> = call.args.iter().map(|it| self.part(it)).collect();
+        let arguments: Vec<PartEstimate<'a>> = call.args.iter().map(|it| self.part(it)).collect();
         let mut known = self.plain(it, Range::NOTHING, None);
         let estimate = calls::estimate(&call.func_name, target.as_ref(), &arguments, &known.of);
         known.cost = target.map_or(Range::NOTHING, |target| target.cost);
@@ -172,7 +172,7 @@ impl<'a> Estimator<'a> {
         target: Option<&'a IdedExpr>,
         variable: &'a IdedExpr,
         inner: &'a IdedExpr,
-    ) -> Known<'a> {
+    ) -> PartEstimate<'a> {
         let mut known = self.plain(it, Range::ONE, None);
         let Some(target) = target.map(|target| self.part(target)) else {
             return known;
@@ -188,7 +188,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    fn list(&mut self, it: &'a IdedExpr, list: &'a ListExpr) -> Known<'a> {
+    fn list(&mut self, it: &'a IdedExpr, list: &'a ListExpr) -> PartEstimate<'a> {
         let mut known = self.plain(it, Range::exactly(LIST_COST), None);
         let mut inside: Option<Range> = None;
         for element in &list.elements {
@@ -202,7 +202,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    fn map(&mut self, it: &'a IdedExpr, map: &'a MapExpr) -> Known<'a> {
+    fn map(&mut self, it: &'a IdedExpr, map: &'a MapExpr) -> PartEstimate<'a> {
         let mut known = self.plain(it, Range::exactly(MAP_COST), None);
         let mut entries: Option<(Range, Range)> = None;
         for entry in &map.entries {
@@ -219,7 +219,7 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    fn loops(&mut self, it: &'a IdedExpr, loops: &'a ComprehensionExpr) -> Known<'a> {
+    fn loops(&mut self, it: &'a IdedExpr, loops: &'a ComprehensionExpr) -> PartEstimate<'a> {
         let range = self.part(&loops.iter_range);
         let start = self.part(&loops.accu_init);
         self.locals.push((&loops.accu_var, start.clone()));
@@ -251,8 +251,8 @@ impl<'a> Estimator<'a> {
         known
     }
 
-    /// A place in a list, or a key of a map.
-    fn place(&self, loops: &'a ComprehensionExpr, range: &Known<'a>) -> Known<'a> {
+    /// Returns a place in a list, or a key of a map.
+    fn place(&self, loops: &'a ComprehensionExpr, range: &PartEstimate<'a>) -> PartEstimate<'a> {
         let size = range.entries.map(|(place, _)| place);
         let mut known = self.plain(&loops.iter_range, Range::ONE, size);
         known.declared = match range.declared.map(|it| &it.form) {
@@ -263,7 +263,7 @@ impl<'a> Estimator<'a> {
     }
 
     /// Returns the estimate of the item that a comprehension iterates over.
-    fn item(&self, loops: &'a ComprehensionExpr, range: &Known<'a>) -> Known<'a> {
+    fn item(&self, loops: &'a ComprehensionExpr, range: &PartEstimate<'a>) -> PartEstimate<'a> {
         let size = range.entries.map(|(_, item)| item);
         let mut known = self.plain(&loops.iter_range, Range::ONE, size);
         known.declared = range.declared.and_then(Declared::inside);

@@ -2,12 +2,12 @@
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 
-use super::Wrong;
+use super::CheckError;
 use crate::convert;
 use crate::pattern;
 
 /// Returns the error in a string literal that a conversion or matching function is called with.
-pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wrong> {
+pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<CheckError> {
     let written = call.args.last()?;
     let Expr::Literal(LiteralValue::String(text)) = &written.expr else {
         return None;
@@ -29,5 +29,5 @@ pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Wro
     } else {
         written
     };
-    Some(Wrong::at(at, why))
+    Some(CheckError::at(at, why))
 }

@@ -12,27 +12,20 @@ mod checker;
 mod estimate;
 mod literals;
 mod ranges;
-mod signatures;
 #[cfg(test)]
 mod tests;
-mod types;
 mod unify;
 
 use std::collections::BTreeMap;
 
 use imbl::OrdMap;
-use kube_cel::cel::common::ast::{IdedExpr, SourceInfo};
-use kube_cel::cel::parser::Parser;
+use kube_cel::cel::common::ast::IdedExpr;
 
 use super::compile::{CompileError, Program, compile};
+use super::execute::on_large_stack;
+use super::source_errors;
+use super::types::{Declared, Object, Type};
 use checker::Checker;
-pub use types::{Declared, Form, Object, Type};
-
-/// Errors of an expression that are told, as in kube-apiserver.
-const ERRORS_MAX: usize = 100;
-
-/// After so many bytes about its errors the expression is not shown again with each.
-const SHOWN_BYTES_MAX: usize = 64 << 10;
 
 /// The variables and message types of an expression's environment.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +55,7 @@ impl Names {
         Some(Type::Object(part.into()))
     }
 
-    /// Adds a variable.
+    /// Adds a variable whose size is not known.
     pub fn add(&mut self, name: &str, of: Type) {
         self.variables
             .insert(name.to_owned(), Declared::unsized_(of));
@@ -78,14 +71,14 @@ pub struct Checked {
     pub cost: u64,
 }
 
-/// Something wrong in an expression.
+/// An error in a part of an expression.
 #[derive(Debug)]
-struct Wrong {
+struct CheckError {
     id: u64,
     why: String,
 }
 
-impl Wrong {
+impl CheckError {
     fn at(part: &IdedExpr, why: String) -> Self {
         Self::at_id(part.id, why)
     }
@@ -95,15 +88,10 @@ impl Wrong {
     }
 }
 
-/// Returns true if there is a function of that name.
-pub(super) fn is_function(name: &str) -> bool {
-    signatures::FUNCTIONS.contains_key(name)
-}
-
-/// Checks an expression.
+/// Compiles and checks an expression.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// [`CompileError`] with all errors of the expression and their places, up to 100.
 pub fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
     check_program(source, &compile(source)?, names)
 }
@@ -111,90 +99,26 @@ pub fn check(source: &str, names: &Names) -> Result<Checked, CompileError> {
 /// Checks an expression that was compiled before.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// [`CompileError`] with all errors of the expression and their places, up to 100.
 pub fn check_program(
     source: &str,
     program: &Program,
     names: &Names,
 ) -> Result<Checked, CompileError> {
-    super::on_large_stack(|| check_types(source, program, names))
+    on_large_stack(|| check_types(source, program, names))
 }
 
 fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked, CompileError> {
     let mut checker = Checker::new(names);
     let gives = checker.check(&program.expression);
     let gives = checker.bindings.settle(&gives);
-    if checker.wrong.is_empty() {
+    if checker.errors.is_empty() {
         let cost = estimate::cost(&program.expression, &checker, names);
         return Ok(Checked { gives, cost });
     }
-    let wrong = checker.wrong.iter();
-    let wrong = wrong.map(|wrong| (wrong.id, wrong.why.as_str()));
-    Err(CompileError::Wrong(told_of_parts(source, wrong)))
-}
-
-/// All errors and where they are, by the parts of the expression that they are about.
-pub(super) fn told_of_parts<'w>(
-    source: &str,
-    wrong: impl ExactSizeIterator<Item = (u64, &'w str)>,
-) -> String {
-    let places = places(source);
-    let wrong = wrong.map(|(id, why)| {
-        let offset = places.as_ref().and_then(|it| it.offset_for(id));
-        let place = place(source, offset.map_or(0, |(start, _)| start as usize));
-        (place, why)
-    });
-    told(source, wrong)
-}
-
-/// All errors and where they are, as far as they are not too many.
-pub(super) fn told<'w>(
-    source: &str,
-    wrong: impl ExactSizeIterator<Item = ((usize, usize), &'w str)>,
-) -> String {
-    let more = wrong.len().saturating_sub(ERRORS_MAX);
-    let mut first: Vec<_> = wrong.take(ERRORS_MAX).collect();
-    first.sort_unstable();
-    first.dedup();
-    let mut told = String::new();
-    for (place, why) in first {
-        let separator = if told.is_empty() { "" } else { "\n" };
-        let is_shown = told.len() < SHOWN_BYTES_MAX;
-        told = told + separator + &told_at(source, place, why, is_shown);
-    }
-    if more > 0 {
-        told += &format!("\n{more} more errors were truncated");
-    }
-    told
-}
-
-/// Where the parts of an expression stand. The parser tells it with errors only, so it is given one: a letter behind
-/// the expression that is no part of the language, and is skipped.
-fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
-    let parser = Parser::new().enable_optional_syntax(true);
-    let errors = parser.parse(&format!("{source}\n#")).err()?;
-    errors
-        .errors
-        .into_iter()
-        .find_map(|error| error.source_info)
-}
-
-/// The line and column of an offset, both from nought.
-fn place(source: &str, offset: usize) -> (usize, usize) {
-    let before: String = source.chars().take(offset).collect();
-    let line = before.matches('\n').count();
-    let column = before.rsplit('\n').next().unwrap_or_default();
-    (line, column.chars().count())
-}
-
-/// An error, and the line of the expression under which it points if that is to be shown.
-fn told_at(source: &str, (line, column): (usize, usize), why: &str, is_shown: bool) -> String {
-    let told = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
-    if !is_shown {
-        return told;
-    }
-    let text = source.lines().nth(line).unwrap_or_default();
-    let text = text.replace('\t', " ");
-    let dots = ".".repeat(column);
-    format!("{told}\n | {text}\n | {dots}^")
+    let errors = checker.errors.iter();
+    let errors = errors.map(|error| (error.id, error.why.as_str()));
+    Err(CompileError::Wrong(source_errors::describe_parts(
+        source, errors,
+    )))
 }

@@ -1,4 +1,4 @@
-//! From how much to how much.
+//! Ranges of costs and sizes, with arithmetic that saturates.
 
 /// A size or a cost that is not known yet. What is too large to count is as large as can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Range {
         }
     }
 
-    /// So many hundredths of it, rounded up.
+    /// Returns so many hundredths of the range, rounded up.
     pub(super) fn hundredths(self, factor: u64) -> Self {
         let part = |count: u64| {
             let product = u128::from(count) * u128::from(factor);
@@ -63,7 +63,7 @@ impl Range {
         self.hundredths(10)
     }
 
-    /// Both.
+    /// Returns the smallest range that holds both.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             min: self.min.min(other.min),

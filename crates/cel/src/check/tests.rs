@@ -2,6 +2,7 @@
 
 use super::unify::Bindings;
 use super::*;
+use crate::types::Form;
 
 fn declared(form: Form, max: u64) -> Declared {
     Declared {
@@ -33,7 +34,7 @@ fn names() -> Names {
     names
 }
 
-fn told(source: &str) -> String {
+fn checked(source: &str) -> String {
     match check(source, &names()) {
         Ok(checked) => checked.gives.to_string(),
         Err(error) => error.to_string(),
@@ -89,7 +90,7 @@ fn expressions_have_types() {
             "bool",
         ),
     ] {
-        assert_eq!(told(source), gives, "{source}");
+        assert_eq!(checked(source), gives, "{source}");
     }
 }
 
@@ -129,7 +130,7 @@ fn what_is_wrong_is_told_with_its_place() {
             "ERROR: <input>:1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)\n | self.whole.all(x, true)\n | ....^",
         ),
     ] {
-        assert_eq!(told(source), lines, "{source}");
+        assert_eq!(checked(source), lines, "{source}");
     }
     for (source, part) in [
         (
@@ -152,7 +153,11 @@ fn what_is_wrong_is_told_with_its_place() {
         ("lists.range(10)", "undeclared reference to"),
         ("self.text >", "Syntax error"),
     ] {
-        assert!(told(source).contains(part), "{source}: {}", told(source));
+        assert!(
+            checked(source).contains(part),
+            "{source}: {}",
+            checked(source)
+        );
     }
 }
 
@@ -176,7 +181,7 @@ fn what_is_wrong_in_macros_is_told_with_its_place() {
             "ERROR: <input>:1:24: undeclared reference to 'transformList' (in container '')\n | self.list.transformList(1)\n | .......................^",
         ),
     ] {
-        assert_eq!(told(source), lines, "{source}");
+        assert_eq!(checked(source), lines, "{source}");
     }
 }
 
@@ -208,30 +213,30 @@ fn costs_follow_from_the_sizes_that_are_declared() {
 #[test]
 fn hostile_expressions_are_refused_soon() {
     let deep = format!("{}1{}", "[".repeat(30), "]".repeat(30));
-    assert!(told(&deep).starts_with("list(list("));
+    assert!(checked(&deep).starts_with("list(list("));
     let wide = format!("[{}1].size() > 0", "1, ".repeat(5_000));
-    assert_eq!(told(&wide), "bool");
+    assert_eq!(checked(&wide), "bool");
     let loops = format!("{}true{}", "[1, 2].all(a, ".repeat(20), ")".repeat(20));
-    assert_eq!(told(&loops), "bool");
+    assert_eq!(checked(&loops), "bool");
     assert!(check(&loops, &names()).unwrap().cost > 10_000_000);
     let pairs = format!("{}true{}", "[1, 2].all(a, b, ".repeat(20), ")".repeat(20));
-    assert_eq!(told(&pairs), "bool");
+    assert_eq!(checked(&pairs), "bool");
     let unknowns = "[".repeat(20) + &"]".repeat(20);
     let sum = vec![unknowns.as_str(); 60].join(" == ");
-    assert!(told(&sum).len() < 100_000);
+    assert!(checked(&sum).len() < 100_000);
     let wrong = vec!["x"; 3_000].join(",");
-    assert!(told(&format!("[{wrong}]")).contains("undeclared reference to 'x'"));
-    let many = told(&format!("[{}]", vec!["x"; 8_000].join(",")));
+    assert!(checked(&format!("[{wrong}]")).contains("undeclared reference to 'x'"));
+    let many = checked(&format!("[{}]", vec!["x"; 8_000].join(",")));
     assert!(many.len() < 200_000, "{} bytes", many.len());
     assert!(many.ends_with("\n7900 more errors were truncated"));
     let doubled: String = (0..16)
         .map(|n| format!(".map(x{n}, {{x{n}: x{n}}})"))
         .collect();
-    assert!(told(&format!("[1]{doubled}")).len() < 100_000);
+    assert!(checked(&format!("[1]{doubled}")).len() < 100_000);
     let learned: String = (0..16)
         .map(|n| format!(".map(x{n}, [{{}}].map(y, y[x{n}] == x{n} ? y : y)[0])"))
         .collect();
-    assert!(told(&format!("[1]{learned}")).len() < 100_000);
+    assert!(checked(&format!("[1]{learned}")).len() < 100_000);
 }
 
 #[test]

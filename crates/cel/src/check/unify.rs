@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::types::Type;
+use crate::types::Type;
 
-/// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else be doubled
-/// with every few letters.
+/// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else
+/// be doubled with every few letters.
 const PARTS_MAX: usize = 256;
 
 /// The types that type variables are bound to.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     known: Vec<Option<Type>>,
-    /// Which have become known, one after the other, and what they were before.
+    /// The variables that have become known, in that order, each with its type before.
     learned: Vec<(usize, Option<Type>)>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Mark {
 }
 
 impl Bindings {
-    /// A new variable, the first of so many.
+    /// Returns a new variable, the first of so many.
     pub(super) fn fresh(&mut self, count: usize) -> usize {
         let first = self.known.len();
         self.known.resize(first + count, None);
@@ -52,7 +52,7 @@ impl Bindings {
         self.learned.push((number, before));
     }
 
-    /// A type with all that is known put in. What is not known of it stays.
+    /// Returns a type with all that is known put in. What is not known of it stays.
     pub(super) fn resolve(&self, it: &Type) -> Type {
         let mut left = PARTS_MAX;
         self.resolve_parts(it, &mut left)
@@ -78,7 +78,7 @@ impl Bindings {
         }
     }
 
-    /// A type in which what is not known may be anything.
+    /// Returns a type in which what is not known may be anything.
     pub(super) fn settle(&self, it: &Type) -> Type {
         match self.resolve(it) {
             Type::Variable(_) => Type::Dyn,
@@ -135,7 +135,7 @@ impl Bindings {
         }
     }
 
-    /// The types of a signature with variables of their own.
+    /// Returns the types of a signature with variables of their own.
     pub(super) fn instance(&self, it: &Type, first: usize) -> Type {
         match it {
             Type::Variable(letter) => Type::Variable(first + letter),

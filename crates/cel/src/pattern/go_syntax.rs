@@ -1,13 +1,13 @@
 //! The syntax of Go's regular expressions, written again for the `regex` crates.
 //!
 //! Both are of one family (linear time, no look-around), but what one takes the other refuses, and some things mean
-//! something else. So a pattern is read by the rules of Go's parser (`regexp/syntax` with the flags of `regexp.Compile`), whose
-//! errors clients see, and every part is written in a form that has only one meaning:
+//! something else. So a pattern is read by the rules of Go's parser (`regexp/syntax` with the flags of
+//! `regexp.Compile`), whose errors clients see, and every part is written in a form that has only one meaning:
 //!
 //! | written | Go | here |
 //! |---|---|---|
 //! | `\d` `\w` `\s` `\b` | ASCII | the ASCII classes by name |
-//! | `(` `(?P<n>` | groups whose text is told | groups |
+//! | `(` `(?P<n>` | groups whose text is captured | groups |
 //! | any character | itself, or what stands after `\` | escaped where it could mean something |
 //! | `\Q...\E` | quoted text | the characters |
 
@@ -17,19 +17,19 @@ use std::fmt::Write as _;
 
 use super::PatternError;
 
-/// How often a part may be repeated, repetitions of repetitions multiplied. Go's limit.
+/// Maximum number of repetitions of a part, with those of repetitions multiplied. Go's limit.
 const REPEATS_MAX: u32 = 1000;
 
-/// How large a number in a repetition may become before it is only known to be too large.
+/// Maximum number of digits of a repetition's number; with more it is only known to be too large.
 const REPEAT_DIGITS_MAX: usize = 8;
 
-/// How many brackets may be open at once in a pattern. The compiler is recursive.
+/// Maximum number of brackets that are open at once in a pattern. The compiler is recursive.
 const LEVELS_MAX: usize = 100;
 
-/// How many classes of Unicode a pattern may name. Each becomes thousands of bytes before its size can be known.
+/// Maximum number of classes of Unicode in a pattern. Each becomes thousands of bytes before its size can be known.
 const UNICODE_CLASSES_MAX: usize = 500;
 
-/// How long a pattern may be, in bytes.
+/// Maximum length of a pattern, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Writes a pattern of Go so that it means the same here.
@@ -56,16 +56,16 @@ pub(super) fn rewrite(pattern: &str) -> Result<String, PatternError> {
 struct Group {
     /// The last part, which an operator would repeat; none after a bracket or a bar.
     last: Option<Part>,
-    /// How often something in all parts but the last is repeated.
+    /// The largest number of repetitions in all parts but the last.
     repeats: u32,
 }
 
 /// A part of a group that an operator can repeat.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Where it ends in what is written.
+    /// The offset of its end in the rewritten pattern.
     end: usize,
-    /// How often something in it is repeated.
+    /// The largest number of repetitions in it.
     repeats: u32,
 }
 
@@ -251,7 +251,7 @@ impl<'p> Reader<'p> {
         Ok(true)
     }
 
-    /// An operator repeats the part before it.
+    /// Reads a repetition, which must follow a part of the pattern.
     fn repeat(
         &mut self,
         written: &str,
@@ -328,7 +328,7 @@ impl Group {
     }
 }
 
-/// The numbers of `{2}`, `{2,}` and `{2,3}`; `None` for what is no repetition.
+/// Returns the numbers of `{2}`, `{2,}` and `{2,3}`; `None` for what is no repetition.
 fn counts(text: &str) -> Option<Repeat<'_>> {
     let (least, rest) = number(text.strip_prefix('{')?)?;
     let (most, rest) = match rest.strip_prefix(',') {
@@ -343,7 +343,7 @@ fn counts(text: &str) -> Option<Repeat<'_>> {
     Some(Repeat { least, most, rest })
 }
 
-/// A number without zeros before it, and what follows.
+/// Returns a number without zeros before it, and what follows.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|it: char| !it.is_ascii_digit());
     let (digits, rest) = text.split_at(end.unwrap_or(text.len()));

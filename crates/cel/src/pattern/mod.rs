@@ -6,11 +6,11 @@
 //!                                                           kept, as many as fit
 //! ```
 //!
-//! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones, and whoever
-//! runs one says how much work it may take.
+//! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones,
+//! and whoever runs one says how much work it may take.
 
+mod cache;
 mod go_syntax;
-mod kept;
 mod program;
 #[cfg(test)]
 mod tests;
@@ -19,22 +19,22 @@ use std::sync::{Arc, LazyLock};
 
 pub use program::{PROGRAM_BYTES_MAX, Program, TooMuchWork, Work};
 
-use kept::{KEPT_BYTES_MAX, Kept};
+use cache::{CACHE_BYTES_MAX, PatternCache};
 
-static KEPT: LazyLock<Kept> = LazyLock::new(|| Kept::new(KEPT_BYTES_MAX));
+static KEPT: LazyLock<PatternCache> = LazyLock::new(|| PatternCache::new(CACHE_BYTES_MAX));
 
 /// A pattern is refused, in the words of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Go's parser refuses it.
+    /// Go's parser refuses the pattern.
     #[error("error parsing regexp: {what}: `{text}`")]
     Syntax {
-        /// Which rule it breaks.
+        /// The rule that it breaks, in the words of Go's parser.
         what: &'static str,
-        /// The part that does.
+        /// The part of the pattern that breaks it.
         text: String,
     },
-    /// It takes more memory than a pattern may.
+    /// The compiled pattern takes more memory than one may.
     #[error("error parsing regexp: expression too large")]
     TooLarge,
 }
@@ -42,15 +42,15 @@ pub enum PatternError {
 /// Checks a pattern without keeping it. Gives the bytes of its program.
 ///
 /// # Errors
-/// [`PatternError`]
+/// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub fn check(pattern: &str) -> Result<usize, PatternError> {
     program::size(pattern)
 }
 
-/// The program of a pattern, from among those that are kept or compiled now.
+/// Returns the program of a pattern, out of the cache or compiled now.
 ///
 /// # Errors
-/// [`PatternError`]
+/// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
     KEPT.get(pattern).map(|(program, _)| program)
 }
@@ -58,7 +58,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
 /// Looks for a match of a pattern in a text. Compiling the pattern is paid for as well, if it is not kept.
 ///
 /// # Errors
-/// [`TooMuchWork`]
+/// [`TooMuchWork`] as soon as the match has used up `work`.
 pub fn is_match(pattern: &str, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
     let Ok((program, is_new)) = KEPT.get(pattern) else {
         // It was checked when it was written.

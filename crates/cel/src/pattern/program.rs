@@ -1,8 +1,9 @@
 //! A compiled pattern, and what it costs to run it.
 //!
-//! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the speed of memory.
-//! There are patterns whose DFA is larger than any cache. So when the cache has been cleared too often, the NFA is simulated
-//! instead, in as many steps as it has states for each byte of the text. Either is paid for in [`Work`].
+//! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the
+//! speed of memory. There are patterns whose DFA is larger than any cache. So when the cache has been cleared too
+//! often, the NFA is simulated instead, in as many steps as it has states for each byte of the text. Either is paid for
+//! in [`Work`].
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,13 +21,15 @@ pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
 /// Bytes of DFA states that lie in a cache before it is cleared.
 const CACHE_BYTES_MAX: usize = 1 << 20;
 
-/// How often a cache is cleared in a match before the NFA is simulated.
+/// Maximum number of times that the cache is cleared in a match before the NFA is simulated.
 const CACHE_CLEARS_MAX: usize = 4;
 
-/// Bytes of DFA states that are kept until the next match, beside what an empty cache takes. Most patterns need half of that.
+/// Bytes of DFA states that are kept until the next match, beside what an empty cache takes. Most patterns need half of
+/// that.
 const STATES_KEPT_BYTES_MAX: usize = 4 << 10;
 
-/// How deep the crate's own parser goes. A group of ours is a concatenation, an alternation, a repetition and a class to it.
+/// Maximum depth for the parser of the crate. A group of ours is a concatenation, an alternation, a repetition and a
+/// class to it.
 const SYNTAX_LEVELS_MAX: u32 = 600;
 
 /// Bytes of stack that compiling takes at most, and how much is taken when there are fewer.
@@ -39,7 +42,7 @@ const BYTES_PER_STEP: usize = 16;
 /// Bytes of an NFA that are compiled in that time.
 const COMPILED_BYTES_PER_STEP: usize = 2;
 
-/// How much may still be done, in steps of a simulated NFA. A step takes some ten nanoseconds.
+/// A budget of work, in steps of a simulated NFA. A step takes some ten nanoseconds.
 #[derive(Debug)]
 pub struct Work {
     left: u64,
@@ -55,7 +58,7 @@ impl Work {
         Self { left: steps }
     }
 
-    /// The steps that are left.
+    /// Returns the steps that are left.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -68,10 +71,10 @@ impl Work {
     }
 }
 
-/// Compiles a pattern as far as its size can be told. Gives the bytes.
+/// Compiles a pattern as far as its size needs, and returns the size in bytes.
 ///
 /// # Errors
-/// [`PatternError`]
+/// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
 pub(super) fn size(pattern: &str) -> Result<usize, PatternError> {
     Ok(nfa(pattern)?.memory_usage())
 }
@@ -98,7 +101,7 @@ fn build(pattern: &str) -> Result<NFA, PatternError> {
         })
 }
 
-/// A compiled pattern.
+/// A pattern compiled to an NFA, which matches in time linear in the text.
 #[derive(Debug)]
 pub struct Program {
     dfa: DFA,
@@ -113,10 +116,10 @@ pub struct Program {
 struct GaveUp;
 
 impl Program {
-    /// Compiles a pattern.
+    /// Compiles a pattern of Go's syntax.
     ///
     /// # Errors
-    /// [`PatternError`]
+    /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
     pub(super) fn compile(pattern: &str) -> Result<Self, PatternError> {
         let nfa = nfa(pattern)?;
         let config = DFA::config()
@@ -140,7 +143,7 @@ impl Program {
         self.nfa().memory_usage() + self.dfa.memory_usage() + self.states_bytes_max
     }
 
-    /// The work of compiling it, in steps.
+    /// Returns the work of compiling it, in steps.
     pub(crate) fn compiling_steps(&self) -> usize {
         self.nfa().memory_usage() / COMPILED_BYTES_PER_STEP
     }
@@ -152,7 +155,7 @@ impl Program {
     /// Looks for a match in a text.
     ///
     /// # Errors
-    /// [`TooMuchWork`]
+    /// [`TooMuchWork`] as soon as the match has used up `work`.
     pub(crate) fn is_match(&self, text: &str, work: &mut Work) -> Result<bool, TooMuchWork> {
         if let Ok(end) = self.walk(text, 0, true, work)? {
             return Ok(end.is_some());
@@ -161,10 +164,10 @@ impl Program {
         Ok(found.is_some())
     }
 
-    /// The first match that begins at a byte or later.
+    /// Returns the first match that begins at a byte or later.
     ///
     /// # Errors
-    /// [`TooMuchWork`]
+    /// [`TooMuchWork`] as soon as the match has used up `work`.
     pub(crate) fn find(
         &self,
         text: &str,
@@ -188,7 +191,7 @@ impl Program {
         Ok(self.simulation.find(&mut cache, input))
     }
 
-    /// Where the first match ends by the DFA; with `earliest`, any end of it.
+    /// Returns where the first match ends by the DFA; with `earliest`, any end of it.
     fn walk(
         &self,
         text: &str,
@@ -209,7 +212,8 @@ impl Program {
         if cleared == 0 && bytes <= self.states_bytes_max {
             *self.states.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
         } else {
-            // They are made anew in the next match. What is kept costs nothing, so that work does not depend on what ran before.
+            // They are made anew in the next match. What is kept costs nothing, so that work does not depend on what
+            // ran before.
             steps += bytes + cleared * CACHE_BYTES_MAX;
         }
         work.spend(steps)?;

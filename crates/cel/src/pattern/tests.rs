@@ -123,7 +123,7 @@ fn what_takes_too_much_memory_is_refused() {
     assert!(check(&deep).is_ok());
 }
 
-/// The work of a match, in steps.
+/// Returns the work of a match, in steps.
 fn work(pattern: &str, text: &str) -> Result<u64, TooMuchWork> {
     let program = Program::compile(pattern).expect("a pattern");
     let mut work = Work::new(1 << 32);

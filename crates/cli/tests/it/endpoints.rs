@@ -231,12 +231,12 @@ async fn ready(storages: &Storages, clock: &Clock) {
     let context = RequestContext::new(User::default(), "test".to_owned(), clock.clone());
     let namespace =
         json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "default"}});
-    let namespaces = storages.stores.of(("", "namespaces")).expect("namespaces");
+    let namespaces = storages.stores.get("", "namespaces").expect("namespaces");
     namespaces
         .create(&context, "", namespace, &CreateOptions::default())
         .await
         .expect("a namespace");
-    let ranges = storages.stores.of(("networking.k8s.io", "servicecidrs"));
+    let ranges = storages.stores.get("networking.k8s.io", "servicecidrs");
     ensure_service_range(ranges.expect("ranges"), clock)
         .await
         .expect("a range");
@@ -244,7 +244,7 @@ async fn ready(storages: &Storages, clock: &Clock) {
         allocator: storages.allocator.clone().expect("an allocator"),
         services: storages
             .stores
-            .of(("", "services"))
+            .get("", "services")
             .cloned()
             .expect("services"),
         request_timeout: PATIENCE,

@@ -134,7 +134,7 @@ impl Aggregation {
         synced: Done,
         clock: Clock,
     ) -> Option<Self> {
-        let store = |group, plural| all.of((group, plural)).cloned();
+        let store = |group, plural| all.get(group, plural).cloned();
         Some(Self {
             store: store("apiregistration.k8s.io", "apiservices")?,
             services: store("", "services")?,

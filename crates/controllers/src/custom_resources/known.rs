@@ -69,7 +69,8 @@ pub(super) fn join(factory: &StorageFactory, feed: &Feed, definition: &Definitio
     factory.join(
         feed,
         &definition.storage_prefix(),
-        (definition.group(), definition.plural()),
+        definition.group(),
+        definition.plural(),
         versioner
             .writing(StorageMediaType::Json)
             .completing(Arc::new(definition.completion())),

@@ -25,7 +25,7 @@ pub struct OnceLock<T> {
 }
 
 impl<T> OnceLock<T> {
-    /// A cell that is not set yet.
+    /// Makes a cell that is not set yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -34,7 +34,7 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// Sets the value.
+    /// Sets the value, if none has been set.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl<T> OnceLock<T> {
         Ok(())
     }
 
-    /// The value, if it is set and the setting can be seen.
+    /// Returns the value, if it is set and the setting can be seen.
     pub fn get(&self) -> Option<&T> {
         // Acquire: pairs with the Release store in `set`.
         let set = self.set.load(Ordering::Acquire);
@@ -57,11 +57,11 @@ impl<T> OnceLock<T> {
 /// `arc_swap::ArcSwap`, where one thread stores and all load. No value is freed before the whole is.
 #[derive(Debug)]
 pub struct ArcSwap<T> {
-    /// Which of the stored values is the present one.
+    /// The number of the present value among those stored.
     newest: AtomicUsize,
-    /// How many have been stored, less one. For the only thread that stores; loom must not see it.
+    /// The number of stored values, less one. For the only thread that stores; loom must not see it.
     stored: std::sync::atomic::AtomicUsize,
-    /// Everything that was ever stored, in order.
+    /// All values that were ever stored, in order.
     oldest: Stored<T>,
 }
 
@@ -71,7 +71,7 @@ struct Stored<T> {
     next: Cell<Box<Self>>,
 }
 
-/// `arc_swap::Guard`: what [`ArcSwap::load`] gives.
+/// A stand-in of `arc_swap::Guard`, which [`ArcSwap::load`] returns.
 #[derive(Debug)]
 pub struct Guard<T>(T);
 
@@ -82,7 +82,7 @@ impl<T> Default for OnceLock<T> {
 }
 
 impl<T> ArcSwap<T> {
-    /// Holds `value`.
+    /// Makes a cell that holds `value`.
     #[must_use]
     pub fn new(value: Arc<T>) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl<T> ArcSwap<T> {
         }
     }
 
-    /// The present value, or an older one as far as the orders of this thread's accesses allow.
+    /// Returns the present value, or an older one as far as the orders of this thread's accesses allow.
     pub fn load(&self) -> Guard<Arc<T>> {
         // Acquire: pairs with the Release store in `store`.
         let newest = self.newest.load(Ordering::Acquire);

@@ -39,7 +39,7 @@ pub struct ArcSwap<T> {
 }
 
 impl<T> ArcSwap<T> {
-    /// Holds `value`.
+    /// Makes a cell that holds `value`.
     #[must_use]
     pub fn new(value: Arc<T>) -> Self {
         Self {
@@ -54,13 +54,13 @@ impl<T> ArcSwap<T> {
         Self::new(Arc::new(value))
     }
 
-    /// The present value.
+    /// Returns the present value, which stays valid while the guard is held.
     pub fn load(&self) -> Guard<Arc<T>> {
         self.step.take();
         self.inner.load()
     }
 
-    /// The present value, as an `Arc` that can be kept.
+    /// Returns the present value, as an `Arc` that can be kept.
     pub fn load_full(&self) -> Arc<T> {
         self.step.take();
         self.inner.load_full()

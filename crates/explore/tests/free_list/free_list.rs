@@ -12,12 +12,12 @@ const ONE_VERSION: u64 = 1 << 32;
 pub(crate) struct FreeList<const SLOTS: usize> {
     /// The version in the upper half, the uppermost slot in the lower; `SLOTS` if there is none.
     head: AtomicU64,
-    /// The slot below each.
+    /// The slot below each slot in the free list.
     below: [AtomicU64; SLOTS],
 }
 
 impl<const SLOTS: usize> FreeList<SLOTS> {
-    /// All slots are free; 0 is taken first.
+    /// Makes all slots are free; 0 is taken first.
     pub(crate) fn new() -> Self {
         Self {
             head: AtomicU64::new(0),

@@ -23,7 +23,7 @@ const MIGRATED: [(&str, &str); 7] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// Why a kubelet may not have a token for a pod.
+/// Returns why a kubelet may not have a token for a pod.
 pub(super) async fn refuse(
     storages: &NodeStorages,
     request: &Request<'_>,
@@ -49,14 +49,14 @@ pub(super) async fn refuse(
         )));
     }
     let user = &request.context.user;
-    let asked = Attributes {
+    let attributes = Attributes {
         namespace: request.namespace,
         version: "v1",
         name: request.name,
         ..Attributes::of_resource(user, VERB, "", audience)
     };
     if let Some(authorizer) = &request.context.authorizer
-        && authorizer.decide(&asked).await.allowed
+        && authorizer.decide(&attributes).await.allowed
     {
         return Ok(None);
     }
@@ -69,7 +69,7 @@ pub(super) async fn refuse(
 /// The answer to the question if a pod asks for tokens for an audience.
 enum Asks {
     Yes,
-    /// It does not, as far as is known: these could not be looked up.
+    /// It does not, as far as is known: these objects could not be looked up.
     No(Vec<String>),
 }
 
@@ -106,7 +106,7 @@ async fn asks(storages: &NodeStorages, pod: &Value, audience: &str) -> Result<As
     Ok(Asks::No(missing))
 }
 
-/// The CSI driver of a pod's volume, or what is not there that would tell it.
+/// Returns the CSI driver of a pod's volume, or what is not there that would tell it.
 async fn driver(
     storages: &NodeStorages,
     pod: &Value,
@@ -136,7 +136,7 @@ async fn driver(
     })
 }
 
-/// The CSI driver that a volume names, or that has taken its kind over.
+/// Returns the CSI driver that a volume names, or that has taken its kind over.
 fn own_driver(volume: &Value) -> Option<String> {
     let driver = text(volume, "csi.driver");
     if !driver.is_empty() {

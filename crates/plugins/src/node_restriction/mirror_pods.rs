@@ -56,7 +56,8 @@ const REFERRING_SOURCES: [(&str, &str); 5] = [
     ("podCertificate", "podcertificates"),
 ];
 
-/// Why a kubelet may not create a pod: it shows nothing that it runs by itself, or belongs to others than its node.
+/// Returns why a kubelet may not create a pod: it shows nothing that it runs by itself, or belongs to others than its
+/// node.
 pub(super) fn refuse(node: &str, pod: &Value) -> Option<String> {
     if pod["metadata"]["annotations"].get(MIRROR).is_none() {
         return Some(format!(
@@ -87,7 +88,7 @@ pub(super) fn refuse(node: &str, pod: &Value) -> Option<String> {
     Some(format!("node {node:?} {why}"))
 }
 
-/// Why a kubelet may not create a pod: it refers to another object, which the node could read then.
+/// Returns why a kubelet may not create a pod: it refers to another object, which the node could read then.
 pub(super) fn refuse_references(node: &str, pod: &Value) -> Option<String> {
     match reference(pod) {
         Ok(None) => None,
@@ -100,10 +101,10 @@ pub(super) fn refuse_references(node: &str, pod: &Value) -> Option<String> {
     }
 }
 
-/// The first thing that a pod refers to.
+/// Returns the first thing that a pod refers to.
 ///
 /// # Errors
-/// A line about a volume that nobody knows.
+/// A message about a volume of an unknown kind.
 fn reference(pod: &Value) -> Result<Option<&'static str>, String> {
     let referred = referred_resources(pod);
     for known in ["serviceaccounts", "secrets", "configmaps"] {

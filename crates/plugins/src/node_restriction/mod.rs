@@ -1,4 +1,5 @@
-//! Kubernetes' NodeRestriction plugin: kubelets write their own node, what belongs to it, and the status of the pods on it.
+//! Kubernetes' NodeRestriction plugin: kubelets write their own node, what belongs to it, and the status of the pods on
+//! it.
 
 mod audiences;
 mod mirror_pods;
@@ -40,15 +41,15 @@ const KUBELET_SIGNERS: [&str; 2] = [
 /// The storages in which is looked up what a kubelet's request names.
 #[derive(Clone, Debug)]
 pub struct NodeStorages {
-    /// Of nodes.
+    /// The storage of Nodes.
     pub nodes: Arc<dyn Interface>,
-    /// Of pods.
+    /// The storage of Pods.
     pub pods: Arc<dyn Interface>,
-    /// Of claims for volumes.
+    /// The storage of PersistentVolumeClaims.
     pub claims: Arc<dyn Interface>,
-    /// Of volumes.
+    /// The storage of PersistentVolumes.
     pub volumes: Arc<dyn Interface>,
-    /// Of CSI drivers.
+    /// The storage of CSIDrivers.
     pub drivers: Arc<dyn Interface>,
 }
 
@@ -59,20 +60,20 @@ pub struct NodeRestriction {
 }
 
 impl NodeRestriction {
-    /// A restriction by the objects in these storages.
+    /// Makes a restriction by the objects in these storages.
     #[must_use]
     pub fn new(storages: NodeStorages) -> Self {
         Self { storages }
     }
 
-    /// A pod that has to be there.
+    /// Returns a pod, which has to exist.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Value, Error> {
         let key = format!("/pods/{namespace}/{name}");
         let pod = tree(&*self.storages.pods, &key).await?;
         pod.ok_or_else(|| absent("pod", name))
     }
 
-    /// Why a kubelet may not write a pod, or something below one.
+    /// Returns why a kubelet may not write a pod, or something below one.
     async fn refuse_pod(
         &self,
         node: &str,
@@ -107,7 +108,7 @@ impl NodeRestriction {
         })
     }
 
-    /// Why a kubelet may not create a pod.
+    /// Returns why a kubelet may not create a pod.
     async fn refuse_mirror(&self, node: &str, pod: &Value) -> Result<Option<String>, Error> {
         if let Some(why) = mirror_pods::refuse(node, pod) {
             return Ok(Some(why));
@@ -124,7 +125,8 @@ impl NodeRestriction {
         Ok(mirror_pods::refuse_references(node, pod))
     }
 
-    /// Why a kubelet may not have a token: it is for another's pods, or for an audience that its pod does not ask for.
+    /// Returns why a kubelet may not have a token: it is for another's pods, or for an audience that its pod does not
+    /// ask for.
     async fn refuse_token(
         &self,
         node: &str,
@@ -156,7 +158,7 @@ impl NodeRestriction {
     }
 }
 
-/// An object as a tree; `None` if there is none of this key.
+/// Returns an object as a tree; `None` if there is none of this key.
 async fn tree(storage: &dyn Interface, key: &str) -> Result<Option<Value>, Error> {
     let Some(found) = find(storage, key).await? else {
         return Ok(None);
@@ -215,7 +217,7 @@ impl Plugin for NodeRestriction {
     }
 }
 
-/// Why a kubelet may not write the status of a pod.
+/// Returns why a kubelet may not write the status of a pod.
 fn refuse_status(node: &str, old: &Value, pod: &Value) -> Option<String> {
     if text(old, "spec.nodeName") != node {
         return Some(format!(
@@ -246,7 +248,7 @@ fn refuse_status(node: &str, old: &Value, pod: &Value) -> Option<String> {
         .then(|| format!("node {node:?} cannot update extended resource claim status"))
 }
 
-/// The names of a pod's claims for devices, and the claims that were made for them.
+/// Returns the names of a pod's claims for devices, and the claims that were made for them.
 fn claims(pod: &Value) -> Vec<(&str, Option<&str>)> {
     let claims = list(pod, "status.resourceClaimStatuses").iter();
     claims
@@ -259,7 +261,8 @@ fn claims(pod: &Value) -> Vec<(&str, Option<&str>)> {
         .collect()
 }
 
-/// Why a kubelet may not write a ResourceSlice: it is another node's. Who may update one the Node authorizer decides.
+/// Returns why a kubelet may not write a ResourceSlice: it is another node's. Who may update one the Node authorizer
+/// decides.
 fn refuse_slice(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     let (slice, what) = match request.operation {
         Operation::Create => (object, "create"),
@@ -271,7 +274,7 @@ fn refuse_slice(node: &str, request: &Request<'_>, object: &Value) -> Option<Str
     })
 }
 
-/// Why a kubelet may not write a lease: it is not that of its node.
+/// Returns why a kubelet may not write a lease: it is not that of its node.
 fn refuse_lease(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     if request.namespace != LEASES {
         return Some(format!(
@@ -281,7 +284,7 @@ fn refuse_lease(node: &str, request: &Request<'_>, object: &Value) -> Option<Str
     refuse_other(node, request, object, "node lease")
 }
 
-/// Why a kubelet may not ask for a certificate: it would make another kubelet of it.
+/// Returns why a kubelet may not ask for a certificate: it would make another kubelet of it.
 fn refuse_signing(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     if request.operation != Operation::Create
         || !KUBELET_SIGNERS.contains(&text(object, "spec.signerName"))
@@ -289,15 +292,15 @@ fn refuse_signing(node: &str, request: &Request<'_>, object: &Value) -> Option<S
         return None;
     }
     let pem = STANDARD.decode(text(object, "spec.request"));
-    let asked = match SigningRequest::read(&pem.unwrap_or_default()) {
-        Ok(asked) => asked,
+    let csr = match SigningRequest::read(&pem.unwrap_or_default()) {
+        Ok(csr) => csr,
         Err(why) => return Some(format!("unable to parse csr: {why}")),
     };
     let name = format!("system:node:{node}");
-    (asked.common_name() != name).then(|| format!("can only create a node CSR with CN={name}"))
+    (csr.common_name() != name).then(|| format!("can only create a node CSR with CN={name}"))
 }
 
-/// Why a kubelet may not write a claim: it says no more of one than how large its volume has become.
+/// Returns why a kubelet may not write a claim: it says no more of one than how large its volume has become.
 fn refuse_claim(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     if request.subresource() != "status" {
         return Some("may only update PVC status".to_owned());
@@ -327,7 +330,7 @@ fn refuse_claim(node: &str, request: &Request<'_>, object: &Value) -> Option<Str
     })
 }
 
-/// Why a kubelet may not write an object of another name than its node.
+/// Returns why a kubelet may not write an object of another name than its node.
 fn refuse_other(node: &str, request: &Request<'_>, object: &Value, kind: &str) -> Option<String> {
     // The name of what is created is that in the object.
     let name = match request.operation {
@@ -361,9 +364,9 @@ mod tests {
         assert_eq!(refused(json!({}), extended("x", "r")), one);
         assert_eq!(refused(extended("x", "r"), extended("x", "s")), one);
         for same in [claim("x"), extended("x", "r")] {
-            let mut told = same.clone();
-            told["phase"] = "Running".into();
-            assert_eq!(refused(same, told), None);
+            let mut changed = same.clone();
+            changed["phase"] = "Running".into();
+            assert_eq!(refused(same, changed), None);
         }
         let elsewhere = refuse_status("b", &pod(json!({})), &pod(json!({})));
         assert!(elsewhere.expect("another's pod").contains("set to itself"));

@@ -22,7 +22,7 @@ const KUBELET_LABELS: [&str; 11] = [
 ];
 const RESTRICTED_DOMAIN: &str = "node-restriction.kubernetes.io";
 
-/// Why a kubelet may not write a node: it is another's, or what it says of itself is not for it to say.
+/// Returns why a kubelet may not write a node: it is another's, or what it says of itself is not for it to say.
 pub(super) fn refuse(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     let name = if request.name.is_empty() {
         text(object, "metadata.name")
@@ -79,7 +79,7 @@ fn refuse_change(node: &str, old: &Value, object: &Value) -> Option<String> {
     (!forbidden.is_empty()).then(|| format!("is not allowed to modify labels: {which}"))
 }
 
-/// The labels that differ and are not the kubelet's to set.
+/// Returns the labels that differ and are not the kubelet's to set.
 fn forbidden_labels<'a>(old: Option<&'a Value>, object: &'a Value) -> Vec<&'a str> {
     let none = Value::Null;
     let labels = |of: &'a Value| of["metadata"]["labels"].as_object();

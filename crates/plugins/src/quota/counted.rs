@@ -1,4 +1,4 @@
-//! Which names a quota counts objects of a type under, and how much each object adds.
+//! The names under which a quota counts objects of a type, and the amounts that each object adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ const DEVICE_CLAIMS: &str = "count/resourceclaims.resource.k8s.io";
 /// Number of devices that an allocation can have at most, and that a request for all devices counts as.
 const DEVICES_MAX: usize = 32;
 
-/// How the objects of a type count.
+/// The way in which the objects of a type count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     Pods,
@@ -48,12 +48,12 @@ pub(crate) enum Counted {
     Claims,
     /// ResourceClaims, by the devices of each class that they may be given.
     DeviceClaims,
-    /// By their number alone, under these names.
+    /// Objects count by their number alone, under these names.
     Objects(Vec<String>),
 }
 
 impl Counted {
-    /// How those of a resource count.
+    /// Makes how those of a resource count.
     pub(crate) fn from_resource(resource: &Resource) -> Self {
         let (group, plural) = (&resource.group_version.group, &resource.plural);
         match (group.as_str(), plural.as_str()) {
@@ -149,7 +149,7 @@ impl Counted {
         (!lines.is_empty()).then(|| format!("must specify {}", lines.join("; ")))
     }
 
-    /// How much an object uses.
+    /// Returns how much an object uses.
     pub(crate) fn usage(&self, object: &Value) -> ResourceList {
         match self {
             Self::Pods => {
@@ -230,14 +230,14 @@ fn claim(claim: &Value) -> ResourceList {
     if !class.is_empty() {
         usage.count(format!("{class}{OF_CLASS}{CLAIMS}"), 1);
     }
-    let mut asked = get(claim, "spec.resources.requests")
+    let mut requested = get(claim, "spec.resources.requests")
         .map(ResourceList::read)
         .unwrap_or_default();
     let allocated = get(claim, "status.allocatedResources").map(ResourceList::read);
-    if let Some(allocated) = allocated.filter(|_| asked.get("storage").is_some()) {
-        asked.raise(&allocated);
+    if let Some(allocated) = allocated.filter(|_| requested.get("storage").is_some()) {
+        requested.raise(&allocated);
     }
-    if let Some(storage) = asked.get("storage") {
+    if let Some(storage) = requested.get("storage") {
         usage.set(STORAGE, storage);
         if !class.is_empty() {
             usage.set(format!("{class}{OF_CLASS}{STORAGE}"), storage);

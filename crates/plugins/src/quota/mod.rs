@@ -1,4 +1,4 @@
-//! How much of what limits and quotas count an object uses.
+//! The amounts that an object uses of what quotas count.
 
 mod counted;
 mod scope;

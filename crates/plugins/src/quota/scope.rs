@@ -5,7 +5,7 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_resources::quality_class;
 use serde_json::Value;
 
-/// One condition of a quota.
+/// One scope or scope selector of a quota.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
     name: &'a str,
@@ -14,7 +14,7 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// All conditions of a quota.
+    /// Returns all scopes of a quota.
     pub(crate) fn all_of(quota: &'a Value) -> Vec<Self> {
         let plain = list(quota, "spec.scopes").iter().filter_map(Value::as_str);
         // A quota may name a scope many times.
@@ -48,8 +48,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns true if a PersistentVolumeClaim is of this scope: any of the VolumeAttributesClasses counts that it asks for, has,
-    /// or is being given.
+    /// Returns true if a PersistentVolumeClaim is of this scope: any of the VolumeAttributesClasses counts that it asks
+    /// for, has, or is being given.
     pub(crate) fn has_claim(&self, claim: &Value) -> bool {
         let classes = [
             text(claim, "spec.volumeAttributesClassName"),

@@ -1,9 +1,9 @@
-//! Checks of claims to devices that the authorizer or the namespace has to allow, as `pkg/registry/resource/utils.go` of Kubernetes
-//! 1.36 says.
+//! Checks of claims to devices that the authorizer or the namespace has to allow, as `pkg/registry/resource/utils.go`
+//! of Kubernetes 1.36 says.
 //!
-//! Admin access reaches devices that others use, so the namespace needs a label for it. The status of a claim tells nodes which
-//! devices to hand out: allocations need `resourceclaims/binding`, and what a driver says of its devices needs
-//! `resourceclaims/driver` with the name of the driver.
+//! Admin access reaches devices that others use, so the namespace needs a label for it. The status of a claim tells
+//! nodes which devices to hand out: allocations need `resourceclaims/binding`, and what a driver says of its devices
+//! needs `resourceclaims/driver` with the name of the driver.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const VERBS: [&str; 2] = ["update", "patch"];
 /// Checks claims and their templates.
 #[derive(Debug)]
 pub struct DeviceClaims {
-    /// Where namespaces are.
+    /// The storage of namespaces.
     pub namespaces: Arc<dyn Interface>,
 }
 
@@ -136,11 +136,11 @@ impl DeviceClaims {
 /// Returns true if the user may allocate claims, in all namespaces.
 async fn may_bind(authorizer: &Authorizer, request: &Request<'_>) -> bool {
     for verb in VERBS {
-        let asked = Attributes {
+        let attributes = Attributes {
             subresource: "binding",
-            ..asked(request, verb)
+            ..attributes(request, verb)
         };
-        if authorizer.decide(&asked).await.allowed {
+        if authorizer.decide(&attributes).await.allowed {
             return true;
         }
     }
@@ -155,20 +155,20 @@ async fn may_drive(
     is_near: bool,
 ) -> bool {
     for verb in driver_verbs(is_near) {
-        let asked = Attributes {
+        let attributes = Attributes {
             subresource: "driver",
             namespace: request.namespace,
             name: driver,
-            ..asked(request, &verb)
+            ..attributes(request, &verb)
         };
-        if authorizer.decide(&asked).await.allowed {
+        if authorizer.decide(&attributes).await.allowed {
             return true;
         }
     }
     false
 }
 
-fn asked<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
+fn attributes<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
     let user = &request.context.user;
     Attributes {
         version: &request.resource.group_version.version,
@@ -176,7 +176,7 @@ fn asked<'a>(request: &'a Request<'_>, verb: &'a str) -> Attributes<'a> {
     }
 }
 
-/// The verbs of which one is needed to tell of a driver's devices: more of them on the node where they are.
+/// Returns the verbs of which one is needed to tell of a driver's devices: more of them on the node where they are.
 fn driver_verbs(is_near: bool) -> Vec<String> {
     let near: &[&str] = if is_near { &["associated-node"] } else { &[] };
     let prefixes = near.iter().chain(&["arbitrary-node"]);
@@ -192,7 +192,7 @@ fn device_key(device: &Value) -> DeviceKey<'_> {
     ["driver", "pool", "device", "shareID"].map(|name| text(device, name))
 }
 
-/// The drivers of which something was added, changed or taken away.
+/// Returns the drivers of which something was added, changed or taken away.
 fn changed_drivers(claim: &Value, old: &Value) -> BTreeSet<String> {
     let before = list(old, "status.devices").iter();
     let mut before: HashMap<_, _> = before.map(|it| (device_key(it), it)).collect();

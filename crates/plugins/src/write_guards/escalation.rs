@@ -80,8 +80,8 @@ impl Escalation {
         confirm(authorizer, request, binding, &rules)
     }
 
-    /// Returns the rules of the role that is bound. If the authorizer does not know the role yet, it is read from storage,
-    /// with the ClusterRoles that it aggregates.
+    /// Returns the rules of the role that is bound. If the authorizer does not know the role yet, it is read from
+    /// storage, with the ClusterRoles that it aggregates.
     async fn role_rules(
         &self,
         authorizer: &Authorizer,

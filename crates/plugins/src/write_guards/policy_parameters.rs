@@ -1,8 +1,8 @@
-//! Checks that the author of an admission policy may read the parameters that it names: what a policy says of them comes back in the
-//! messages of its refusals.
+//! Checks that the author of an admission policy may read the parameters that it names: what a policy says of them
+//! comes back in the messages of its refusals.
 //!
-//! A policy needs `get` on all objects of its `paramKind`, a binding `get` on the object that its `paramRef` names, or `list` if it
-//! selects them, as in `authz.go` of Kubernetes 1.36 (`pkg/registry/admissionregistration`).
+//! A policy needs `get` on all objects of its `paramKind`, a binding `get` on the object that its `paramRef` names, or
+//! `list` if it selects them, as in `authz.go` of Kubernetes 1.36 (`pkg/registry/admissionregistration`).
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ const ALL: &str = "*";
 /// Checks the policies of one form, validating or mutating, and their bindings.
 #[derive(Debug)]
 pub struct PolicyParameters {
-    /// Where the policies are.
+    /// The storage of the policies.
     pub policies: Arc<dyn Interface>,
     /// The prefix of their keys.
     pub prefix: &'static str,
-    /// Finds the resources of kinds; without it all resources of a group are asked for.
+    /// Finds the resources of kinds; without it all resources of a group are checked.
     pub types: Option<Arc<ServedTypes>>,
 }
 
@@ -71,8 +71,8 @@ impl WriteGuard for PolicyParameters {
 impl PolicyParameters {
     async fn check_policy(&self, request: &Request<'_>, kind: &Value) -> Result<(), Error> {
         let target = self.target(kind);
-        let asked = target.asked(request, "get", ALL, ALL);
-        if allows(request, &asked).await {
+        let attributes = target.attributes(request, "get", ALL, ALL);
+        if allows(request, &attributes).await {
             return Ok(());
         }
         let why = format!(
@@ -94,8 +94,8 @@ impl PolicyParameters {
         let target = self.target(&kind);
         let (namespace, name) = (text(reference, "namespace"), text(reference, "name"));
         let verb = if name.is_empty() { "list" } else { "get" };
-        let asked = target.asked(request, verb, namespace, name);
-        if allows(request, &asked).await {
+        let attributes = target.attributes(request, verb, namespace, name);
+        if allows(request, &attributes).await {
             return Ok(());
         }
         let user = &request.context.user.name;
@@ -105,7 +105,7 @@ impl PolicyParameters {
         Err(refusal(request, "spec.paramRef", why))
     }
 
-    /// The `paramKind` of a policy; null if there is no such policy, or it has none.
+    /// Returns the `paramKind` of a policy; null if there is no such policy, or it has none.
     async fn parameter_kind(&self, policy: &str) -> Result<Value, Error> {
         let key = format!("/{}/{policy}", self.prefix);
         match self.policies.get(&key, GetOptions::default()).await {
@@ -142,7 +142,7 @@ impl PolicyParameters {
 }
 
 impl Target {
-    fn asked<'a>(
+    fn attributes<'a>(
         &'a self,
         request: &'a Request<'_>,
         verb: &'a str,
@@ -159,9 +159,9 @@ impl Target {
     }
 }
 
-async fn allows(request: &Request<'_>, asked: &Attributes<'_>) -> bool {
+async fn allows(request: &Request<'_>, attributes: &Attributes<'_>) -> bool {
     match &request.context.authorizer {
-        Some(authorizer) => authorizer.decide(asked).await.allowed,
+        Some(authorizer) => authorizer.decide(attributes).await.allowed,
         None => true,
     }
 }

@@ -43,15 +43,15 @@ fn name(object: &Object) -> String {
     object.name().to_owned()
 }
 
-/// A change as the tests compare it: its sign and the object's name.
-fn told(change: &Change) -> String {
+/// Returns a change as the tests compare it: its sign and the object's name.
+fn show(change: &Change) -> String {
     match change {
         Change::Upserted(object) => format!("+{}", object.name()),
         Change::Deleted(object) => format!("-{}", object.name()),
     }
 }
 
-/// The next changes, at least as many as are asked for.
+/// Returns the next changes, at least as many as are asked for.
 async fn next<'a, S: Copy + Send + 'a>(
     changes: &mut Changes<'a, S>,
     count: usize,
@@ -59,7 +59,7 @@ async fn next<'a, S: Copy + Send + 'a>(
     let mut all = Vec::new();
     while all.len() < count {
         let chunk = changes.next().await.expect("readable").expect("not ended");
-        all.extend(chunk.iter().map(|(source, it)| (*source, told(it))));
+        all.extend(chunk.iter().map(|(source, it)| (*source, show(it))));
     }
     all
 }
@@ -143,7 +143,7 @@ impl ListWatch for Unsteady<'_> {
     }
 }
 
-/// Records its calls.
+/// An [`Informed`] that records its calls.
 struct Recorder(UnboundedSender<String>);
 
 fn recorder() -> (Recorder, UnboundedReceiver<String>) {
@@ -164,7 +164,7 @@ impl Handler<u8> for Recorder {
     }
 
     fn apply(&mut self, _source: u8, change: Change) {
-        self.record(told(&change));
+        self.record(show(&change));
     }
 
     fn publish(&mut self) {
@@ -275,7 +275,7 @@ async fn a_dropped_wait_loses_no_change() {
             .expect("readable")
             .expect("not ended"),
     };
-    assert_eq!(told(&second[0].1), "+a");
+    assert_eq!(show(&second[0].1), "+a");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Where a write asks admission.
+//! The points of a write at which admission is asked.
 
 use async_trait::async_trait;
 use ringwatch::meta::Object;
@@ -13,7 +13,7 @@ use super::read::tree_of;
 use crate::RequestContext;
 use crate::{Operation, Request};
 
-/// A write, as far as all that is asked about it agrees.
+/// A write, as admission sees it at all its points.
 #[derive(Clone, Copy)]
 pub(super) struct Write<'a> {
     pub(super) context: &'a RequestContext,
@@ -21,9 +21,24 @@ pub(super) struct Write<'a> {
     pub(super) dry_run: bool,
 }
 
+/// A call of a subresource whose object is of another kind than the resource's objects, such as a `Scale`.
+#[derive(Clone, Copy, Debug)]
+pub struct SubresourceCall<'a> {
+    /// The namespace of the resource's object; empty if it has none.
+    pub namespace: &'a str,
+    /// The name of the resource's object.
+    pub name: &'a str,
+    /// The operation that admission sees.
+    pub operation: Operation,
+    /// The subresource's object before an update.
+    pub old: Option<&'a Value>,
+    /// True if nothing is to be stored.
+    pub dry_run: bool,
+}
+
 impl Store {
-    /// The same store, for writes that admission was asked about already: those that carry out what
-    /// a subresource of another kind asks for.
+    /// Returns the store without admission, for writes that were admitted already: those that carry out what a
+    /// subresource of another kind requests.
     #[must_use]
     pub fn admitted(&self) -> Self {
         Self {
@@ -32,27 +47,25 @@ impl Store {
         }
     }
 
-    /// Asks admission about the object of a subresource that is of another kind than the resource's
-    /// objects, or about the options of a connection.
+    /// Lets admission change and check the object of a subresource that is of another kind than the resource's objects,
+    /// or the options of a connection.
     ///
     /// # Errors
-    /// A refusal.
+    /// The refusal of an admission plugin or webhook.
     pub async fn admit_other(
         &self,
         context: &RequestContext,
-        (namespace, name): (&str, &str),
-        operation: Operation,
-        (object, old): (&mut Value, Option<&Value>),
-        dry_run: bool,
+        call: SubresourceCall<'_>,
+        object: &mut Value,
     ) -> Result<(), Error> {
         let request = Request {
             context,
-            operation,
+            operation: call.operation,
             resource: &self.resource,
-            namespace,
-            name,
-            old,
-            dry_run,
+            namespace: call.namespace,
+            name: call.name,
+            old: call.old,
+            dry_run: call.dry_run,
         };
         self.ask_to_admit(&request, object).await?;
         self.ask_to_validate(&request, object).await
@@ -190,11 +203,11 @@ mod tests {
     use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
     use crate::{CreateOptions, DeleteOptions, UpdateOptions};
 
-    /// Notes what it is asked among the calls of the strategy, and refuses what it is told to.
+    /// An admission that notes its calls among those of the strategy, and refuses one step.
     #[derive(Debug)]
     struct Noting {
         strategy: Arc<TestStrategy>,
-        asked: Mutex<Vec<String>>,
+        calls: Mutex<Vec<String>>,
         refuses: &'static str,
     }
 
@@ -209,19 +222,19 @@ mod tests {
             let operation = request.operation.name();
             let dry = if request.dry_run { " dry" } else { "" };
             let old = request.old.map_or(&Value::Null, |old| &old["data"]["k"]);
-            let asked = format!(
+            let calls = format!(
                 "{step} {operation} {:?}{dry} {old} -> {}",
                 request.name, object["data"]["k"]
             );
-            self.asked.lock().expect("sound").push(asked);
+            self.calls.lock().expect("sound").push(calls);
             if step == self.refuses {
                 return Err(request.forbid(object, "no"));
             }
             Ok(())
         }
 
-        fn take_asked(&self) -> Vec<String> {
-            std::mem::take(&mut self.asked.lock().expect("sound"))
+        fn take_calls(&self) -> Vec<String> {
+            std::mem::take(&mut self.calls.lock().expect("sound"))
         }
     }
 
@@ -244,7 +257,7 @@ mod tests {
         let mut fixture = Fixture::new(strategy);
         let noting = Arc::new(Noting {
             strategy: Arc::clone(&fixture.strategy),
-            asked: Mutex::default(),
+            calls: Mutex::default(),
             refuses,
         });
         fixture.store = fixture.store.with_admission(Arc::clone(&noting) as _);
@@ -274,7 +287,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            noting.take_asked(),
+            noting.take_calls(),
             [
                 r#"admit CREATE "a" dry null -> "v""#,
                 r#"agree CREATE "a" dry null -> "admitted""#
@@ -282,16 +295,16 @@ mod tests {
         );
         let created = fixture.create(json!({"generateName": "a-"})).await;
         assert_eq!(created["data"]["k"], "admitted");
-        let asked = noting.take_asked();
-        assert!(asked[0].starts_with(r#"admit CREATE "" null"#), "{asked:?}");
-        assert!(asked[1].starts_with(r#"agree CREATE "a-"#), "{asked:?}");
+        let calls = noting.take_calls();
+        assert!(calls[0].starts_with(r#"admit CREATE "" null"#), "{calls:?}");
+        assert!(calls[1].starts_with(r#"agree CREATE "a-"#), "{calls:?}");
     }
 
     #[tokio::test]
     async fn plugins_are_asked_about_every_attempt_of_an_update() {
         let (fixture, noting) = fixture(TestStrategy::default(), "");
         fixture.create(json!({"name": "a"})).await;
-        noting.take_asked();
+        noting.take_calls();
         let (store, context) = (&fixture.store, &fixture.context);
         let mut object = config_map(json!({"name": "a"}));
         object["data"]["k"] = json!("put");
@@ -303,7 +316,7 @@ mod tests {
             r#"admit UPDATE "a" "admitted" -> "put""#,
             r#"agree UPDATE "a" "admitted" -> "admitted""#,
         ];
-        assert_eq!(noting.take_asked(), both);
+        assert_eq!(noting.take_calls(), both);
 
         // A patch finds that somebody else has written since it was read.
         let mut written = false;
@@ -319,7 +332,7 @@ mod tests {
         let updated = store.update(context, "ns", "a", &mut racing, &options);
         updated.await.expect("agreed");
         assert_eq!(
-            noting.take_asked(),
+            noting.take_calls(),
             [
                 r#"admit UPDATE "a" "admitted" -> "put""#,
                 r#"agree UPDATE "a" "admitted" -> "admitted""#,
@@ -329,7 +342,7 @@ mod tests {
         );
     }
 
-    /// Has somebody else write while it is asked for the first time.
+    /// An admission during whose first call another request writes the object.
     struct Racing<'a> {
         inner: &'a mut dyn crate::UpdatedObject,
         store: &'a Store,
@@ -360,7 +373,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             fixture.create(json!({"name": name})).await;
         }
-        noting.take_asked();
+        noting.take_calls();
         let (store, context) = (&fixture.store, &fixture.context);
         let options = DeleteOptions::default();
         let deleted = store.delete(context, "ns", "a", options.clone()).await;
@@ -371,11 +384,11 @@ mod tests {
                 format!("agree DELETE {name:?} \"admitted\" -> null"),
             ]
         };
-        assert_eq!(noting.take_asked(), one("a"));
+        assert_eq!(noting.take_calls(), one("a"));
         let list = ListOptions::default();
         let deleted = store.delete_collection(context, "ns", options, list).await;
         assert_eq!(deleted.expect("agreed").items.len(), 2);
-        assert_eq!(noting.take_asked(), [one(""), one("")].concat());
+        assert_eq!(noting.take_calls(), [one(""), one("")].concat());
     }
 
     #[tokio::test]

@@ -7,17 +7,17 @@ use ringwatch::meta::Object;
 /// Hooks that run after writes of one resource, before they are answered. A dry run counts as a
 /// write; `dry_run` tells it apart.
 pub trait After: Send + Sync + Debug {
-    /// An object was created.
+    /// Called after an object was created.
     fn after_create(&self, object: &Object, dry_run: bool) {
         let _ = (object, dry_run);
     }
 
-    /// An object was updated; not called when the update was the last step of its deletion.
+    /// Called after an object was updated, unless the update was the last step of its deletion.
     fn after_update(&self, object: &Object, dry_run: bool) {
         let _ = (object, dry_run);
     }
 
-    /// An object was deleted.
+    /// Called after an object was deleted.
     fn after_delete(&self, object: &Object, dry_run: bool) {
         let _ = (object, dry_run);
     }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
     use crate::testing::{Fixture, TestStrategy, config_map, patch};
 
-    /// Notes what happened.
+    /// Records the calls.
     #[derive(Debug, Default)]
     struct Notes(Mutex<Vec<(&'static str, u64, bool)>>);
 

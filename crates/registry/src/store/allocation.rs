@@ -16,7 +16,7 @@ use super::read::tree_of;
 use crate::allocator::{Allocation, Allocator, Outcome};
 
 impl Store {
-    /// The same store, whose objects have something of which each belongs to one at a time.
+    /// Returns the store with an allocator for values that one object at a time can have, such as cluster IPs.
     #[must_use]
     pub fn with_allocator(self, allocator: Arc<dyn Allocator>) -> Self {
         Self {

@@ -66,7 +66,7 @@ impl Store {
         validate_kube_finalizers(object)
     }
 
-    /// The error that an object is not valid.
+    /// Returns the error that an object is not valid.
     pub(super) fn invalid(&self, object: &Value, errors: Vec<FieldError>) -> Error {
         Error::Invalid {
             kind: self.resource.qualified_kind(),

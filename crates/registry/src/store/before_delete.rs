@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::Store;
 use crate::{DeleteOptions, Graceful, RequestContext};
 
-/// How the deletion of an object goes on.
+/// The outcome of BeforeDelete for the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grace {
-    /// It does not wait.
+    /// The deletion does not wait.
     None,
-    /// It waits for the period now in the options; the object is marked accordingly.
+    /// The deletion waits for the period now in the options; the object is marked accordingly.
     Begun,
-    /// It waits already, and for no longer than the request allows.
+    /// The deletion waits already, and for no longer than the request allows.
     Pending,
 }
 
@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-/// A period may only become shorter, counted from the same beginning.
+/// Shortens the grace period of a deletion that has begun. A longer one changes nothing.
 fn shorten(object: &mut Value, period: i64, options: &mut DeleteOptions) -> Grace {
     let Some(wanted) = options.grace_period_seconds else {
         options.grace_period_seconds = Some(period);

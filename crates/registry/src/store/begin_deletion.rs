@@ -21,20 +21,20 @@ use super::interpret::{Operation, interpret};
 use super::read::tree_of;
 use crate::{DeleteOptions, RequestContext};
 
-/// How a deletion goes on after it has been noted in the object.
+/// The outcome of marking an object as deleted.
 pub(super) enum Begun {
-    /// It waits; this is the object meanwhile.
+    /// The deletion waits; this is the marked object.
     Waiting(Arc<Object>),
-    /// It waited before, and goes on waiting.
+    /// The deletion waited before, and goes on waiting.
     AlreadyWaiting,
     /// Nothing is waited for any more: the grace period that was noted is zero. Somebody else may
     /// have deleted the object since.
     Expired(Arc<Object>),
-    /// There was nothing to wait for.
+    /// The deletion has nothing to wait for.
     Now,
 }
 
-/// Why the object is not updated.
+/// The reason why the object is not updated.
 #[derive(Debug, thiserror::Error)]
 enum Unchanged {
     #[error("abort delete")]
@@ -43,7 +43,7 @@ enum Unchanged {
     DeleteNow,
 }
 
-/// One beginning of a deletion, as the storage tries it.
+/// The update that marks an object as deleted, as the storage tries it.
 struct Attempt<'a, 'b> {
     admission: &'a mut AdmittedDeletion<'b>,
     options: &'a mut DeleteOptions,

@@ -1,4 +1,4 @@
-//! Creating objects.
+//! Creates objects: BeforeCreate of kube-apiserver, admission, and the write.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{Store, dry_run};
 use crate::allocator::{Allocation, Outcome};
 use crate::{CreateOptions, RequestContext};
 
-/// How many names are tried for an object with a `generateName`.
+/// Maximum number of names that are tried for an object with a `generateName`.
 const GENERATED_NAME_ATTEMPTS_MAX: u32 = 8;
 
 /// The steps before admission in which a create and a create-on-update differ.
@@ -88,11 +88,11 @@ impl Store {
         Ok(object)
     }
 
-    /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and validating
-    /// admission. `allocation` is to be settled whatever the result.
+    /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and
+    /// validating admission. `allocation` is to be settled whatever the result.
     ///
     /// # Errors
-    /// [`Error::BadRequest`], [`Error::Invalid`], and refusals.
+    /// [`Error::BadRequest`], [`Error::Invalid`], and the refusals of admission.
     pub(super) async fn prepare_new(
         &self,
         write: Write<'_>,
@@ -109,10 +109,10 @@ impl Store {
         self.validate_new(write, object).await
     }
 
-    /// Ends a creation whose allocation is settled: interprets the storage's error, or tells what comes after creations.
+    /// Ends a creation whose allocation is settled: interprets the storage's error, or calls what follows creations.
     ///
     /// # Errors
-    /// That of the storage, as one of the request.
+    /// The error of the storage, translated for the request.
     pub(super) async fn finish_create(
         &self,
         result: Result<Arc<Object>, StorageError>,
@@ -204,8 +204,8 @@ mod tests {
     use jiff::Timestamp;
     use serde_json::json;
 
-    use super::super::read::value_of;
     use super::*;
+    use crate::store::read::value_of;
     use crate::testing::{Fixture, NOW, TestStrategy, config_map};
 
     async fn refused(fixture: &Fixture, namespace: &str, object: Value) -> Error {

@@ -1,4 +1,4 @@
-//! Deleting objects.
+//! Deletes objects: BeforeDelete of kube-apiserver, graceful deletion, finalizers, and the write.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use super::read::tree_of;
 use super::{Deleted, Store, dry_run};
 use crate::{DeleteOptions, RequestContext};
 
-/// How often a deletion begins anew because the object got a finalizer just before it went.
+/// Maximum number of times that a deletion begins anew because the object got a finalizer just before it went.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// Why an object that was to go does not.
+/// The rejection of a deletion since the object has a finalizer.
 #[derive(Debug, thiserror::Error)]
 #[error("it has got a finalizer")]
 struct HasFinalizer;
@@ -51,11 +51,11 @@ impl DeletionCheck for Unfinalized<'_> {
 /// The object that a deletion is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeletionTarget<'a> {
-    /// Its namespace, empty if the resource has none.
+    /// The namespace of the object; empty if the resource has none.
     pub(super) namespace: &'a str,
-    /// Its name.
+    /// The name of the object.
     pub(super) name: &'a str,
-    /// The name in the request, which admission is told: empty for the objects of a collection.
+    /// The name in the request, which admission sees: empty for the objects of a collection.
     pub(super) requested_name: &'a str,
 }
 
@@ -80,7 +80,7 @@ impl Store {
         self.delete_as(context, target, options).await
     }
 
-    /// Deletes an object that admission may be told of by another name than its own.
+    /// Deletes an object that admission may see under another name than its own.
     pub(super) async fn delete_as(
         &self,
         context: &RequestContext,
@@ -234,7 +234,7 @@ impl Store {
         }
     }
 
-    /// The answer to a deletion that changed nothing, as it is waited for already.
+    /// Returns the answer to a deletion that changed nothing, as it is waited for already.
     fn waiting(&self, object: Arc<Object>) -> Deleted {
         Deleted {
             object,

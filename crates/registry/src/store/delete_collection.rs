@@ -7,7 +7,7 @@ use super::Store;
 use super::delete::DeletionTarget;
 use crate::{DeleteOptions, RequestContext};
 
-/// How many objects are listed at a time, unless the client says.
+/// Number of objects that are listed at a time, unless the client says.
 const PAGE_OBJECTS: u64 = 10_000;
 
 impl Store {

@@ -1,6 +1,7 @@
 //! Writes that are not carried out: everything is looked up and checked, nothing is stored.
 //!
-//! The object that would have been stored is answered at the revision of the existing one, so that a new object has none.
+//! The object that would have been stored is answered at the revision of the existing one, so that a new object has
+//! none.
 
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ pub(super) async fn delete(
     Ok(existing)
 }
 
-/// An object that looks stored, in the form in which it would be.
+/// Returns an object that looks stored, in the form in which it would be.
 pub(super) fn unstored(
     storage: &dyn Interface,
     object: &Value,

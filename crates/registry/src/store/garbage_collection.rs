@@ -8,7 +8,7 @@ use crate::{DeleteOptions, GarbageCollection, PropagationPolicy};
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// The finalizers that an object is to have once its deletion begins; `None` if it has them.
+/// Returns the finalizers that an object is to have once its deletion begins; `None` if it has them.
 pub(super) fn deletion_finalizers(
     object: &Value,
     options: &DeleteOptions,
@@ -28,7 +28,7 @@ pub(super) fn deletion_finalizers(
     Some(next.map(str::to_owned).collect())
 }
 
-/// The options decide before the object, and the object before its type.
+/// Returns the finalizer for the dependents: the options decide before the object, and the object before its type.
 fn wanted(
     found: &[&str],
     options: &DeleteOptions,

@@ -88,7 +88,7 @@ pub fn bring_in(resource: &Resource, object: Value) -> Result<Value, Error> {
     Ok(object)
 }
 
-/// The object in the storage version, with its defaults.
+/// Returns the object in the storage version, with its defaults.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.
@@ -140,7 +140,7 @@ pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
     set(object, "uid", uuid::Uuid::new_v4().to_string());
 }
 
-/// Takes repeated owners away, and tells the client.
+/// Removes repeated owners, and warns the client.
 pub(super) fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
     let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {
         return;

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub use self::admit::SubresourceCall;
 pub use self::after::After;
 pub use self::incoming::bring_in;
 use ringwatch::meta::Object;
@@ -49,20 +50,21 @@ pub trait UpdatedObject: Send {
     /// no object. May be called again when somebody else writes in between.
     ///
     /// # Errors
-    /// Whatever is wrong with the request.
+    /// The error of a change that cannot be made to the current object, such as [`Error::Invalid`] or
+    /// [`Error::Conflict`].
     async fn updated(
         &mut self,
         context: &RequestContext,
         existing: Option<&Value>,
     ) -> Result<Value, Error>;
 
-    /// The uid that the current object must have: that in the body of a PUT.
+    /// Returns the uid that the current object must have: that in the body of a PUT.
     fn precondition_uid(&self) -> Option<String> {
         None
     }
 
-    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks the
-    /// changes for the context's field manager.
+    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks
+    /// the changes for the context's field manager.
     fn tracks_fields(&self) -> bool {
         false
     }
@@ -96,7 +98,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store of a resource. Nobody but its strategy is asked about writes.
+    /// Makes the store of a resource, without admission, guard and allocator.
     #[must_use]
     pub fn new(resource: Arc<Resource>, storage: Arc<dyn Interface>) -> Self {
         Self {
@@ -110,8 +112,8 @@ impl Store {
         }
     }
 
-    /// The same store, whose objects are kept for so many seconds after they were written; without a
-    /// number, or with 0, for ever.
+    /// Returns the store, whose objects are kept for so many seconds after they were written; without a number, or with
+    /// 0, for ever.
     #[must_use]
     pub fn with_ttl(self, seconds: Option<u64>) -> Self {
         Self {
@@ -129,7 +131,7 @@ impl Store {
         }
     }
 
-    /// The same store, whose writes are admitted by this chain.
+    /// Returns the store, whose writes are admitted by this chain.
     #[must_use]
     pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
         Self {
@@ -138,7 +140,7 @@ impl Store {
         }
     }
 
-    /// The same store with a check of what its writes give to somebody.
+    /// Returns the store with a guard of its writes, such as the check of privilege escalation.
     #[must_use]
     pub fn with_guard(self, guard: Option<Arc<dyn WriteGuard>>) -> Self {
         Self { guard, ..self }
@@ -150,7 +152,7 @@ impl Store {
         &self.resource
     }
 
-    /// Where it is stored.
+    /// Returns the storage of its objects.
     #[must_use]
     pub fn storage(&self) -> &Arc<dyn Interface> {
         &self.storage
@@ -167,7 +169,7 @@ impl Store {
         }
     }
 
-    /// The strategy of what the request writes: that of the subresource if it has its own.
+    /// Returns the strategy of what the request writes: that of the subresource if it has its own.
     fn strategy_of(&self, context: &RequestContext) -> &dyn Strategy {
         let strategy = self.strategy();
         strategy
@@ -175,7 +177,7 @@ impl Store {
             .unwrap_or(strategy)
     }
 
-    /// The key below which the objects of a namespace (of all if it is empty) lie.
+    /// Returns the key below which the objects of a namespace (of all if it is empty) lie.
     ///
     /// # Errors
     /// [`Error::BadRequest`] when the namespace would lead out of the type.
@@ -193,7 +195,7 @@ impl Store {
         Ok(format!("/{prefix}/{namespace}/"))
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     ///
     /// # Errors
     /// [`Error::BadRequest`] when there can be no such name or namespace.

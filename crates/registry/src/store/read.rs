@@ -16,10 +16,10 @@ use super::Store;
 use super::interpret::{Operation, interpret};
 
 impl Store {
-    /// Reads an object.
+    /// Reads an object in the served version.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Storage`] when the version asked for is not reached in time.
+    /// [`Error::NotFound`]; [`Error::Storage`] when the requested version is not reached in time.
     pub async fn get(
         &self,
         namespace: &str,
@@ -69,7 +69,7 @@ impl Store {
         self.strategy().converts()
     }
 
-    /// A stored object in the served version; itself if that is how it is stored.
+    /// Returns a stored object in the served version; itself if that is how it is stored.
     ///
     /// # Errors
     /// [`Error::Internal`] when it cannot be converted.
@@ -84,7 +84,7 @@ impl Store {
             .map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// A stored object as a tree, in the served version.
+    /// Returns a stored object as a tree, in the served version.
     ///
     /// # Errors
     /// [`Error::Internal`] when it cannot be converted or read.
@@ -92,7 +92,7 @@ impl Store {
         value_of(object).map(|stored| self.strategy().to_served(stored))
     }
 
-    /// The narrowest key that holds all a predicate can select, and whether it is that of a list.
+    /// Returns the narrowest key that holds all a predicate can select, and whether it is that of a list.
     ///
     /// # Errors
     /// [`Error::BadRequest`] when there can be no such namespace.
@@ -119,13 +119,13 @@ impl Store {
     }
 }
 
-/// A stored object as a tree, for a request that goes on to work with it.
+/// Returns a stored object as a tree, for a request that goes on to work with it.
 pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
     work::at_size(Work::Object, object.bytes()).await;
     value_of(object)
 }
 
-/// A stored object as a tree.
+/// Returns a stored object as a tree.
 pub(super) fn value_of(object: &Object) -> Result<serde_json::Value, Error> {
     codec::tree(object).map_err(|error| Error::Internal(error.to_string()))
 }
@@ -202,7 +202,7 @@ mod tests {
         let page = fixture.store.list("ns", first).await.expect("a list");
         let mut continued = by_fields("metadata.name=a");
         continued.predicate.continue_token = page.continue_token.expect("there are more");
-        fixture.storage.take_asked();
+        fixture.storage.take_lists();
         for (namespace, options, key, recursive) in [
             ("", ListOptions::default(), "/configmaps/", true),
             ("ns", ListOptions::default(), "/configmaps/ns/", true),
@@ -254,8 +254,8 @@ mod tests {
                     .expect("a watch"),
             );
             let expected = (key.to_owned(), recursive);
-            let asked = fixture.storage.take_asked();
-            assert_eq!(asked, [expected.clone(), expected]);
+            let lists = fixture.storage.take_lists();
+            assert_eq!(lists, [expected.clone(), expected]);
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
             .await
             .expect("a list");
         assert_eq!(
-            fixture.storage.take_asked(),
+            fixture.storage.take_lists(),
             [("/nodes/n".to_owned(), false)]
         );
     }

@@ -23,7 +23,7 @@ use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::allocator::{Allocation, Outcome as WriteOutcome};
 use crate::{RequestContext, UpdateOptions};
 
-/// One update, as the storage tries it.
+/// An update, as the storage tries it.
 struct Attempt<'a> {
     store: &'a Store,
     context: &'a RequestContext,
@@ -48,7 +48,7 @@ enum Outcome {
     Delete(Value, u64),
 }
 
-/// The update turned out to be a deletion; the outcome tells more.
+/// The update turned out to be a deletion; see the outcome.
 #[derive(Debug, thiserror::Error)]
 #[error("the last finalizer is gone")]
 struct EmptiedFinalizers;
@@ -243,7 +243,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Whoever may update something may not therefore create it.
+/// Checks that the user may create the object, which the permission to update it does not include.
 async fn check_create(
     store: &Store,
     context: &RequestContext,
@@ -251,7 +251,7 @@ async fn check_create(
     name: &str,
 ) -> Result<(), Error> {
     let version = &store.resource.group_version;
-    let asked = Attributes {
+    let attributes = Attributes {
         namespace,
         name,
         version: &version.version,
@@ -262,7 +262,7 @@ async fn check_create(
             &store.resource.plural,
         )
     };
-    context.check(&asked).await
+    context.check(&attributes).await
 }
 
 #[cfg(test)]

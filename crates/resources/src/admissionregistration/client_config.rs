@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 /// The versions of reviews that this server can send.
 pub(super) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -15,8 +15,9 @@ pub(super) const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const PORT_MAX: i64 = 65_535;
 const URL_FORM: &str = "; desired format: https://host[/path]";
 
-/// The review versions of a webhook, each once. `known_version` asks for one that this server can send.
-pub(crate) fn review_versions(versions: &At<'_, '_>, known_version: bool, errors: &mut Errors) {
+/// Checks that the review versions of a webhook occur once. With `known_version`, one must be of those that this server
+/// sends.
+pub(crate) fn review_versions(versions: &Field<'_, '_>, known_version: bool, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for version in versions.items("") {
         if seen.insert(version.text()) {
@@ -31,8 +32,8 @@ pub(crate) fn review_versions(versions: &At<'_, '_>, known_version: bool, errors
     }
 }
 
-/// The client configuration of a webhook: a URL or a service.
-pub(crate) fn client(config: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the client configuration of a webhook: a URL or a service.
+pub(crate) fn client(config: &Field<'_, '_>, errors: &mut Errors) {
     let (url, service) = (config.at("url"), config.at("service"));
     match (url.is_set(), service.is_set()) {
         (true, false) => webhook_url(&url, errors),
@@ -41,7 +42,7 @@ pub(crate) fn client(config: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn webhook_url(url: &At<'_, '_>, errors: &mut Errors) {
+fn webhook_url(url: &Field<'_, '_>, errors: &mut Errors) {
     let whole = url.text();
     let (text, fragment) = whole.split_once('#').unwrap_or((whole, ""));
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
@@ -68,7 +69,7 @@ fn webhook_url(url: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn webhook_service(service: &At<'_, '_>, errors: &mut Errors) {
+fn webhook_service(service: &Field<'_, '_>, errors: &mut Errors) {
     // Kubernetes confuses the two: it blames the one that is there.
     for (missing, blamed) in [("namespace", "name"), ("name", "namespace")] {
         if service.at(missing).is_empty() {
@@ -84,7 +85,7 @@ fn webhook_service(service: &At<'_, '_>, errors: &mut Errors) {
     webhook_path(&service.at("path"), errors);
 }
 
-fn webhook_path(path: &At<'_, '_>, errors: &mut Errors) {
+fn webhook_path(path: &Field<'_, '_>, errors: &mut Errors) {
     let text = path.text();
     match text {
         "" | "/" => return,

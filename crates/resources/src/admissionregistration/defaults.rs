@@ -1,6 +1,7 @@
 //! Defaults of the groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`.
 //!
-//! Follows pkg/apis/admissionregistration/v1/defaults.go, and kube-aggregator's pkg/apis/apiregistration/v1/defaults.go, of Kubernetes 1.36.
+//! Follows pkg/apis/admissionregistration/v1/defaults.go, and kube-aggregator's
+//! pkg/apis/apiregistration/v1/defaults.go, of Kubernetes 1.36.
 
 use crate::defaults::Literal::{Empty, Int, Text};
 use crate::defaults::Rule::{self, In, Set};

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use ringwatch_apimachinery::validation::formats;
 
 use super::client_config::{self, REVIEW_VERSIONS};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
@@ -41,16 +41,16 @@ const EVERYTHING: EnforcedRules = EnforcedRules {
 
 /// Checks a new MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Follows
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`.
-pub(crate) fn webhooks(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn webhooks(object: &Field<'_, '_>, errors: &mut Errors) {
     all_webhooks(object, EVERYTHING, errors);
 }
 
 /// Checks an update of one: a rule that all old webhooks break is not enforced. Follows
 /// `ValidateMutatingWebhookConfigurationUpdate` and `ValidateValidatingWebhookConfigurationUpdate`.
-pub(crate) fn changed_webhooks(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn changed_webhooks(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
-    let is_known = |version: At<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
-    let asked = EnforcedRules {
+    let is_known = |version: Field<'_, '_>| REVIEW_VERSIONS.contains(&version.text());
+    let enforced = EnforcedRules {
         no_side_effects: old
             .items("webhooks")
             .all(|it| SIDE_EFFECTS[..NO_SIDE_EFFECTS].contains(&it.at("sideEffects").text())),
@@ -62,22 +62,22 @@ pub(crate) fn changed_webhooks(object: &At<'_, '_>, old: &At<'_, '_>, errors: &m
             .items("webhooks")
             .all(|it| names.insert(it.at("name").text().to_owned())),
     };
-    all_webhooks(object, asked, errors);
+    all_webhooks(object, enforced, errors);
 }
 
-fn all_webhooks(object: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
+fn all_webhooks(object: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for hook in object.items("webhooks") {
-        webhook(&hook, asked, errors);
-        review_versions(&hook.at("admissionReviewVersions"), asked, errors);
+        webhook(&hook, enforced, errors);
+        review_versions(&hook.at("admissionReviewVersions"), enforced, errors);
         let name = hook.at("name");
-        if asked.unique_names && !name.is_empty() && !names.insert(name.text().to_owned()) {
+        if enforced.unique_names && !name.is_empty() && !names.insert(name.text().to_owned()) {
             errors.push(name.duplicate());
         }
     }
 }
 
-fn webhook(hook: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
+fn webhook(hook: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
     qualified_domain(&hook.at("name"), errors);
     for rule in hook.items("rules") {
         rule_with_operations(&rule, errors);
@@ -86,7 +86,7 @@ fn webhook(hook: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
         .may_be_one_of(&FAILURE_POLICIES, errors);
     hook.at("matchPolicy")
         .may_be_one_of(&MATCH_POLICIES, errors);
-    let classes = if asked.no_side_effects {
+    let classes = if enforced.no_side_effects {
         &SIDE_EFFECTS[..NO_SIDE_EFFECTS]
     } else {
         &SIDE_EFFECTS[..]
@@ -110,8 +110,8 @@ fn webhook(hook: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
     client_config::client(&hook.at("clientConfig"), errors);
 }
 
-/// A domain of three names at least.
-fn qualified_domain(name: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that a name is a domain of at least three labels.
+fn qualified_domain(name: &Field<'_, '_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(name.required(""));
         return;
@@ -125,18 +125,18 @@ fn qualified_domain(name: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn review_versions(versions: &At<'_, '_>, asked: EnforcedRules, errors: &mut Errors) {
+fn review_versions(versions: &Field<'_, '_>, enforced: EnforcedRules, errors: &mut Errors) {
     if versions.is_empty() {
         let known = REVIEW_VERSIONS.join(", ");
         errors.push(versions.required(&format!("must specify one of {known}")));
     } else {
-        client_config::review_versions(versions, asked.known_version, errors);
+        client_config::review_versions(versions, enforced.known_version, errors);
     }
 }
 
 /// Checks the parts that policies of both kinds have. Follows `validateValidatingAdmissionPolicySpec` and
 /// `validateMutatingAdmissionPolicySpec`.
-pub(crate) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn policy(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("failurePolicy")
         .must_point_to_one_of(&FAILURE_POLICIES, errors);
@@ -164,7 +164,7 @@ pub(crate) fn policy(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a ValidatingAdmissionPolicyBinding. Follows `validateValidatingAdmissionPolicyBindingSpec`.
-pub(crate) fn validating_binding(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn validating_binding(object: &Field<'_, '_>, errors: &mut Errors) {
     binding(object, errors);
     let actions = object.at("spec.validationActions");
     let mut seen = BTreeSet::new();
@@ -184,7 +184,7 @@ pub(crate) fn validating_binding(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the parts that bindings of both kinds have. Follows `validateMutatingAdmissionPolicyBindingSpec`.
-pub(crate) fn binding(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn binding(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("policyName")
         .must_be_set_and_conform(formats::dns_subdomain, errors);
@@ -192,7 +192,7 @@ pub(crate) fn binding(object: &At<'_, '_>, errors: &mut Errors) {
     matched(&spec.at("matchResources"), errors);
 }
 
-fn params(reference: &At<'_, '_>, errors: &mut Errors) {
+fn params(reference: &Field<'_, '_>, errors: &mut Errors) {
     if !reference.is_set() {
         return;
     }
@@ -215,7 +215,7 @@ fn params(reference: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the match conditions and selectors of a policy or its binding.
-fn matched(what: &At<'_, '_>, errors: &mut Errors) {
+fn matched(what: &Field<'_, '_>, errors: &mut Errors) {
     what.at("matchPolicy")
         .may_be_one_of(&MATCH_POLICIES, errors);
     selector(&what.at("namespaceSelector"), errors);
@@ -234,7 +234,7 @@ fn matched(what: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn rule_with_operations(rule: &At<'_, '_>, errors: &mut Errors) {
+fn rule_with_operations(rule: &Field<'_, '_>, errors: &mut Errors) {
     let operations = rule.at("operations");
     star_alone(&operations, "operations", errors);
     for operation in operations.items("") {
@@ -252,8 +252,8 @@ fn rule_with_operations(rule: &At<'_, '_>, errors: &mut Errors) {
     rule.at("scope").may_be_one_of(&SCOPES, errors);
 }
 
-/// A list that has something; a star stands for everything else.
-fn star_alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
+/// Checks that a list is not empty, and that a star in it stands alone.
+fn star_alone(list: &Field<'_, '_>, what: &str, errors: &mut Errors) {
     list.must_be_set(errors);
     if list.len() > 1 && list.items("").any(|it| it.text() == "*") {
         errors.push(list.invalid(format!("if '*' is present, must not specify other {what}")));
@@ -261,7 +261,7 @@ fn star_alone(list: &At<'_, '_>, what: &str, errors: &mut Errors) {
 }
 
 /// Resources and subresources, none of which another one already means.
-fn resources(list: &At<'_, '_>, errors: &mut Errors) {
+fn resources(list: &Field<'_, '_>, errors: &mut Errors) {
     list.must_be_set(errors);
     let (mut whole, mut everywhere) = (BTreeSet::new(), BTreeSet::new());
     let mut plain = false;

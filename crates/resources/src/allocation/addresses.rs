@@ -17,7 +17,7 @@ use crate::core::service::Owner;
 const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 
-/// Why an address cannot be had.
+/// The reason why an address cannot be allocated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AddressRefusal {
     #[error("provided IP is already allocated")]
@@ -34,7 +34,7 @@ pub(super) enum AddressRefusal {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Taken {
     pub(super) address: Ipv4Addr,
-    /// Which of the objects that were called so.
+    /// The uid of the IPAddress.
     pub(super) uid: String,
     pub(super) owner: Owner,
 }
@@ -56,15 +56,15 @@ impl Addresses {
         }
     }
 
-    /// Takes an address, or any if none is asked for (empty).
+    /// Takes the requested address, or any if it is empty.
     pub(super) async fn take(
         &self,
-        asked: &str,
+        requested: &str,
         owner: &Owner,
         dry_run: bool,
     ) -> Result<Ipv4Addr, AddressRefusal> {
         let ranges = self.ranges().await?;
-        if asked.is_empty() {
+        if requested.is_empty() {
             return if dry_run {
                 ranges
                     .first()
@@ -74,7 +74,9 @@ impl Addresses {
                 self.take_any(&ranges, owner).await
             };
         }
-        let address: Ipv4Addr = asked.parse().map_err(|_| AddressRefusal::OtherNetwork)?;
+        let address: Ipv4Addr = requested
+            .parse()
+            .map_err(|_| AddressRefusal::OtherNetwork)?;
         if !ranges.iter().any(|range| range.contains(address)) {
             return Err(AddressRefusal::OtherNetwork);
         }
@@ -93,7 +95,7 @@ impl Addresses {
         Err(AddressRefusal::Full)
     }
 
-    /// Returns true if the cache has the IPAddress. Only an attempt to create it tells for certain.
+    /// Returns true if the cache has the IPAddress. Only an attempt to create it is certain.
     async fn seems_taken(&self, address: Ipv4Addr) -> Result<bool, Error> {
         let options = GetOptions {
             resource_version: Some(ResourceVersion(0)),
@@ -154,7 +156,7 @@ impl Addresses {
         }
     }
 
-    /// All that are taken.
+    /// Returns all that are taken.
     pub(super) async fn all(&self) -> Result<Vec<Taken>, Error> {
         let list = self.objects.list("", ListOptions::default()).await?;
         let trees = list.items.iter().map(|object| tree(object));
@@ -163,7 +165,7 @@ impl Addresses {
             .collect()
     }
 
-    /// The ranges out of which addresses are given now.
+    /// Returns the ranges out of which addresses are given now.
     async fn ranges(&self) -> Result<Vec<Range>, Error> {
         let list = self.ranges.list("", ListOptions::default()).await?;
         let mut ranges = Vec::new();

@@ -1,9 +1,9 @@
 //! Addresses of the cluster and ports of its nodes, each of which belongs to one service at a time.
 //!
-//! An allocation is recorded in the store, by one atomic write, before the service that gets it is written; the record is
-//! deleted after the service has given it up. So nothing is allocated twice, however many servers share a store and whenever
-//! one of them dies. Writes that were abandoned, or whose outcome is unknown, leave records behind, which [`Repair`]
-//! releases.
+//! An allocation is recorded in the store, by one atomic write, before the service that gets it is written; the record
+//! is deleted after the service has given it up. So nothing is allocated twice, however many servers share a store and
+//! whenever one of them dies. Writes that were abandoned, or whose outcome is unknown, leave records behind, which
+//! [`Repair`] releases.
 
 mod addresses;
 mod needs;
@@ -56,8 +56,8 @@ struct Numbers {
 }
 
 impl ServiceAllocator {
-    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage of
-    /// their own.
+    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage
+    /// of their own.
     #[must_use]
     pub fn new(
         addresses: Store,
@@ -79,9 +79,12 @@ impl ServiceAllocator {
         allocation: &mut Allocation,
         dry_run: bool,
     ) -> Result<(), Error> {
-        if let Some(asked) = needs.address.as_deref() {
-            let taken = self.addresses.take(asked, &allocation.owner, dry_run).await;
-            let address = taken.map_err(|refusal| refused_address(refusal, asked, service))?;
+        if let Some(requested) = needs.address.as_deref() {
+            let taken = self
+                .addresses
+                .take(requested, &allocation.owner, dry_run)
+                .await;
+            let address = taken.map_err(|refusal| refused_address(refusal, requested, service))?;
             needs::set_address(service, address);
             allocation.gained.address = Some(address);
         }
@@ -128,7 +131,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
         let needs = Needs::new(service, old);
         let mut allocation = Allocation {
             allocator: Arc::clone(&self),
-            owner: Owner::of(service),
+            owner: Owner::new(service),
             gained: Numbers::default(),
             given_up: Numbers::default(),
         };
@@ -151,7 +154,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
             address: service::address_of(service),
             ports: service::node_ports_of(service),
         };
-        self.give_back(&Owner::of(service), &numbers).await;
+        self.give_back(&Owner::new(service), &numbers).await;
     }
 }
 
@@ -167,17 +170,17 @@ impl ringwatch_registry::Allocation for Allocation {
     }
 }
 
-fn refused_address(refusal: AddressRefusal, asked: &str, service: &Value) -> Error {
+fn refused_address(refusal: AddressRefusal, requested: &str, service: &Value) -> Error {
     match refusal {
         AddressRefusal::Store(error) => error,
         AddressRefusal::Full => {
             Error::Internal(format!("failed to allocate a serviceIP: {refusal}"))
         }
         AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
-            let why = format!("failed to allocate IP {asked}: {refusal}");
+            let why = format!("failed to allocate IP {requested}: {refusal}");
             invalid(
                 service,
-                FieldError::invalid("spec.clusterIPs", &json!([asked]), why),
+                FieldError::invalid("spec.clusterIPs", &json!([requested]), why),
             )
         }
     }

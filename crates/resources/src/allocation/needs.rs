@@ -23,8 +23,8 @@ pub(super) struct Needs {
 /// A port of the nodes that is needed.
 #[derive(Debug)]
 struct NeededPort {
-    asked: Option<u16>,
-    /// Which ports of the service are reached there; none for the check of its health.
+    requested: Option<u16>,
+    /// The positions of the service's ports that are reached there; none for its health check.
     places: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Needs {
         };
         if is_health_checked(service) && !old.is_some_and(is_health_checked) {
             ports.push(NeededPort {
-                asked: port_at(service, HEALTH_CHECK),
+                requested: port_at(service, HEALTH_CHECK),
                 places: Vec::new(),
             });
         }
@@ -52,12 +52,12 @@ impl Needs {
     }
 
     pub(super) fn asked_ports(&self) -> Vec<Option<u16>> {
-        self.ports.iter().map(|it| it.asked).collect()
+        self.ports.iter().map(|it| it.requested).collect()
     }
 
-    /// Which port of the service asked for a port of the nodes; `None` if its health check did.
+    /// Returns the position of the service's port that requested a node port; `None` for its health check.
     pub(super) fn place_of(&self, number: u16) -> Option<usize> {
-        let needed = self.ports.iter().find(|it| it.asked == Some(number))?;
+        let needed = self.ports.iter().find(|it| it.requested == Some(number))?;
         needed.places.first().copied()
     }
 
@@ -94,54 +94,57 @@ pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
     }
 }
 
-/// An address is given once, when a service begins to need one.
+/// Returns the cluster IP that a service begins to need: empty for any. `None` if it needs none or keeps its own.
 fn address(service: &Value, old: Option<&Value>) -> Option<String> {
     if !has_address(service) || old.is_some_and(has_address) {
         return None;
     }
-    let asked = match text(service, "spec.clusterIP") {
+    let requested = match text(service, "spec.clusterIP") {
         "" => list(service, "spec.clusterIPs")
             .first()
             .and_then(Value::as_str),
-        asked => Some(asked),
+        requested => Some(requested),
     };
-    let asked = asked.unwrap_or_default();
-    (asked != HEADLESS).then(|| asked.to_owned())
+    let requested = requested.unwrap_or_default();
+    (requested != HEADLESS).then(|| requested.to_owned())
 }
 
-/// Ports of a new service with one number, such as those of two protocols, share a port of the nodes unless they ask for others.
+/// Ports of a new service with one number, such as those of two protocols, share a port of the nodes unless they ask
+/// for others.
 fn ports_of_new(service: &Value) -> Vec<NeededPort> {
     let ports = list(service, "spec.ports");
     let mut asked_by_number = HashMap::new();
     for port in ports {
-        if let Some(asked) = port_at(port, "nodePort") {
-            asked_by_number.entry(get(port, "port")).or_insert(asked);
+        if let Some(requested) = port_at(port, "nodePort") {
+            asked_by_number
+                .entry(get(port, "port"))
+                .or_insert(requested);
         }
     }
     let mut first_by_number = HashMap::new();
     let mut needed: Vec<NeededPort> = Vec::new();
     for (place, port) in ports.iter().enumerate() {
         let number = get(port, "port");
-        let asked = port_at(port, "nodePort");
-        if asked.is_none() && !takes_any(service) {
+        let requested = port_at(port, "nodePort");
+        if requested.is_none() && !takes_any(service) {
             continue;
         }
-        let asked = match first_by_number.entry(number) {
+        let requested = match first_by_number.entry(number) {
             Entry::Vacant(first) => {
                 first.insert(needed.len());
                 asked_by_number.get(&number).copied()
             }
             Entry::Occupied(first) => {
                 let first = &mut needed[*first.get()];
-                if asked.is_none() || asked == first.asked {
+                if requested.is_none() || requested == first.requested {
                     first.places.push(place);
                     continue;
                 }
-                asked
+                requested
             }
         };
         needed.push(NeededPort {
-            asked,
+            requested,
             places: vec![place],
         });
     }
@@ -152,31 +155,31 @@ fn ports_of_changed(service: &Value, old: &Value) -> Vec<NeededPort> {
     let mut had: HashSet<u16> = ports(old).collect();
     let mut needed = Vec::new();
     for (place, port) in list(service, "spec.ports").iter().enumerate() {
-        let asked = port_at(port, "nodePort");
-        match asked {
-            Some(asked) if had.contains(&asked) => continue,
-            Some(asked) => drop(had.insert(asked)),
+        let requested = port_at(port, "nodePort");
+        match requested {
+            Some(requested) if had.contains(&requested) => continue,
+            Some(requested) => drop(had.insert(requested)),
             None if !takes_any(service) => continue,
             None => {}
         }
         needed.push(NeededPort {
-            asked,
+            requested,
             places: vec![place],
         });
     }
     needed
 }
 
-/// A number that is asked for as a port of the nodes and is none, with the port of the service that asks for it; none if its
-/// health check does.
+/// Returns a number that is asked for as a port of the nodes and is none, with the port of the service that asks for
+/// it; none if its health check does.
 pub(super) fn no_port(service: &Value) -> Option<(Option<usize>, i64)> {
     if !has_node_ports(service) {
         return None;
     }
     let ports = list(service, "spec.ports").iter().enumerate();
-    let asked = ports.map(|(place, port)| (Some(place), get(port, "nodePort")));
-    let mut asked = asked.chain([(None, get(service, HEALTH_CHECK))]);
-    asked.find_map(|(place, number)| {
+    let requested = ports.map(|(place, port)| (Some(place), get(port, "nodePort")));
+    let mut requested = requested.chain([(None, get(service, HEALTH_CHECK))]);
+    requested.find_map(|(place, number)| {
         let number = number?.as_i64()?;
         u16::try_from(number).is_err().then_some((place, number))
     })

@@ -1,5 +1,5 @@
-//! The ports of the nodes that are taken: one object, in the form and the place that kube-apiserver gives it, and changed only by
-//! whoever has seen its latest content.
+//! The ports of the nodes that are taken: one object, in the form and the place that kube-apiserver gives it, and
+//! changed only by whoever has seen its latest content.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use tokio::sync::Mutex;
 
 use super::port_set::PortSet;
 
-/// Where it is stored.
+/// The prefix below which the object of allocated ports is stored, as in kube-apiserver.
 pub const NODE_PORT_RANGES: &str = "ranges";
 const KEY: &str = "/ranges/servicenodeports";
 
-/// The first port that a dry run tells for one that would be given: nobody can have it.
+/// The first port that a dry run returns for one that would be allocated: no service can have it.
 const PRETENDED: u16 = 32_768;
 
-/// Why ports cannot be had.
+/// The reason why ports cannot be allocated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PortRefusal {
     #[error("provided port is already allocated")]
@@ -49,8 +49,8 @@ pub(super) enum PortRefusal {
 #[derive(Debug)]
 pub(super) struct NodePorts {
     storage: Arc<dyn Interface>,
-    /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here, which
-    /// saves them conflicts.
+    /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here,
+    /// which saves them conflicts.
     last: Mutex<Option<Arc<Object>>>,
 }
 
@@ -65,26 +65,26 @@ impl NodePorts {
         }
     }
 
-    /// Takes certain ports, and any where nothing is asked for: all of them or none.
+    /// Takes the requested ports, and any where none is requested: all of them or none.
     pub(super) async fn take(
         &self,
-        asked: &[Option<u16>],
+        requested: &[Option<u16>],
         dry_run: bool,
     ) -> Result<Vec<u16>, PortRefusal> {
-        if asked.is_empty() {
+        if requested.is_empty() {
             return Ok(Vec::new());
         }
         if dry_run {
-            return self.pretend_to_take(asked).await;
+            return self.pretend_to_take(requested).await;
         }
         let mut taken = Vec::new();
         self.change(&mut |ports, _| {
             taken.clear();
-            // What is asked for goes first, so that nothing else gets it.
-            for port in asked.iter().flatten() {
-                take_asked(ports, *port)?;
+            // Requested ports go first, so that nothing else gets them.
+            for port in requested.iter().flatten() {
+                take_port(ports, *port)?;
             }
-            for port in asked {
+            for port in requested {
                 taken.push(match port {
                     Some(port) => *port,
                     None => ports.take_any().ok_or(PortRefusal::Full)?,
@@ -96,17 +96,17 @@ impl NodePorts {
         Ok(taken)
     }
 
-    async fn pretend_to_take(&self, asked: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
+    async fn pretend_to_take(&self, requested: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
         let list = self.read().await.map_err(PortRefusal::Store)?;
         let mut ports = match list.items.first() {
             Some(object) => read(object)?,
             None => PortSet::default(),
         };
         let mut pretended = PRETENDED..;
-        asked
+        requested
             .iter()
             .map(|port| match port {
-                Some(port) => take_asked(&mut ports, *port).map(|()| *port),
+                Some(port) => take_port(&mut ports, *port).map(|()| *port),
                 None => pretended.next().ok_or(PortRefusal::Full),
             })
             .collect()
@@ -124,7 +124,7 @@ impl NodePorts {
         .await
     }
 
-    /// The same, if the object is still of this revision. Says whether it was.
+    /// Gives ports back if the object is still of this revision. Returns true if it was.
     pub(super) async fn give_back_at(
         &self,
         given: &[u16],
@@ -153,7 +153,7 @@ impl NodePorts {
         .await
     }
 
-    /// The object, if there is one, as of the latest revision.
+    /// Returns the object, if there is one, as of the latest revision.
     pub(super) async fn read(&self) -> Result<List, StorageError> {
         self.storage.get_list(KEY, ListOptions::default()).await
     }
@@ -199,7 +199,7 @@ impl ListWatch for NodePorts {
     }
 }
 
-fn take_asked(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
+fn take_port(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
     if !PortSet::may_have(port) {
         return Err(PortRefusal::NotInRange(port.into()));
     }
@@ -209,7 +209,7 @@ fn take_asked(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
         .ok_or(PortRefusal::Taken(port))
 }
 
-/// The ports that an object says are taken.
+/// Returns the ports that an object says are taken.
 pub(super) fn read(object: &Object) -> Result<PortSet, PortRefusal> {
     let object = codec::tree(object).map_err(|error| {
         PortRefusal::Store(StorageError::Internal {
@@ -227,7 +227,7 @@ pub(super) fn read(object: &Object) -> Result<PortSet, PortRefusal> {
     PortSet::decode(data).ok_or_else(other)
 }
 
-/// One change, as the storage tries it.
+/// A change of the allocated ports, as the storage tries it.
 struct Attempt<'a, 'b>(&'a mut Change<'b>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Which ports of the nodes are taken, as Kubernetes stores it: the bits of one large number.
+//! The set of allocated node ports, as Kubernetes stores it: the bits of one large number.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::range::{asked_for, shuffled};
 
 /// The first port of the nodes that services may have.
 const FIRST: u16 = 30_000;
-/// How many there are.
+/// The number of ports in the range.
 const COUNT: u16 = 2768;
 
 /// The ports that are taken.
@@ -17,7 +17,7 @@ const COUNT: u16 = 2768;
 pub(super) struct PortSet(pub(super) BTreeSet<u16>);
 
 impl PortSet {
-    /// How the range is written.
+    /// Returns the range as the object of allocated ports has it.
     pub(super) fn range() -> String {
         format!("{FIRST}-{}", FIRST + COUNT - 1)
     }

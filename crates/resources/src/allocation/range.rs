@@ -8,7 +8,7 @@ use rand::Rng as _;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     network: u32,
-    /// How many there are.
+    /// The number of addresses in the range.
     count: u32,
 }
 
@@ -35,8 +35,8 @@ impl Range {
         Ipv4Addr::from(self.network)
     }
 
-    /// All addresses, in the order in which they are given away: the first are those that people ask for, so they come last,
-    /// and each part begins anywhere.
+    /// Returns all addresses, in the order in which they are given away: the first are those that people ask for, so
+    /// they come last, and each part begins anywhere.
     pub(super) fn candidates(&self) -> impl Iterator<Item = Ipv4Addr> + use<> {
         let (network, count) = (self.network, self.count);
         shuffled(count, asked_for(count, 16, 256))
@@ -44,7 +44,7 @@ impl Range {
     }
 }
 
-/// How many of the first numbers of a range are kept for those who ask for them: a part of it, within limits.
+/// Returns how many of the first numbers of a range are kept for those who ask for them: a part of it, within limits.
 pub(super) fn asked_for(count: u32, part: u32, most: u32) -> u32 {
     const LEAST: u32 = 16;
     if count < LEAST {
@@ -53,7 +53,7 @@ pub(super) fn asked_for(count: u32, part: u32, most: u32) -> u32 {
     (count / part).clamp(LEAST, most)
 }
 
-/// The numbers below `count`, those below `last` after the others; each part begins anywhere.
+/// Returns the numbers below `count`, those below `last` after the others; each part begins anywhere.
 pub(super) fn shuffled(count: u32, last: u32) -> impl Iterator<Item = u32> {
     let part = |begin: u32, size: u32| {
         let start = rand::rng().random_range(0..size.max(1));

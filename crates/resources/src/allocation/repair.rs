@@ -1,9 +1,9 @@
 //! Brings what is noted in line with what services have.
 //!
-//! Whatever a stored service has must be noted, at once. What is noted and no service has may be on its way to one, so it is given
-//! back only after longer than a request may take. Meanwhile it must not have been given back and taken anew,
-//! which would look the same: an address is told by the uid of its object, and a port by the revision in which it was taken. For
-//! that the object of the ports is watched.
+//! Whatever a stored service has must be noted, at once. What is noted and no service has may be on its way to one, so
+//! it is given back only after longer than a request may take. Meanwhile it must not have been given back and taken
+//! anew, which would look the same: an address is identified by the uid of its object, and a port by the revision in
+//! which it was taken. For that the object of the ports is watched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -25,31 +25,31 @@ use super::node_ports::{PortRefusal, read};
 use super::port_set::PortSet;
 use crate::core::service::{self, Owner};
 
-/// How many services are read at a time.
+/// Number of services that are read at a time.
 const PAGE: u64 = 500;
-/// How long after an error all begins anew.
+/// Time after an error until the repair begins anew.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
-/// Gives back what writes left behind.
+/// Frees addresses and ports that failed writes have left allocated.
 #[derive(Debug)]
 pub struct Repair {
-    /// The allocator.
+    /// The allocator whose records are repaired.
     pub allocator: Arc<ServiceAllocator>,
-    /// The services.
+    /// The store of Services, whose addresses and ports count.
     pub services: Arc<Store>,
-    /// How long a request may take.
+    /// The time limit of requests. An allocation that is older belongs to no request any more.
     pub request_timeout: Duration,
-    /// The time.
+    /// The clock of the pauses between repairs.
     pub clock: Clock,
 }
 
-/// Why notes cannot be brought in line.
+/// The reason why the records of allocations cannot be repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// Addresses or services.
+    /// The addresses or services could not be read or written.
     #[error(transparent)]
     Objects(#[from] Error),
-    /// Ports.
+    /// The object of allocated ports could not be read or written.
     #[error("node ports: {0}")]
     Ports(String),
 }
@@ -70,13 +70,13 @@ impl RepairError {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Leak {
     Address(Taken),
-    /// With the revision in which it was taken.
+    /// A node port, with the revision of the object in which it was taken.
     Port(u16, u64),
 }
 
 /// The addresses and ports of services.
 #[derive(Debug, Default)]
-struct Had {
+struct InUse {
     addresses: BTreeMap<Ipv4Addr, Owner>,
     ports: BTreeSet<u16>,
 }
@@ -207,7 +207,7 @@ impl Repair {
     /// Notes what services have and is not noted.
     async fn note(
         &self,
-        had: &Had,
+        had: &InUse,
         noted: &[Taken],
         ports: &BTreeMap<u16, u64>,
     ) -> Result<(), RepairError> {
@@ -228,8 +228,8 @@ impl Repair {
         Ok(())
     }
 
-    async fn had(&self) -> Result<Had, Error> {
-        let mut had = Had::default();
+    async fn had(&self) -> Result<InUse, Error> {
+        let mut had = InUse::default();
         let mut options = ListOptions::default();
         options.predicate.limit = PAGE;
         loop {
@@ -239,7 +239,7 @@ impl Repair {
                     codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
                 had.ports.extend(service::node_ports_of(&service));
                 if let Some(address) = service::address_of(&service) {
-                    had.addresses.insert(address, Owner::of(&service));
+                    had.addresses.insert(address, Owner::new(&service));
                 }
             }
             match list.continue_token {

@@ -13,7 +13,7 @@ use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
 use super::*;
 use crate::ensure_service_range;
 
-/// How long a request may take here, and how long something is waited for.
+/// The time limit of requests in these tests, and of waiting for a condition.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -123,14 +123,14 @@ impl World {
         deleted.expect("deleted");
     }
 
-    /// The addresses that are noted.
+    /// Returns the addresses that are noted.
     async fn addresses(&self) -> Vec<String> {
         let list = self.addresses.list("", ListOptions::default()).await;
         let list = list.expect("a list");
         list.items.iter().map(|it| it.name().to_owned()).collect()
     }
 
-    /// The ports that are noted.
+    /// Returns the ports that are noted.
     async fn ports(&self) -> Vec<u16> {
         let list = self
             .repair
@@ -222,7 +222,7 @@ async fn every_service_gets_its_own_address_until_it_goes() {
 #[tokio::test]
 async fn a_full_range_is_said_to_be_full() {
     let world = Storages::new().ready().await;
-    let owner = Owner::of(&service("one", &json!({})));
+    let owner = Owner::new(&service("one", &json!({})));
     for last in 1..=254 {
         let address = Ipv4Addr::new(10, 0, 0, last);
         assert!(
@@ -389,7 +389,7 @@ async fn what_is_stored_is_noted_before_anything_is_handed_out() {
     assert_eq!(world.ports().await, [31_000]);
 }
 
-/// Never answers.
+/// A storage that never answers.
 #[derive(Debug)]
 struct Hanging;
 

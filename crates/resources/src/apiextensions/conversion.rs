@@ -1,14 +1,14 @@
 //! Validation of the conversion between the versions of a CustomResourceDefinition.
 //!
-//! The rules are those of apiextensions-apiserver's `validateCustomResourceConversion`. Fields have the names of v1beta1, in
-//! which definitions are stored.
+//! The rules are those of apiextensions-apiserver's `validateCustomResourceConversion`. Fields have the names of
+//! v1beta1, in which definitions are stored.
 
 use ringwatch_apimachinery::FieldError;
 use serde_json::Value;
 
 use crate::{
     admissionregistration::client_config,
-    validation::{At, Errors},
+    validation::{Errors, Field},
 };
 
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
@@ -17,7 +17,7 @@ const STRATEGIES: [&str; 2] = ["None", "Webhook"];
 /// wanted by the strategy.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    let root = At::root(object);
+    let root = Field::root(object);
     let conversion = root.at("spec.conversion");
     if conversion.is_set() {
         check(&conversion, &mut errors);
@@ -25,7 +25,7 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn check(conversion: &At<'_, '_>, errors: &mut Errors) {
+fn check(conversion: &Field<'_, '_>, errors: &mut Errors) {
     let strategy = conversion.at("strategy");
     let client = conversion.at("webhookClientConfig");
     let versions = conversion.at("conversionReviewVersions");

@@ -38,16 +38,16 @@ fn name_by_the_kind(definition: &mut Value) {
     }
 }
 
-/// Removes null members of the conversion, where null is the same as absent. Elsewhere in definitions it is not: a schema
-/// may have null as a default.
+/// Removes null members of the conversion, where null is the same as absent. Elsewhere in definitions it is not: a
+/// schema may have null as a default.
 fn forget_nulls_of_conversion(definition: &mut Value) {
     if let Some(conversion) = get_mut(definition, "spec.conversion") {
         tidy(conversion);
     }
 }
 
-/// Sets the conversion strategy `None` if there is no conversion. A conversion without a strategy is left to validation,
-/// which refuses it.
+/// Sets the conversion strategy `None` if there is no conversion. A conversion without a strategy is left to
+/// validation, which refuses it.
 fn convert_nothing(definition: &mut Value) {
     if is_absent(definition, "spec.conversion") {
         set(definition, "spec.conversion", json!({"strategy": "None"}));

@@ -1,7 +1,7 @@
 //! The group `apiextensions.k8s.io`: CustomResourceDefinitions.
 //!
-//! Definitions are stored as v1beta1, as kube-apiserver stores them: there, the schema, subresources and columns that all
-//! versions of a kind have in common are at the top of the spec.
+//! Definitions are stored as v1beta1, as kube-apiserver stores them: there, the schema, subresources and columns that
+//! all versions of a kind have in common are at the top of the spec.
 
 mod conversion;
 mod defaults;
@@ -228,8 +228,8 @@ impl Schemas {
         errors
     }
 
-    /// Returns the errors of the validation rules. An expression that the old definition has, in whatever version, is not
-    /// judged again, and excessive costs are no error if the old definition had them as well.
+    /// Returns the errors of the validation rules. An expression that the old definition has, in whatever version, is
+    /// not judged again, and excessive costs are no error if the old definition had them as well.
     fn rule_errors(self, old: Option<&Value>) -> Vec<FieldError> {
         let old: Vec<StructuralSchema> =
             old.map(Self::read).map(Self::readable).unwrap_or_default();
@@ -336,8 +336,8 @@ fn rename_in_columns(object: &mut Value, from: &str, to: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::defaults::apply;
     use super::*;
+    use crate::defaults::apply;
 
     fn definition(versions: Value) -> Value {
         json!({

@@ -67,8 +67,8 @@ fn approval_errors(object: &Value) -> Option<FieldError> {
     Some(FieldError::new(FieldErrorKind::Required, field, why))
 }
 
-/// Returns an error if the definition is of a built-in resource: it would own its objects, and their deletion would follow
-/// that of the definition. kube-apiserver accepts such a definition and serves the built-in resource.
+/// Returns an error if the definition is of a built-in resource: it would own its objects, and their deletion would
+/// follow that of the definition. kube-apiserver accepts such a definition and serves the built-in resource.
 fn built_in_errors(object: &Value) -> Option<FieldError> {
     let (group, plural) = (
         text(object, "spec.group"),

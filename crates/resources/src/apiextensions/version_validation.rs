@@ -212,7 +212,7 @@ mod tests {
         json!({"spec": {"versions": [version]}})
     }
 
-    fn told(version: &Value) -> Vec<String> {
+    fn messages_of(version: &Value) -> Vec<String> {
         let errors = validate(&definition(version)).into_iter();
         let place = "spec.versions[0].";
         errors
@@ -232,7 +232,7 @@ mod tests {
                 {"name": "Size", "type": "integer", "format": "int32", "jsonPath": ".spec.size"},
                 {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}],
         });
-        assert_eq!(told(&usual), [""; 0]);
+        assert_eq!(messages_of(&usual), [""; 0]);
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
             {}, {"name": "A", "type": "blob", "format": "hex", "jsonPath": "spec.size"}]});
         let types = "must be one of boolean,date,integer,number,string";
         assert_eq!(
-            told(&version),
+            messages_of(&version),
             [
                 "additionalPrinterColumns[0].name: Required value".to_owned(),
                 format!("additionalPrinterColumns[0].type: Required value: {types}"),
@@ -258,7 +258,7 @@ mod tests {
         let version = json!({"subresources": {"scale": {
             "specReplicasPath": ".status.size", "labelSelectorPath": "selector"}}});
         assert_eq!(
-            told(&version),
+            messages_of(&version),
             [
                 "subresources.scale.specReplicasPath: Invalid value: \".status.size\": should be a json path under .spec",
                 "subresources.scale.statusReplicasPath: Required value",
@@ -273,8 +273,8 @@ mod tests {
             json!({"subresources": {"scale": {"statusReplicasPath": ".status.size",
                 "specReplicasPath": format!(".spec{}", ".a".repeat(steps - 2))}}})
         };
-        assert!(told(&version(LEVELS_MAX)).is_empty());
-        let [refused] = told(&version(LEVELS_MAX + 1))
+        assert!(messages_of(&version(LEVELS_MAX)).is_empty());
+        let [refused] = messages_of(&version(LEVELS_MAX + 1))
             .try_into()
             .expect("one error");
         assert!(
@@ -297,7 +297,7 @@ mod tests {
         .map(|path| json!({"jsonPath": path}))
         .collect();
         assert_eq!(
-            told(&json!({"selectableFields": fields})),
+            messages_of(&json!({"selectableFields": fields})),
             [
                 "selectableFields[0].jsonPath: Required value",
                 "selectableFields[1].jsonPath: Invalid value: \".spec.nope\": is an invalid path: .spec.nope does not refer to a valid field",
@@ -325,7 +325,7 @@ mod tests {
             ),
         ] {
             let version = json!({"deprecated": deprecated, "deprecationWarning": warning});
-            let all = told(&version);
+            let all = messages_of(&version);
             assert!(all.len() == 1 && all[0].ends_with(why), "{all:?}");
         }
     }

@@ -22,7 +22,8 @@ use crate::bootstrap::ensure;
 /// Group of APIServices, which comes first in discovery.
 const GROUP: &str = "apiregistration.k8s.io";
 
-/// Label of APIServices that the server manages; its value is [`AT_START`] for built-in groups and [`ALWAYS`] for custom ones.
+/// Label of APIServices that the server manages; its value is [`AT_START`] for built-in groups and [`ALWAYS`] for
+/// custom ones.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const AT_START: &str = "onstart";
 const ALWAYS: &str = "true";
@@ -64,8 +65,8 @@ const VERSION_PRIORITIES: &[(&str, &str, i64)] = &[
 ];
 const VERSION_PRIORITY: i64 = 15;
 
-/// Creates missing APIServices of built-in groups, corrects the spec of managed ones, and marks all that are served here
-/// as available. The group of APIServices itself has no APIService.
+/// Creates missing APIServices of built-in groups, corrects the spec of managed ones, and marks all that are served
+/// here as available. The group of APIServices itself has no APIService.
 ///
 /// # Errors
 /// An error of the store if one cannot be read or written; others may have been written.
@@ -79,8 +80,8 @@ pub async fn publish_built_in_apis(
     mark_available(store, &stored(store).await?, clock).await
 }
 
-/// Creates missing APIServices of custom resources, deletes managed ones whose group version is served no more, and marks
-/// all that are served here as available.
+/// Creates missing APIServices of custom resources, deletes managed ones whose group version is served no more, and
+/// marks all that are served here as available.
 ///
 /// # Errors
 /// An error of the store if one cannot be read or written; others may have been written.
@@ -118,7 +119,8 @@ fn managed(object: &Value) -> Option<&str> {
 }
 
 fn built_in(served: &GroupVersion) -> Option<Value> {
-    Some(api_service(served, built_in_priorities(served)?, AT_START))
+    let (group, version) = built_in_priorities(served)?;
+    Some(api_service(served, group, version, AT_START))
 }
 
 fn built_in_priorities(served: &GroupVersion) -> Option<(i64, i64)> {
@@ -142,10 +144,12 @@ pub fn local_priorities(served: &GroupVersion) -> (i64, i64) {
 }
 
 fn custom(served: &GroupVersion) -> Value {
-    api_service(served, CUSTOM_PRIORITIES, ALWAYS)
+    let (group, version) = CUSTOM_PRIORITIES;
+    api_service(served, group, version, ALWAYS)
 }
 
-fn api_service(served: &GroupVersion, (group, version): (i64, i64), managed: &str) -> Value {
+/// Returns an APIService that is served here, with the priorities of its group and its version.
+fn api_service(served: &GroupVersion, group: i64, version: i64, managed: &str) -> Value {
     let name = format!("{}.{}", served.version, served.group);
     let mut spec = json!({"version": served.version,
         "groupPriorityMinimum": group, "versionPriority": version});
@@ -219,7 +223,7 @@ pub struct Availability {
     pub status: &'static str,
     /// The reason as one word in camel case.
     pub reason: &'static str,
-    /// The explanation for people.
+    /// The explanation for users.
     pub message: String,
 }
 

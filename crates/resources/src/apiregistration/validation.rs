@@ -1,15 +1,15 @@
-//! APIServices.
+//! Checks of APIServices.
 
 use ringwatch_apimachinery::validation::formats;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 const PORT_MAX: i64 = 65_535;
 
 /// Checks an APIService. Follows `ValidateAPIService` of kube-aggregator.
-pub(crate) fn api_service(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn api_service(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (group, version) = (spec.at("group"), spec.at("version"));
     let named = format!("{}.{}", version.text(), group.text());
@@ -38,8 +38,8 @@ pub(crate) fn api_service(object: &At<'_, '_>, errors: &mut Errors) {
     service(&spec, errors);
 }
 
-/// Where the API is, if it is not this server's own.
-fn service(spec: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the service that serves the API, if this server does not.
+fn service(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (service, insecure) = (spec.at("service"), spec.at("insecureSkipTLSVerify"));
     let bundle = spec.at("caBundle");
     if !service.is_set() {

@@ -1,5 +1,5 @@
-//! DaemonSets, which count the changes of their template in an annotation for older controllers. The number is nowhere else
-//! in the API.
+//! DaemonSets, which count the changes of their template in an annotation for older controllers. The number is nowhere
+//! else in the API.
 
 use ringwatch_apimachinery::path::{get, get_mut};
 use ringwatch_registry::RequestContext;

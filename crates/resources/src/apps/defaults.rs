@@ -75,8 +75,8 @@ pub(crate) const STATEFUL_SET: &[Rule] = &[
     In("spec.volumeClaimTemplates[]", CLAIM),
 ];
 
-/// Sets the update strategy to a rolling update with its parameters, if there is none. A strategy that the client has named
-/// gets no parameters.
+/// Sets the update strategy to a rolling update with its parameters, if there is none. A strategy that the client has
+/// named gets no parameters.
 fn update_rolling(set_of_pods: &mut Value) {
     let (kind, details) = (
         "spec.updateStrategy.type",

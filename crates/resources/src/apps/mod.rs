@@ -2,6 +2,7 @@
 
 pub(crate) mod daemon_set;
 mod defaults;
+pub(crate) mod replication_controller;
 mod stateful_set;
 pub(crate) mod table;
 pub(crate) mod validation;

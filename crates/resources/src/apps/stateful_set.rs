@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::strategy::kind_hooks::KindHooks;
 
-/// Path of the number of pods that a rolling update may take down at a time. The feature gate is off in Kubernetes 1.36, so
-/// the field is dropped from new sets; sets that have it may change it.
+/// Path of the number of pods that a rolling update may take down at a time. The feature gate is off in Kubernetes
+/// 1.36, so the field is dropped from new sets; sets that have it may change it.
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
 /// The behaviour of StatefulSets: [`MAX_UNAVAILABLE`] is dropped unless the old object has it.

@@ -1,5 +1,5 @@
-//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the pods of
-//! their templates.
+//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers. Their selectors always select the
+//! pods of their templates.
 //!
 //! Follows pkg/apis/apps/validation/validation.go of Kubernetes 1.36.
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::core::pod::validation::scheduling::at_most_all;
 use crate::core::pod::validation::{Claims, template};
 use crate::core::volume::claim_validation;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{selector, selects, selects_all};
 
 /// The fields of a StatefulSet's spec that may change.
@@ -26,7 +26,7 @@ const STATEFUL_SET_CHANGEABLE: &[&str] = &[
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
 /// Checks a Deployment. Follows `ValidateDeploymentSpec`.
-pub(crate) fn deployment(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn deployment(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("replicas").must_not_be_negative(errors);
     own_selector(&spec, "empty selector is invalid for deployment", errors);
@@ -63,7 +63,7 @@ pub(crate) fn deployment(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a ReplicaSet. Follows `ValidateReplicaSetSpec`.
-pub(crate) fn replica_set(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn replica_set(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("replicas").must_not_be_negative(errors);
     spec.at("minReadySeconds").must_not_be_negative(errors);
@@ -72,7 +72,7 @@ pub(crate) fn replica_set(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a DaemonSet. Follows `ValidateDaemonSetSpec`.
-pub(crate) fn daemon_set(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn daemon_set(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let own = spec.at("selector");
     selector(&own, errors);
@@ -95,8 +95,8 @@ pub(crate) fn daemon_set(object: &At<'_, '_>, errors: &mut Errors) {
     spec.at("revisionHistoryLimit").must_not_be_negative(errors);
 }
 
-/// A daemon set either does without some pods for a while or runs more of them.
-fn one_of_both(rolling: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that exactly one of `maxUnavailable` and `maxSurge` is greater than zero.
+fn one_of_both(rolling: &Field<'_, '_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
     for count in [unavailable, surge] {
         count.must_be_a_count_or_percentage(errors);
@@ -116,7 +116,7 @@ fn one_of_both(rolling: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a StatefulSet. Follows `ValidateStatefulSetSpec`.
-pub(crate) fn stateful_set(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn stateful_set(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let management = spec.at("podManagementPolicy");
     if !matches!(management.text(), "OrderedReady" | "Parallel") {
@@ -152,8 +152,12 @@ pub(crate) fn stateful_set(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a StatefulSet: most of its spec is immutable. Follows `ValidateStatefulSetUpdate`.
-pub(crate) fn stateful_set_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let rest = |it: &At<'_, '_>| {
+pub(crate) fn stateful_set_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let rest = |it: &Field<'_, '_>| {
         let mut spec = it.at("spec").value().clone();
         if let Some(members) = spec.as_object_mut() {
             members.retain(|name, _| !STATEFUL_SET_CHANGEABLE.contains(&name.as_str()));
@@ -168,7 +172,7 @@ pub(crate) fn stateful_set_update(object: &At<'_, '_>, old: &At<'_, '_>, errors:
 
 /// Checks a ReplicationController, whose selector is a map. Follows `ValidateReplicationControllerSpec` in
 /// pkg/apis/core/validation.
-pub(crate) fn replication_controller(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn replication_controller(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("minReadySeconds").must_not_be_negative(errors);
     let own = spec.at("selector");
@@ -185,13 +189,13 @@ pub(crate) fn replication_controller(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks that a selector is unchanged.
-pub(crate) fn selector_stays(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn selector_stays(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let own = object.at("spec.selector");
     own.must_stay(&old.at("spec.selector"), errors);
 }
 
-/// There is a selector, and it selects something.
-fn own_selector(spec: &At<'_, '_>, empty: &str, errors: &mut Errors) {
+/// Checks that there is a selector, and that it is not empty.
+fn own_selector(spec: &Field<'_, '_>, empty: &str, errors: &mut Errors) {
     let own = spec.at("selector");
     if !own.is_set() {
         errors.push(own.required(""));
@@ -203,8 +207,8 @@ fn own_selector(spec: &At<'_, '_>, empty: &str, errors: &mut Errors) {
     }
 }
 
-/// The template makes what the selector selects, and it runs.
-fn running_template(spec: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+/// Checks that the labels of the template match the selector, and that its pods keep running.
+fn running_template(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     let own = spec.at("selector").value();
     if !own.is_null() && !selects_all(own) && !selects(own, labels_of(spec)) {
         errors.push(mismatch(spec));
@@ -212,7 +216,7 @@ fn running_template(spec: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     template_that_runs(spec, kind, errors);
 }
 
-fn template_that_runs(spec: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     let pods = spec.at("template");
     let claims: Claims<'_> = spec
         .items("volumeClaimTemplates")
@@ -228,17 +232,17 @@ fn template_that_runs(spec: &At<'_, '_>, kind: &str, errors: &mut Errors) {
         .must_be_unset(&why, errors);
 }
 
-fn labels_of<'v>(spec: &At<'v, '_>) -> &'v Value {
+fn labels_of<'v>(spec: &Field<'v, '_>) -> &'v Value {
     get(spec.value(), "template.metadata.labels").unwrap_or(&Value::Null)
 }
 
-fn mismatch(spec: &At<'_, '_>) -> FieldError {
+fn mismatch(spec: &Field<'_, '_>) -> FieldError {
     let blamed = spec.at("template.metadata.labels");
     blamed.invalid_value(labels_of(spec).clone(), MISMATCH)
 }
 
-/// A strategy of an unknown type, shown as Kubernetes' own type is.
-fn unsupported_strategy(strategy: &At<'_, '_>, supported: &[&str]) -> FieldError {
+/// Returns a strategy of an unknown type, shown as Kubernetes' own type is.
+fn unsupported_strategy(strategy: &Field<'_, '_>, supported: &[&str]) -> FieldError {
     let kind = json!(strategy.at("type").text());
     let mut error = strategy.unsupported(supported);
     let rest = if supported.is_empty() {
@@ -252,13 +256,13 @@ fn unsupported_strategy(strategy: &At<'_, '_>, supported: &[&str]) -> FieldError
 }
 
 /// Returns true if a number or percentage is greater than zero.
-fn is_some(count: &At<'_, '_>) -> bool {
+fn is_some(count: &Field<'_, '_>) -> bool {
     let text = count.text().trim_end_matches('%');
     count.number().or_else(|| text.parse().ok()).unwrap_or(0) != 0
 }
 
 /// Checks a ControllerRevision. Follows `validateControllerRevision`.
-pub(crate) fn revision(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn revision(object: &Field<'_, '_>, errors: &mut Errors) {
     if !object.at("data").is_set() {
         errors.push(object.at("data").required("data is mandatory"));
     }
@@ -266,11 +270,6 @@ pub(crate) fn revision(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a ControllerRevision: its data is immutable. Follows `ValidateControllerRevisionUpdate`.
-pub(crate) fn revision_stays(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn revision_stays(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     object.at("data").must_stay(&old.at("data"), errors);
-}
-
-/// Checks a PodTemplate. Follows `ValidatePodTemplate` in pkg/apis/core/validation.
-pub(crate) fn pod_template(object: &At<'_, '_>, errors: &mut Errors) {
-    template(&object.at("template"), &Claims::new(), errors);
 }

@@ -50,7 +50,8 @@ fn metrics(autoscaler: &Subject<'_>) -> String {
     }
 }
 
-/// Formats a metric as `current/target`. `status` is the entry of `currentMetrics` with the metric's index, if there is one.
+/// Formats a metric as `current/target`. `status` is the entry of `currentMetrics` with the metric's index, if there is
+/// one.
 fn metric(spec: &Subject<'_>, status: Option<&Subject<'_>>) -> String {
     let (member, by_name) = match spec.text("type") {
         "External" => ("external", false),

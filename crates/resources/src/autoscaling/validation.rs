@@ -5,9 +5,9 @@
 use ringwatch_apimachinery::quantity::Quantity;
 
 use crate::networking::validation::path_segment;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
-/// Where measures come from, and how they are called in a metric.
+/// The sources of metrics, and the members of a metric that hold them.
 const SOURCES: &[(&str, &str)] = &[
     ("ContainerResource", "containerResource"),
     ("External", "external"),
@@ -15,7 +15,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("Pods", "pods"),
     ("Resource", "resource"),
 ];
-/// How long measures are looked back on, and how long a period is, in seconds.
+/// Maximum length of a stabilization window and of a policy's period, in seconds.
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
@@ -31,14 +31,14 @@ enum ApiVersions {
 }
 
 /// Checks a new HorizontalPodAutoscaler. Follows `ValidateHorizontalPodAutoscaler`.
-pub(crate) fn autoscaler(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn autoscaler(object: &Field<'_, '_>, errors: &mut Errors) {
     let target = target_versions(object);
     spec(&object.at("spec"), target, ApiVersions::WellFormed, errors);
 }
 
 /// Checks an update of a HorizontalPodAutoscaler, which may keep references that were invalid before. Follows
 /// `ValidateHorizontalPodAutoscalerUpdate`.
-pub(crate) fn changed_autoscaler(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn changed_autoscaler(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let stays = ["apiVersion", "kind"].into_iter().all(|member| {
         let path = format!("spec.scaleTargetRef.{member}");
         object.at(&path).text() == old.at(&path).text()
@@ -61,15 +61,15 @@ pub(crate) fn changed_autoscaler(object: &At<'_, '_>, old: &At<'_, '_>, errors: 
     spec(&object.at("spec"), target, described, errors);
 }
 
-/// Of the core group only replication controllers scale.
-fn target_versions(object: &At<'_, '_>) -> ApiVersions {
+/// Returns the API versions that a reference may name. Of the core group, ReplicationControllers alone scale.
+fn target_versions(object: &Field<'_, '_>) -> ApiVersions {
     match object.at("spec.scaleTargetRef.kind").text() {
         "ReplicationController" => ApiVersions::WellFormed,
         _ => ApiVersions::OfGroups,
     }
 }
 
-fn spec(spec: &At<'_, '_>, target: ApiVersions, described: ApiVersions, errors: &mut Errors) {
+fn spec(spec: &Field<'_, '_>, target: ApiVersions, described: ApiVersions, errors: &mut Errors) {
     let (least, most) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     if least.number().is_some_and(|least| least < 1) {
         errors.push(least.invalid("must be greater than or equal to 1"));
@@ -88,7 +88,7 @@ fn spec(spec: &At<'_, '_>, target: ApiVersions, described: ApiVersions, errors: 
     for metric in spec.items("metrics") {
         self::metric(&metric, described, errors);
     }
-    let wakes = |metric: &At<'_, '_>| matches!(metric.at("type").text(), "Object" | "External");
+    let wakes = |metric: &Field<'_, '_>| matches!(metric.at("type").text(), "Object" | "External");
     if least.number() == Some(0) && !spec.items("metrics").any(|it| wakes(&it)) {
         let why = "must specify at least one Object or External metric to support scaling to zero replicas";
         errors.push(spec.at("metrics").forbidden(why));
@@ -100,7 +100,7 @@ fn spec(spec: &At<'_, '_>, target: ApiVersions, described: ApiVersions, errors: 
     }
 }
 
-fn object_reference(at: &At<'_, '_>, versions: ApiVersions, errors: &mut Errors) {
+fn object_reference(at: &Field<'_, '_>, versions: ApiVersions, errors: &mut Errors) {
     for member in ["kind", "name"] {
         at.at(member).must_be_set_and_conform(path_segment, errors);
     }
@@ -108,7 +108,7 @@ fn object_reference(at: &At<'_, '_>, versions: ApiVersions, errors: &mut Errors)
     errors.extend(wrong_version(version.text(), versions).map(|why| version.invalid(why)));
 }
 
-/// The error of a reference's API version, if there is one.
+/// Returns the error of a reference's API version, if there is one.
 fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
     let slashes = version.matches('/').count();
     let has_group = version.split_once('/').is_some_and(|it| !it.0.is_empty());
@@ -120,7 +120,7 @@ fn wrong_version(version: &str, versions: ApiVersions) -> Option<String> {
     }
 }
 
-fn metric(at: &At<'_, '_>, described: ApiVersions, errors: &mut Errors) {
+fn metric(at: &Field<'_, '_>, described: ApiVersions, errors: &mut Errors) {
     let kind = at.at("type");
     let kinds: Vec<&str> = SOURCES.iter().map(|(kind, _)| *kind).collect();
     if kind.is_empty() {
@@ -147,7 +147,7 @@ fn metric(at: &At<'_, '_>, described: ApiVersions, errors: &mut Errors) {
     }
 }
 
-fn source(at: &At<'_, '_>, kind: &str, described: ApiVersions, errors: &mut Errors) {
+fn source(at: &Field<'_, '_>, kind: &str, described: ApiVersions, errors: &mut Errors) {
     match kind {
         "object" => object_reference(&at.at("describedObject"), described, errors),
         "containerResource" => {
@@ -198,13 +198,13 @@ fn source(at: &At<'_, '_>, kind: &str, described: ApiVersions, errors: &mut Erro
     }
 }
 
-fn resource_name(at: &At<'_, '_>, errors: &mut Errors) {
+fn resource_name(at: &Field<'_, '_>, errors: &mut Errors) {
     if at.at("name").is_empty() {
         errors.push(at.at("name").required("must specify a resource name"));
     }
 }
 
-fn target(at: &At<'_, '_>, errors: &mut Errors) {
+fn target(at: &Field<'_, '_>, errors: &mut Errors) {
     let kind = at.at("type");
     if kind.is_empty() {
         errors.push(kind.required("must specify a metric target type"));
@@ -223,7 +223,7 @@ fn target(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn behaviour(at: &At<'_, '_>, errors: &mut Errors) {
+fn behaviour(at: &Field<'_, '_>, errors: &mut Errors) {
     let window = at.at("stabilizationWindowSeconds");
     match window.number() {
         Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use super::success_policy::{common_index, count_of_indexes};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 /// Conditions that stay once they are true.
 const TERMINAL: [&str; 3] = ["Failed", "Complete", "FailureTarget"];
@@ -45,13 +45,13 @@ const ANNOUNCED: [(&str, &str, &str); 2] = [
 
 /// The status of a job, and what it was.
 struct Change<'a, 'v, 'p> {
-    spec: &'a At<'v, 'p>,
-    now: &'a At<'v, 'p>,
-    was: &'a At<'v, 'p>,
+    spec: &'a Field<'v, 'p>,
+    now: &'a Field<'v, 'p>,
+    was: &'a Field<'v, 'p>,
 }
 
 /// Checks an update of the status of a Job. Follows `ValidateJobStatusUpdate`.
-pub(crate) fn job_status_update(job: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn job_status_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (now, was, spec) = (job.at("status"), old.at("status"), job.at("spec"));
     let change = Change {
         spec: &spec,
@@ -67,7 +67,7 @@ pub(crate) fn job_status_update(job: &At<'_, '_>, old: &At<'_, '_>, errors: &mut
     change.what_stays(errors);
 }
 
-fn counts(status: &At<'_, '_>, errors: &mut Errors) {
+fn counts(status: &Field<'_, '_>, errors: &mut Errors) {
     for count in ["active", "succeeded", "failed", "ready", "terminating"] {
         status.at(count).must_not_be_negative(errors);
     }
@@ -84,22 +84,22 @@ fn counts(status: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn count(status: &At<'_, '_>, name: &str) -> i64 {
+fn count(status: &Field<'_, '_>, name: &str) -> i64 {
     status.at(name).number().unwrap_or(0)
 }
 
-fn holds(status: &At<'_, '_>, condition: &str) -> bool {
+fn holds(status: &Field<'_, '_>, condition: &str) -> bool {
     let is_it =
-        |it: At<'_, '_>| it.at("type").text() == condition && it.at("status").text() == "True";
+        |it: Field<'_, '_>| it.at("type").text() == condition && it.at("status").text() == "True";
     status.items("conditions").any(is_it)
 }
 
-fn is_finished(status: &At<'_, '_>) -> bool {
+fn is_finished(status: &Field<'_, '_>) -> bool {
     holds(status, "Complete") || holds(status, "Failed")
 }
 
-/// The values of the lists of pods that are not counted yet.
-fn uncounted<'v>(status: &At<'v, '_>) -> [Option<&'v serde_json::Value>; 2] {
+/// Returns the values of the lists of pods that are not counted yet.
+fn uncounted<'v>(status: &Field<'v, '_>) -> [Option<&'v serde_json::Value>; 2] {
     ["succeeded", "failed"].map(|list| {
         let pods = status.at("uncountedTerminatedPods");
         let pods = pods.at(list);
@@ -120,7 +120,7 @@ impl Change<'_, '_, '_> {
         is_finished(self.now) != is_finished(self.was)
     }
 
-    /// Something is wrong with the conditions, whose values are not shown.
+    /// Makes an error about the conditions, whose values are not shown.
     fn wrong_conditions(&self, why: &str) -> FieldError {
         let field = self.now.at("conditions").field();
         FieldError::new(FieldErrorKind::Invalid, field, why)
@@ -315,7 +315,7 @@ mod tests {
     fn wrong(spec: &Value, status: &Value, old: &Value) -> Vec<String> {
         let [job, old] = [status, old].map(|status| json!({"spec": spec, "status": status}));
         let mut errors = Errors::new();
-        job_status_update(&At::root(&job), &At::root(&old), &mut errors);
+        job_status_update(&Field::root(&job), &Field::root(&old), &mut errors);
         messages(&errors)
     }
 
@@ -324,7 +324,7 @@ mod tests {
         true_ones.iter().map(condition).collect()
     }
 
-    /// A status with these true conditions and members.
+    /// Returns a status with these true conditions and members.
     fn status(true_ones: &[&str], members: Value) -> Value {
         let mut status = members;
         status["conditions"] = conditions(true_ones);
@@ -530,9 +530,9 @@ mod tests {
     #[test]
     fn indexes_are_those_of_the_job() {
         let plain = json!({"completions": 3});
-        let told = json!({"completedIndexes": "0", "failedIndexes": "1"});
+        let indexes = json!({"completedIndexes": "0", "failedIndexes": "1"});
         assert_eq!(
-            wrong(&plain, &told, &json!({})),
+            wrong(&plain, &indexes, &json!({})),
             [
                 "status.completedIndexes: Invalid value: \"0\": cannot set non-empty completedIndexes when non-indexed completion mode",
                 "status.failedIndexes: Invalid value: \"1\": cannot set non-null failedIndexes when backoffLimitPerIndex is null",
@@ -540,7 +540,7 @@ mod tests {
         );
         let indexed =
             json!({"completions": 5, "completionMode": "Indexed", "backoffLimitPerIndex": 1});
-        assert_eq!(wrong(&indexed, &told, &json!({})), [""; 0]);
+        assert_eq!(wrong(&indexed, &indexes, &json!({})), [""; 0]);
         let odd = json!({"completedIndexes": "0,7", "failedIndexes": "x,0"});
         assert_eq!(
             wrong(&indexed, &odd, &json!({})),

@@ -20,34 +20,34 @@ const MONTHS: &[&str] = &[
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// A field of a schedule: its least and greatest number, and the names of numbers from there.
-struct Field {
+struct CronField {
     least: u32,
     most: u32,
     names: &'static [&'static str],
 }
 
-const FIELDS: [Field; 5] = [
-    Field {
+const FIELDS: [CronField; 5] = [
+    CronField {
         least: 0,
         most: 59,
         names: &[],
     },
-    Field {
+    CronField {
         least: 0,
         most: 23,
         names: &[],
     },
-    Field {
+    CronField {
         least: 1,
         most: 31,
         names: &[],
     },
-    Field {
+    CronField {
         least: 1,
         most: 12,
         names: MONTHS,
     },
-    Field {
+    CronField {
         least: 0,
         most: 6,
         names: DAYS,
@@ -92,7 +92,7 @@ pub(super) fn schedule(text: &str) -> Vec<String> {
         .collect()
 }
 
-impl Field {
+impl CronField {
     /// Reads a range such as `*`, `5`, `1-5` or `*/2`.
     fn range(&self, text: &str) -> Result<(), String> {
         let mut parts = text.split('/');

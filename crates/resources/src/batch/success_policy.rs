@@ -4,15 +4,15 @@
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
-/// How many rules there may be.
+/// Maximum number of rules of a success policy.
 const RULES_MAX: usize = 20;
-/// How long a list of indexes may be, in bytes.
+/// Maximum length of a list of indexes, in bytes.
 const INDEXES_BYTES_MAX: usize = 64 * 1024;
 
 /// Checks the success policy of an indexed Job. Follows `validateSuccessPolicy`.
-pub(super) fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn success_policy(spec: &Field<'_, '_>, errors: &mut Errors) {
     let policy = spec.at("successPolicy");
     let Some(completions) = spec.at("completions").number().filter(|_| policy.is_set()) else {
         return;
@@ -31,7 +31,7 @@ pub(super) fn success_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {
+fn rule(rule: &Field<'_, '_>, completions: i64, errors: &mut Errors) {
     let [indexes, count] = ["succeededIndexes", "succeededCount"].map(|it| rule.at(it));
     if !indexes.is_set() && !count.is_set() {
         let why = "at least one of succeededCount or succeededIndexes must be specified";
@@ -72,7 +72,7 @@ fn rule(rule: &At<'_, '_>, completions: i64, errors: &mut Errors) {
     }
 }
 
-/// An interval of indexes, such as `3-5` or `4`, below the number of all.
+/// Returns an interval of indexes, such as `3-5` or `4`, below the number of all.
 fn interval(text: &str, all: i64) -> Result<(i64, i64), String> {
     let index = |text: &str| -> Result<i64, String> {
         let index: i64 = text
@@ -155,7 +155,7 @@ mod tests {
     fn wrong(rules: Value) -> Vec<String> {
         let job = json!({"spec": {"completions": 5, "successPolicy": {"rules": rules}}});
         let mut errors = Errors::new();
-        success_policy(&At::root(&job).at("spec"), &mut errors);
+        success_policy(&Field::root(&job).at("spec"), &mut errors);
         messages(&errors)
     }
 

@@ -1,4 +1,4 @@
-//! Jobs and CronJobs.
+//! Checks of Jobs and CronJobs.
 //!
 //! Follows pkg/apis/batch/validation/validation.go of Kubernetes 1.36.
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::schedule;
 use super::success_policy::success_policy;
 use crate::core::pod::validation::{Claims, template};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{selector, selects};
 
-/// How many pods of an indexed job run at a time at most.
+/// Maximum parallelism of an indexed job.
 const INDEXED_PARALLELISM_MAX: i64 = 100_000;
-/// How long the name of a cron job may be, so that those of its jobs fit, in bytes.
+/// Maximum length of the name of a CronJob, so that those of its Jobs fit, in bytes.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
 /// The fields of a Job's spec that are immutable.
 const IMMUTABLE: &[&str] = &[
@@ -35,7 +35,7 @@ const CHANGEABLE_BEFORE_START: &[&str] = &[
 ];
 
 /// Checks a Job. Follows `ValidateJob`.
-pub(crate) fn job(job: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn job(job: &Field<'_, '_>, errors: &mut Errors) {
     let spec = job.at("spec");
     generated_selector(job, errors);
     job_spec(&spec, errors);
@@ -61,8 +61,8 @@ pub(crate) fn job(job: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A selector that the server made tells the job's pods from all others.
-fn generated_selector(job: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that a generated selector, and the labels of the template, name the uid and the name of the job.
+fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
     let spec = job.at("spec");
     if spec.at("manualSelector").is_true() || !spec.at("selector").is_set() {
         return;
@@ -98,7 +98,7 @@ fn generated_selector(job: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-impl At<'_, '_> {
+impl Field<'_, '_> {
     fn required_label(&self, label: &str, why: &str) -> ringwatch_apimachinery::FieldError {
         let mut error = self.at("template.metadata.labels").required(why);
         error.field = format!("{}[{label}]", error.field);
@@ -106,7 +106,7 @@ impl At<'_, '_> {
     }
 }
 
-fn job_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+fn job_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     for count in [
         "parallelism",
         "completions",
@@ -134,7 +134,7 @@ fn job_spec(spec: &At<'_, '_>, errors: &mut Errors) {
     ending(spec, errors);
 }
 
-fn indexes(spec: &At<'_, '_>, errors: &mut Errors) {
+fn indexes(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mode = spec.at("completionMode");
     mode.may_be_one_of(&["NonIndexed", "Indexed"], errors);
     if mode.text() != "Indexed" {
@@ -163,7 +163,7 @@ fn indexes(spec: &At<'_, '_>, errors: &mut Errors) {
     success_policy(spec, errors);
 }
 
-fn failure_policy(spec: &At<'_, '_>, errors: &mut Errors) {
+fn failure_policy(spec: &Field<'_, '_>, errors: &mut Errors) {
     const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
     for rule in spec.items("podFailurePolicy.rules") {
         let action = rule.at("action");
@@ -194,7 +194,7 @@ fn failure_policy(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn exit_codes(codes: &At<'_, '_>, errors: &mut Errors) {
+fn exit_codes(codes: &Field<'_, '_>, errors: &mut Errors) {
     let values = codes.at("values");
     if values.is_empty() {
         errors.push(values.invalid_value(values.value().clone(), "at least one value is required"));
@@ -216,7 +216,7 @@ fn exit_codes(codes: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Pods that run to their end do not begin again whatever happens.
-fn ending(spec: &At<'_, '_>, errors: &mut Errors) {
+fn ending(spec: &Field<'_, '_>, errors: &mut Errors) {
     let policy = spec.at("template.spec.restartPolicy");
     match policy.text() {
         "Always" | "" => {
@@ -232,7 +232,7 @@ fn ending(spec: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of a Job: parallelism may change, and before it starts, the scheduling of its pods. Follows
 /// `ValidateJobUpdate`.
-pub(crate) fn job_update(job: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn job_update(job: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (job.at("spec"), old.at("spec"));
     let completions = spec.at("completions");
     if spec.at("completionMode").text() == "Indexed" {
@@ -254,7 +254,12 @@ pub(crate) fn job_update(job: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors
     }
 }
 
-fn template_stays(old: &At<'_, '_>, spec: &At<'_, '_>, was: &At<'_, '_>, errors: &mut Errors) {
+fn template_stays(
+    old: &Field<'_, '_>,
+    spec: &Field<'_, '_>,
+    was: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
     let now = spec.at("template");
     let mut before = was.at("template").value().clone();
     let waits = was.at("suspend").is_true() && !old.at("status.startTime").is_set();
@@ -276,7 +281,7 @@ fn template_stays(old: &At<'_, '_>, spec: &At<'_, '_>, was: &At<'_, '_>, errors:
 }
 
 /// Checks a CronJob. Follows `validateCronJobSpec`.
-pub(crate) fn cron_job(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let when = spec.at("schedule");
     if when.is_empty() {
@@ -315,7 +320,7 @@ pub(crate) fn cron_job(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the name of a new CronJob, which leaves room for the suffix of its jobs. Follows `ValidateCronJobCreate`.
-pub(crate) fn new_cron_job(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn new_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
     let name = object.at("metadata.name");
     if name.text().len() > CRON_JOB_NAME_BYTES_MAX {
         let why = format!("must be no more than {CRON_JOB_NAME_BYTES_MAX} characters");

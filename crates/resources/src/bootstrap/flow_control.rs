@@ -60,10 +60,10 @@ mod tests {
         }
     }
 
-    /// The schema, the level and the distinguisher of a request.
-    fn found(asked: &Attributes<'_>) -> String {
+    /// Returns the schema, the level and the distinguisher of a request.
+    fn found(attributes: &Attributes<'_>) -> String {
         let table = default_flows();
-        let flow = table.find(asked).expect("a flow");
+        let flow = table.find(attributes).expect("a flow");
         format!("{} {} {}", flow.key.0, flow.level.name, flow.key.1)
     }
 

@@ -15,7 +15,7 @@ use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_registry::{CreateOptions, RequestContext, Store};
 
-use super::SYSTEM_PRIORITIES;
+use super::scheduling::SYSTEM_PRIORITIES;
 
 /// Namespaces that every cluster has.
 const SYSTEM_NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];

@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 
 use super::ensure;
 
-/// How many objects are looked at at the same time.
+/// Maximum number of objects that are reconciled at the same time.
 const AT_ONCE_MAX: usize = 8;
 
-/// Where roles and bindings are.
+/// The stores of roles and bindings.
 #[derive(Clone, Copy, Debug)]
 pub struct RolesAndBindings<'a> {
-    /// ClusterRoles.
+    /// The store of ClusterRoles.
     pub cluster_roles: &'a Store,
-    /// ClusterRoleBindings.
+    /// The store of ClusterRoleBindings.
     pub cluster_role_bindings: &'a Store,
-    /// Roles.
+    /// The store of Roles.
     pub roles: &'a Store,
-    /// RoleBindings.
+    /// The store of RoleBindings.
     pub role_bindings: &'a Store,
 }
 

@@ -1,5 +1,5 @@
-//! The group `certificates.k8s.io`: CertificateSigningRequests. The server writes the requesting user into them, and the
-//! spec is immutable.
+//! The group `certificates.k8s.io`: CertificateSigningRequests. The server writes the requesting user into them, and
+//! the spec is immutable.
 
 pub(crate) mod pem;
 pub(crate) mod table;
@@ -99,8 +99,8 @@ fn date(context: &RequestContext, object: &mut Value, old: &Value) {
     }
 }
 
-/// Returns the strategy of the status subresource, which writes the certificate and conditions of failure. The conditions
-/// `Approved` and `Denied` are kept, since an approver writes them and not the signer.
+/// Returns the strategy of the status subresource, which writes the certificate and conditions of failure. The
+/// conditions `Approved` and `Denied` are kept, since an approver writes them and not the signer.
 fn status() -> SubresourceStrategy {
     SubresourceStrategy::new("status", SubresourceMetadata::Free)
         .finish(|context, object, old| {

@@ -32,7 +32,8 @@ impl SigningRequest {
         }
     }
 
-    /// Returns the common name of the subject: the last one if there are several, as Go reads it. Empty if there is none.
+    /// Returns the common name of the subject: the last one if there are several, as Go reads it. Empty if there is
+    /// none.
     pub fn common_name(&self) -> String {
         let Ok((_, request)) = X509CertificationRequest::from_der(&self.0) else {
             return String::new();

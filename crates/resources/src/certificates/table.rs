@@ -1,4 +1,4 @@
-//! Table of CertificateSigningRequests.
+//! Printer columns of CertificateSigningRequests, as in pkg/printers/internalversion/printers.go of Kubernetes 1.36.
 
 use jiff::SignedDuration;
 use ringwatch_registry::human_duration::human;

@@ -12,9 +12,9 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use crate::certificates::pem::{SigningRequest, check_certificates};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
-/// Signers of this name issued what nobody else did; nothing new is asked of them.
+/// The signer of old requests, of which no new ones are made.
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// The conditions that only approvers may set, and only once.
@@ -55,11 +55,11 @@ const USAGES: &[&str] = &[
 
 /// Checks the spec of a new CertificateSigningRequest. The spec is immutable. Follows
 /// `ValidateCertificateSigningRequestCreate`.
-pub(crate) fn new_request(request: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn new_request(request: &Field<'_, '_>, errors: &mut Errors) {
     let spec = request.at("spec");
-    let asked = spec.at("request");
-    if let Err(why) = SigningRequest::read(&bytes(asked.value())) {
-        errors.push(asked.invalid(why));
+    let pem = spec.at("request");
+    if let Err(why) = SigningRequest::read(&bytes(pem.value())) {
+        errors.push(pem.invalid(why));
     }
     spec.at("usages").must_be_set(errors);
     for usage in spec.items("usages") {
@@ -87,8 +87,8 @@ pub(crate) fn new_request(request: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A domain and a path below it.
-fn signer_name(signer: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the name of a signer: a domain and a path.
+fn signer_name(signer: &Field<'_, '_>, errors: &mut Errors) {
     if signer.text().is_empty() {
         errors.push(signer.required(""));
         return;
@@ -113,13 +113,13 @@ fn signer_name(signer: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn too_long(at: &At<'_, '_>, bytes_max: usize) -> FieldError {
+fn too_long(at: &Field<'_, '_>, bytes_max: usize) -> FieldError {
     let why = format!("may not be more than {bytes_max} bytes");
     FieldError::new(FieldErrorKind::TooLong, at.field(), why)
 }
 
 /// Adds an error about the first invalid one of the labels between dots.
-fn labels(signer: &At<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+fn labels(signer: &Field<'_, '_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = text.split('.').map(|label| (label, rule(label)));
     let Some((label, why)) = wrong.into_iter().find(|(_, why)| !why.is_empty()) else {
         return;
@@ -142,7 +142,7 @@ pub(crate) fn approval(request: &Value, old: &Value) -> Errors {
 /// `ValidateCertificateSigningRequestStatusUpdate`.
 pub(crate) fn status(request: &Value, old: &Value) -> Errors {
     let mut errors = conditions(request, old);
-    let certificate = At::root(request);
+    let certificate = Field::root(request);
     let certificate = certificate.at("status.certificate");
     let before = get(old, "status.certificate").unwrap_or(&Value::Null);
     let (issued, before) = (bytes(certificate.value()), bytes(before));
@@ -178,15 +178,15 @@ fn taken_back(request: &Value, old: &Value) -> Errors {
 /// Returns the errors in conditions, unless there were errors before.
 fn conditions(request: &Value, old: &Value) -> Errors {
     let mut before = Errors::new();
-    conditions_of(&At::root(old), &mut before);
+    conditions_of(&Field::root(old), &mut before);
     let mut errors = Errors::new();
     if before.is_empty() {
-        conditions_of(&At::root(request), &mut errors);
+        conditions_of(&Field::root(request), &mut errors);
     }
     errors
 }
 
-fn conditions_of(request: &At<'_, '_>, errors: &mut Errors) {
+fn conditions_of(request: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen: HashSet<&str> = HashSet::new();
     for condition in request.items(CONDITIONS) {
         let kind = condition.at("type");

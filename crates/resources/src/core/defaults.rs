@@ -5,7 +5,6 @@
 use ringwatch_apimachinery::path::{get, remove, set, text};
 use serde_json::Value;
 
-use super::pod::defaults::SPEC_TEMPLATE;
 use crate::defaults::Literal::{Empty, Int, Null, Text, True};
 use crate::defaults::Rule::{self, In, Quantities, Run, Set, When, With, Zero};
 use crate::defaults::is_absent;
@@ -110,12 +109,6 @@ pub(crate) const NODE: &[Rule] = &[
     ),
 ];
 
-pub(crate) const REPLICATION_CONTROLLER: &[Rule] = &[
-    Run(&["spec.selector", "metadata.labels"], follow_the_template),
-    Set("spec.replicas", Int(1)),
-    SPEC_TEMPLATE,
-];
-
 pub(crate) const LIMIT_RANGE: &[Rule] = &[
     Zero("spec.limits", Null),
     In(
@@ -136,17 +129,6 @@ pub(crate) const RESOURCE_QUOTA: &[Rule] = &[
     Quantities("spec.hard"),
     Quantities("status.hard"),
     Quantities("status.used"),
-];
-
-/// Defaults of events, whose empty members are written nevertheless.
-pub(crate) const EVENT: &[Rule] = &[
-    Zero("involvedObject", Empty),
-    Zero("source", Empty),
-    Zero("firstTimestamp", Null),
-    Zero("lastTimestamp", Null),
-    Zero("eventTime", Null),
-    Zero("reportingComponent", Text("")),
-    Zero("reportingInstance", Text("")),
 ];
 
 fn label_with_name(namespace: &mut Value) {
@@ -181,21 +163,6 @@ fn allocate_the_capacity(node: &mut Value) {
         && let Some(capacity) = get(node, "status.capacity").cloned()
     {
         set(node, "status.allocatable", capacity);
-    }
-}
-
-/// Gives a ReplicationController without a selector or labels those of its pod template.
-fn follow_the_template(controller: &mut Value) {
-    let Some(labels) = get(controller, "spec.template.metadata.labels").cloned() else {
-        return;
-    };
-    for path in ["spec.selector", "metadata.labels"] {
-        let empty = get(controller, path)
-            .and_then(Value::as_object)
-            .is_none_or(serde_json::Map::is_empty);
-        if empty {
-            set(controller, path, labels.clone());
-        }
     }
 }
 

@@ -1,21 +1,21 @@
-//! EndpointSlices and Endpoints.
+//! Checks of EndpointSlices and Endpoints.
 
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::{PROTOCOLS, address, ip, ordinary_address};
 
 const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
-/// How many endpoints a slice may have, each with how many addresses, and how many ports.
+/// Maximum numbers of the endpoints of a slice, of the addresses of each, and of the ports.
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 
 /// Checks Endpoints. Follows `ValidateEndpoints` in pkg/apis/core/validation.
-pub(crate) fn endpoints(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
     for subset in object.items("subsets") {
         let lists = ["addresses", "notReadyAddresses"];
         if lists.iter().all(|list| subset.at(list).is_empty()) {
@@ -48,7 +48,7 @@ pub(crate) fn endpoints(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an EndpointSlice. Follows `ValidateEndpointSlice` in pkg/apis/discovery/validation.
-pub(crate) fn slice(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
     let kind = object.at("addressType");
     kind.must_be_one_of(ADDRESS_TYPES, errors);
     too_many(&object.at("endpoints"), ENDPOINTS_MAX, errors);
@@ -87,13 +87,13 @@ pub(crate) fn slice(object: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of an EndpointSlice: its address type is immutable. Follows `ValidateEndpointSliceUpdate` in
 /// pkg/apis/discovery/validation.
-pub(crate) fn slice_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn slice_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     object
         .at("addressType")
         .must_stay(&old.at("addressType"), errors);
 }
 
-fn endpoint_address(at: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+fn endpoint_address(at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     let found = address(at.text());
     let fits = match kind {
         "IPv4" => found.is_some_and(|ip| ip.is_ipv4()),
@@ -111,14 +111,14 @@ fn endpoint_address(at: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-fn app_protocol(port: &At<'_, '_>, errors: &mut Errors) {
+fn app_protocol(port: &Field<'_, '_>, errors: &mut Errors) {
     if port.at("appProtocol").is_set() {
         port.at("appProtocol")
             .must_conform(formats::label_key, errors);
     }
 }
 
-fn too_many(list: &At<'_, '_>, most: usize, errors: &mut Errors) {
+fn too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) {
     if list.len() > most {
         let why = format!("{}: must have at most {most} items", list.len());
         errors.push(FieldError::new(FieldErrorKind::TooMany, list.field(), why));

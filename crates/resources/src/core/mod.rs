@@ -14,7 +14,7 @@ pub(crate) mod volume;
 use ringwatch::meta::FieldPath;
 use ringwatch_apimachinery::NameRule;
 use ringwatch_registry::subresource::SubresourceMetadata;
-use ringwatch_registry::{GarbageCollection, SelectorForm, Served, Verb};
+use ringwatch_registry::{Served, Verb};
 use serde_json::json;
 
 use self::configuration::{ConfigMaps, Secrets};
@@ -24,22 +24,19 @@ use self::pod::Pods;
 use self::service::Services;
 use self::volume::persistent_volume::{self, PersistentVolumes};
 
-use super::events::Events;
+use super::core::{
+    pod::{validation as pod_checks, validation::security, warnings},
+    service::validation as service_checks,
+    volume::claim_validation,
+};
+use super::events::{self, Events};
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::strategy::stored;
-use super::{
-    apps,
-    core::{
-        pod::{validation as pod_checks, validation::security, warnings},
-        service::validation as service_checks,
-        volume::claim_validation,
-    },
-};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The core group in its only version.
-pub(super) const V1: Group = Group::new("", "v1");
+const V1: Group = Group::CORE_V1;
 
 /// Verbs of subresources that open a stream into a pod.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
@@ -59,8 +56,8 @@ fn configuration() -> Vec<Row> {
             .strategy(Generic::new().hooks(ConfigMaps)),
         V1.namespaced("events", "Event")
             .short(&["ev"])
-            .fields(event_fields())
-            .strategy(event_strategy(Events::CORE)),
+            .fields(events::fields())
+            .strategy(events::strategy(Events::CORE)),
         V1.namespaced("limitranges", "LimitRange")
             .short(&["limits"])
             .strategy(
@@ -184,7 +181,7 @@ fn claimed() -> Generic {
         .returns_deleted_object()
 }
 
-/// Returns the rows of pods, pod templates and replication controllers.
+/// Returns the rows of pods and pod templates.
 fn workload() -> Vec<Row> {
     let policy = Group::new("policy", "v1");
     let post = &[Verb::Create];
@@ -230,30 +227,12 @@ fn workload() -> Vec<Row> {
             Generic::new()
                 .defaults(pod::defaults::POD_TEMPLATE)
                 .defaults_on_read(stored::template)
-                .check(apps::validation::pod_template)
+                .check(pod_checks::pod_template)
                 .check_unless_old_fails(security::host_settings_of_pod_template)
                 .warn_always(warnings::pod_template)
                 .generation(&["template"])
                 .returns_deleted_object(),
         ),
-        V1.namespaced("replicationcontrollers", "ReplicationController")
-            .short(&["rc"])
-            .category("all")
-            .prefix("controllers")
-            .fields([field_or("status.replicas", "0")])
-            .scale(SelectorForm::Map)
-            .status()
-            .strategy(
-                Generic::with_status()
-                    .initial_status(json!({"replicas": 0}))
-                    .defaults(defaults::REPLICATION_CONTROLLER)
-                    .defaults_on_read(stored::spec_template)
-                    .check(apps::validation::replication_controller)
-                    .check_unless_old_fails(security::host_settings_of_template)
-                    .warn_always(warnings::named_template)
-                    .generation(&["spec"])
-                    .garbage_collection(GarbageCollection::OrphanDependents),
-            ),
     ]
 }
 
@@ -288,35 +267,6 @@ fn network() -> Vec<Row> {
                     .name_rule(NameRule::Dns1035Label)
                     .returns_deleted_object(),
             ),
-    ]
-}
-
-/// Returns the strategy of events, which both groups of events share but for `events`.
-pub(super) fn event_strategy(events: Events) -> Generic {
-    Generic::new()
-        .defaults(defaults::EVENT)
-        .hooks(events)
-        .create_on_update()
-        .name_rule(NameRule::PathSegment)
-        .garbage_collection(GarbageCollection::Unsupported)
-}
-
-/// Returns the selectable fields of events, as the storage version names them.
-pub(super) fn event_fields() -> [FieldPath; 11] {
-    let mut source = field("source");
-    source.from = &["source.component", "reportingComponent"];
-    [
-        field("involvedObject.kind"),
-        field("involvedObject.namespace"),
-        field("involvedObject.name"),
-        field("involvedObject.uid"),
-        field("involvedObject.apiVersion"),
-        field("involvedObject.resourceVersion"),
-        field("involvedObject.fieldPath"),
-        field("reason"),
-        field("reportingComponent"),
-        source,
-        field("type"),
     ]
 }
 

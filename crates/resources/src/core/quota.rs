@@ -1,4 +1,4 @@
-//! LimitRanges and ResourceQuotas.
+//! Checks of LimitRanges and ResourceQuotas.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
@@ -8,13 +8,13 @@ use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::is_quota;
 use crate::validation::quantities::{amount, container_name, name, quota_name};
 
 /// The types of a LimitRange's items.
 const LIMIT_TYPES: &[&str] = &["Container", "PersistentVolumeClaim", "Pod"];
-/// Of which objects a quota counts.
+/// The scopes of quotas.
 const SCOPES: &[&str] = &[
     "BestEffort",
     "CrossNamespacePodAffinity",
@@ -31,7 +31,7 @@ const CONTRARY: [[&str; 2]; 2] = [
 ];
 
 /// Checks a LimitRange. Follows `ValidateLimitRange`.
-pub(crate) fn limit_range(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn limit_range(object: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for limit in object.items("spec.limits") {
         let kind = limit.at("type");
@@ -55,7 +55,7 @@ pub(crate) fn limit_range(object: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn names(limit: &At<'_, '_>, errors: &mut Errors) {
+fn names(limit: &Field<'_, '_>, errors: &mut Errors) {
     let kind = limit.at("type").text();
     for list in [
         "max",
@@ -81,8 +81,8 @@ fn names(limit: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// From the minimum by way of the defaults to the maximum, nothing is less than what came before.
-fn order(limit: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that minimum, default request, default limit and maximum of a limit are in ascending order.
+fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
     const ORDER: &[(&str, &str, &str, &str)] = &[
         (
             "min",
@@ -127,7 +127,7 @@ fn order(limit: &At<'_, '_>, errors: &mut Errors) {
             continue;
         }
         for (resource, low) in limit.members(less) {
-            let Some(high) = limit.at(more).value().get(resource).map(At::root) else {
+            let Some(high) = limit.at(more).value().get(resource).map(Field::root) else {
                 continue;
             };
             if low.quantity() > high.quantity() {
@@ -155,7 +155,7 @@ fn order(limit: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a ResourceQuota. Follows `ValidateResourceQuota`.
-pub(crate) fn quota(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn quota(object: &Field<'_, '_>, errors: &mut Errors) {
     for list in ["spec.hard", "status.hard", "status.used"] {
         for (resource, quantity) in object.members(list) {
             quota_name(resource, &quantity, errors);
@@ -191,7 +191,7 @@ pub(crate) fn quota(object: &At<'_, '_>, errors: &mut Errors) {
     selectors(&spec, errors);
 }
 
-fn contrary(blamed: &At<'_, '_>, has: impl Fn(&str) -> bool, errors: &mut Errors) {
+fn contrary(blamed: &Field<'_, '_>, has: impl Fn(&str) -> bool, errors: &mut Errors) {
     for pair in CONTRARY {
         if pair.iter().all(|scope| has(scope)) {
             errors.push(blamed.invalid_value(blamed.value().clone(), "conflicting scopes"));
@@ -199,7 +199,7 @@ fn contrary(blamed: &At<'_, '_>, has: impl Fn(&str) -> bool, errors: &mut Errors
     }
 }
 
-fn selectors(spec: &At<'_, '_>, errors: &mut Errors) {
+fn selectors(spec: &Field<'_, '_>, errors: &mut Errors) {
     let list = spec.at("scopeSelector.matchExpressions");
     // Kubernetes leaves a part out of the path.
     let blamed = spec.at("scopeSelector");
@@ -207,7 +207,7 @@ fn selectors(spec: &At<'_, '_>, errors: &mut Errors) {
     for expression in list.items("") {
         let [scope, operator, values] =
             ["scopeName", "operator", "values"].map(|member| expression.at(member));
-        let mut blame = |it: &At<'_, '_>, member, why: &str| {
+        let mut blame = |it: &Field<'_, '_>, member, why: &str| {
             let mut error = it.invalid_value(it.value().clone(), why);
             error.field = blamed(member);
             errors.push(error);
@@ -245,7 +245,7 @@ fn selectors(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Returns true if the quota limits a resource that objects of a scope do not have.
-fn has_unfit_resource(spec: &At<'_, '_>, scope: &str) -> bool {
+fn has_unfit_resource(spec: &Field<'_, '_>, scope: &str) -> bool {
     let of_pods = |resource: &str| {
         resource == "pods"
             || ["cpu", "memory", "ephemeral-storage"].iter().any(|it| {
@@ -270,8 +270,8 @@ fn has_unfit_resource(spec: &At<'_, '_>, scope: &str) -> bool {
 }
 
 /// Checks an update of a ResourceQuota: its scopes are immutable. Follows `ValidateResourceQuotaUpdate`.
-pub(crate) fn quota_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let scopes = |at: &At<'_, '_>| -> BTreeSet<String> {
+pub(crate) fn quota_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let scopes = |at: &Field<'_, '_>| -> BTreeSet<String> {
         at.items("spec.scopes")
             .map(|it| it.text().to_owned())
             .collect()

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 pub(super) enum Rule {
     /// Writes a value at a dotted path that has none, with the objects that lead there.
     Set(&'static str, Literal),
-    /// Writes an empty value that Kubernetes' types encode nevertheless. It comes after all else, so that the field manager
-    /// of the write does not own it.
+    /// Writes an empty value that Kubernetes' types encode nevertheless. It comes after all else, so that the field
+    /// manager of the write does not own it.
     Zero(&'static str, Literal),
     /// Applies rules to the value at a path, if there is one. A step that ends with `[]` leads to every item of a list.
     In(&'static str, &'static [Self]),
@@ -31,7 +31,8 @@ pub(super) enum Rule {
     With(&'static str, &'static [Self]),
     /// Rounds the quantities in the map at a path to thousandths, away from zero.
     Quantities(&'static str),
-    /// Runs a function for defaults that the other rules cannot express. The paths are those of the fields that it fills in.
+    /// Runs a function for defaults that the other rules cannot express. The paths are those of the fields that it
+    /// fills in.
     Run(
         #[cfg_attr(
             not(test),
@@ -125,8 +126,8 @@ pub(crate) fn is_absent(object: &Value, path: &str) -> bool {
     get(object, path).is_none_or(Value::is_null)
 }
 
-/// Rounds the quantities of a map to thousandths. Only those with a suffix `n` or `u` or a negative exponent can be finer
-/// and are parsed.
+/// Rounds the quantities of a map to thousandths. Only those with a suffix `n` or `u` or a negative exponent can be
+/// finer and are parsed.
 fn round(object: &mut Value, path: &str) {
     let amounts = get_mut(object, path).and_then(Value::as_object_mut);
     for value in amounts.into_iter().flat_map(|it| it.values_mut()) {

@@ -1,16 +1,20 @@
-//! Events of the core group and of the group `events.k8s.io`, which names their fields differently. Both are stored in the
-//! core's version and expire after a while.
+//! Events of the core group and of the group `events.k8s.io`, which names their fields differently. Both are stored in
+//! the core's version and expire after a while.
 
 pub(crate) mod table;
 mod validation;
 
-use ringwatch_apimachinery::FieldError;
+use ringwatch::meta::FieldPath;
 use ringwatch_apimachinery::path::{get, remove, set};
+use ringwatch_apimachinery::{FieldError, NameRule};
+use ringwatch_registry::GarbageCollection;
 use serde_json::{Value, json};
 
-use super::core;
+use super::strategy::generic::Generic;
 use super::strategy::kind_hooks::KindHooks;
-use super::strategy::row::{Group, Row};
+use super::strategy::row::{Group, Row, field};
+use crate::defaults::Literal::{Empty, Null, Text};
+use crate::defaults::Rule::{self, Zero};
 
 /// Members whose names differ: that of the core group, and that of `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
@@ -29,6 +33,17 @@ pub(super) struct Events {
     /// True if they are served in the group `events.k8s.io`.
     newer: bool,
 }
+
+/// Defaults of events, whose empty members are written nevertheless.
+const EVENT: &[Rule] = &[
+    Zero("involvedObject", Empty),
+    Zero("source", Empty),
+    Zero("firstTimestamp", Null),
+    Zero("lastTimestamp", Null),
+    Zero("eventTime", Null),
+    Zero("reportingComponent", Text("")),
+    Zero("reportingInstance", Text("")),
+];
 
 impl Events {
     /// Events of the core group.
@@ -100,8 +115,8 @@ pub(super) fn rows() -> Vec<Row> {
         Group::new("events.k8s.io", "v1")
             .namespaced("events", "Event")
             .short(&["ev"])
-            .stored_in(core::V1)
-            .fields(core::event_fields())
+            .stored_in(Group::CORE_V1)
+            .fields(fields())
             .field_aliases(&[
                 ("reason", "reason"),
                 ("regarding.kind", "involvedObject.kind"),
@@ -117,7 +132,36 @@ pub(super) fn rows() -> Vec<Row> {
                 ("reportingController", "reportingComponent"),
                 ("type", "type"),
             ])
-            .strategy(core::event_strategy(Events::NEWER)),
+            .strategy(strategy(Events::NEWER)),
+    ]
+}
+
+/// Returns the strategy of events, which both groups of events share but for `events`.
+pub(super) fn strategy(events: Events) -> Generic {
+    Generic::new()
+        .defaults(EVENT)
+        .hooks(events)
+        .create_on_update()
+        .name_rule(NameRule::PathSegment)
+        .garbage_collection(GarbageCollection::Unsupported)
+}
+
+/// Returns the selectable fields of events, as the storage version names them.
+pub(super) fn fields() -> [FieldPath; 11] {
+    let mut source = field("source");
+    source.from = &["source.component", "reportingComponent"];
+    [
+        field("involvedObject.kind"),
+        field("involvedObject.namespace"),
+        field("involvedObject.name"),
+        field("involvedObject.uid"),
+        field("involvedObject.apiVersion"),
+        field("involvedObject.resourceVersion"),
+        field("involvedObject.fieldPath"),
+        field("reason"),
+        field("reportingComponent"),
+        source,
+        field("type"),
     ]
 }
 

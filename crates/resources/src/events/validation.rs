@@ -5,12 +5,12 @@ use ringwatch_apimachinery::path::get;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::{Value, json};
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 const CHARACTERS_MAX: usize = 128;
 const NOTE_CHARACTERS_MAX: usize = 1024;
 const SERIES_MIN: i64 = 2;
-/// Where events are about what has no namespace.
+/// The namespaces of events about cluster-scoped objects.
 const ANYWHERE: [&str; 2] = ["default", "kube-system"];
 
 /// The fields of an events.k8s.io Event that are immutable.
@@ -33,7 +33,7 @@ const KEPT: [&str; 13] = [
 /// Checks an Event of either group. One with a time in microseconds names its reporter and action. Follows
 /// `legacyValidateEvent` in pkg/apis/core/validation/events.go.
 pub(crate) fn event(object: &Value, newer: bool) -> Errors {
-    let root = At::root(object);
+    let root = Field::root(object);
     let own = root.at("metadata.namespace").text();
     let about = root.at("involvedObject.namespace");
     let timed = root.at("eventTime").is_set();
@@ -71,7 +71,7 @@ pub(crate) fn event(object: &Value, newer: bool) -> Errors {
     errors
 }
 
-fn short(at: &At<'_, '_>, characters_max: usize, errors: &mut Errors) {
+fn short(at: &Field<'_, '_>, characters_max: usize, errors: &mut Errors) {
     if at.text().len() > characters_max {
         let why = format!("can have at most {characters_max} characters");
         errors.push(at.invalid_value("", &why));
@@ -81,7 +81,7 @@ fn short(at: &At<'_, '_>, characters_max: usize, errors: &mut Errors) {
 /// Checks a new Event of events.k8s.io, which has none of the core fields. Follows `ValidateEventCreate` in
 /// pkg/apis/core/validation/events.go.
 pub(crate) fn new_event(object: &Value) -> Errors {
-    let root = At::root(object);
+    let root = Field::root(object);
     let mut errors = series(&root);
     root.at("eventTime").must_be_set(&mut errors);
     let kind = root.at("type");
@@ -110,7 +110,7 @@ pub(crate) fn new_event(object: &Value) -> Errors {
 /// Checks an update of an Event of events.k8s.io: only its series changes. Follows `ValidateEventUpdate` in
 /// pkg/apis/core/validation/events.go.
 pub(crate) fn changed_event(object: &Value, old: &Value) -> Errors {
-    let (root, before) = (At::root(object), At::root(old));
+    let (root, before) = (Field::root(object), Field::root(old));
     let mut errors = Errors::new();
     if get(object, "series") != get(old, "series") {
         errors.extend(series(&root));
@@ -128,7 +128,7 @@ pub(crate) fn changed_event(object: &Value, old: &Value) -> Errors {
     errors
 }
 
-fn series(event: &At<'_, '_>) -> Errors {
+fn series(event: &Field<'_, '_>) -> Errors {
     let mut errors = Errors::new();
     let series = event.at("series");
     if series.is_set() {
@@ -180,13 +180,13 @@ mod tests {
         unsigned["action"] = json!("");
         unsigned["reason"] = json!("r".repeat(129));
         let errors = event(&unsigned, true);
-        let told = messages(&errors);
+        let found = messages(&errors);
         for wrong in [
             "reportingController: Required value",
             "action: Required value",
             "reason: Invalid value: \"\": can have at most 128 characters",
         ] {
-            assert!(told.iter().any(|it| it == wrong), "{wrong}: {told:?}");
+            assert!(found.iter().any(|it| it == wrong), "{wrong}: {found:?}");
         }
         let errors = new_event(
             &json!({"type": "Odd", "count": 1, "source": {"component": "c"},

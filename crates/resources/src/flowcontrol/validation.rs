@@ -1,11 +1,11 @@
-//! PriorityLevelConfigurations.
+//! Checks of PriorityLevelConfigurations.
 //!
 //! Follows pkg/apis/flowcontrol/validation/validation.go of Kubernetes 1.36.
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 /// The one level whose requests never wait.
 const EXEMPT: &str = "exempt";
@@ -13,13 +13,13 @@ const EXEMPT: &str = "exempt";
 const CATCH_ALL: &str = "catch-all";
 /// The only spec of that level, as Go writes it.
 const CATCH_ALL_SPEC: &str = r#"{"Type":"Limited","Limited":{"NominalConcurrencyShares":5,"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},"Exempt":null}"#;
-/// How many queues a level may have.
+/// Maximum number of queues of a level.
 const QUEUES_MAX: i64 = 10_000_000;
-/// How many bits of a flow's hash choose its queues.
+/// Number of bits of a flow's hash that choose its queues.
 const HASH_BITS: f64 = 60.0;
 
 /// Checks a PriorityLevelConfiguration. Follows `ValidatePriorityLevelConfigurationSpec`.
-pub(crate) fn priority_level(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn priority_level(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let (kind, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
     if (object.at("metadata.name").text() == EXEMPT) != (kind.text() == "Exempt") {
@@ -43,8 +43,8 @@ pub(crate) fn priority_level(object: &At<'_, '_>, errors: &mut Errors) {
     mandatory(object.at("metadata.name").text(), &spec, errors);
 }
 
-/// The two levels that every server has are fixed, but for the shares of the exempt one.
-fn mandatory(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that the two levels that every server has keep their specs, but for the shares of the exempt one.
+fn mandatory(name: &str, spec: &Field<'_, '_>, errors: &mut Errors) {
     let written = as_go_writes(spec);
     let (is_fixed, but) = match name {
         EXEMPT => (
@@ -64,12 +64,12 @@ fn mandatory(name: &str, spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The spec of a level as Go writes Kubernetes' internal type, which errors show.
-fn as_go_writes(spec: &At<'_, '_>) -> String {
-    let word = |at: &At<'_, '_>| json!(at.at("type").text());
-    let number = |at: &At<'_, '_>, member| at.at(member).number().unwrap_or(0);
-    let pointer = |at: &At<'_, '_>, member| at.at(member).value().clone();
-    let or_null = |at: &At<'_, '_>, text: String| {
+/// Returns the spec of a level as Go writes Kubernetes' internal type, which errors show.
+fn as_go_writes(spec: &Field<'_, '_>) -> String {
+    let word = |at: &Field<'_, '_>| json!(at.at("type").text());
+    let number = |at: &Field<'_, '_>, member| at.at(member).number().unwrap_or(0);
+    let pointer = |at: &Field<'_, '_>, member| at.at(member).value().clone();
+    let or_null = |at: &Field<'_, '_>, text: String| {
         if at.is_set() { text } else { "null".to_owned() }
     };
     let (limited, exempt) = (spec.at("limited"), spec.at("exempt"));
@@ -102,20 +102,20 @@ fn as_go_writes(spec: &At<'_, '_>) -> String {
     )
 }
 
-/// How many requests run at once, and how much of that may be lent.
-fn shares(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the nominal shares and the percentages that may be lent and borrowed.
+fn shares(at: &Field<'_, '_>, errors: &mut Errors) {
     nominal_shares(at, errors);
     at.at("lendablePercent").must_be_between(0, 100, errors);
 }
 
-fn nominal_shares(at: &At<'_, '_>, errors: &mut Errors) {
+fn nominal_shares(at: &Field<'_, '_>, errors: &mut Errors) {
     let shares = at.at("nominalConcurrencyShares");
     if shares.number() < Some(0) && shares.is_set() {
         errors.push(shares.invalid("must be a non-negative integer"));
     }
 }
 
-fn limited(at: &At<'_, '_>, errors: &mut Errors) {
+fn limited(at: &Field<'_, '_>, errors: &mut Errors) {
     nominal_shares(at, errors);
     limit_response(&at.at("limitResponse"), errors);
     at.at("lendablePercent").must_be_between(0, 100, errors);
@@ -125,8 +125,8 @@ fn limited(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The treatment of requests that cannot run at once.
-fn limit_response(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the treatment of requests that cannot run at once.
+fn limit_response(at: &Field<'_, '_>, errors: &mut Errors) {
     let queuing = at.at("queuing");
     match at.at("type").text() {
         "Reject" => {
@@ -142,11 +142,11 @@ fn limit_response(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many queues there are, how many a flow may choose from, and how long each may be.
-fn queues(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the number of queues, the size of a flow's hand, and the length of a queue.
+fn queues(at: &Field<'_, '_>, errors: &mut Errors) {
     let [length, queues, hand] =
         ["queueLengthLimit", "queues", "handSize"].map(|member| at.at(member));
-    let number = |at: &At<'_, '_>| at.number().unwrap_or(0);
+    let number = |at: &Field<'_, '_>| at.number().unwrap_or(0);
     if number(&length) <= 0 {
         errors.push(length.invalid_value(number(&length), "must be positive"));
     }

@@ -1,18 +1,18 @@
-//! ServiceCIDRs and IPAddresses.
+//! Checks of ServiceCIDRs and IPAddresses.
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::validation::formats;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::{address, cidr, network};
 
 const RANGES_MAX: usize = 2;
 const IMMUTABLE: &str = "field is immutable";
 
 /// Checks a ServiceCIDR: one range, or one of each family. Follows `ValidateServiceCIDR`.
-pub(crate) fn service_cidr(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn service_cidr(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let ranges = spec.at("cidrs");
     let count = ranges.len();
@@ -40,7 +40,7 @@ pub(crate) fn service_cidr(object: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A range as it is written: nothing is set beyond the bits that its addresses share.
+/// Returns a range as it is written: nothing is set beyond the bits that its addresses share.
 fn canonical_range(text: &str) -> Vec<String> {
     let Some((first, bits)) = network(text) else {
         return cidr(text);
@@ -68,7 +68,11 @@ fn canonical_range(text: &str) -> Vec<String> {
 
 /// Checks an update of a ServiceCIDR: its ranges are immutable, but one of the other family may be added. Follows
 /// `ValidateServiceCIDRUpdate`.
-pub(crate) fn service_cidr_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn service_cidr_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
     let (ranges, before) = (object.at("spec.cidrs"), old.at("spec.cidrs"));
     if ranges.len() != before.len() && (before.len(), ranges.len()) != (1, RANGES_MAX) {
         errors.push(FieldError::invalid(
@@ -84,7 +88,7 @@ pub(crate) fn service_cidr_update(object: &At<'_, '_>, old: &At<'_, '_>, errors:
 }
 
 /// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.
-pub(crate) fn ip_address(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ip_address(object: &Field<'_, '_>, errors: &mut Errors) {
     let name = object.at("metadata.name");
     match address(name.text()) {
         None => {
@@ -113,7 +117,7 @@ pub(crate) fn ip_address(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of an IPAddress: its parent is immutable. Follows `ValidateIPAddressUpdate`.
-pub(crate) fn ip_address_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ip_address_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     object
         .at("spec.parentRef")
         .must_stay(&old.at("spec.parentRef"), errors);

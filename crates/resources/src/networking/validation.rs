@@ -1,11 +1,11 @@
-//! Ingresses, IngressClasses and NetworkPolicies.
+//! Checks of Ingresses, IngressClasses and NetworkPolicies.
 //!
 //! Follows pkg/apis/networking/validation/validation.go of Kubernetes 1.36.
 
 use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::validation::formats;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 use crate::validation::values::{PROTOCOLS, address, cidr, network, port_name};
 
@@ -16,7 +16,7 @@ const CONTROLLER_BYTES_MAX: usize = 250;
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// Checks an Ingress. Follows `ValidateIngressSpec`.
-pub(crate) fn ingress(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ingress(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let rules = spec.at("rules");
     let default = spec.at("defaultBackend");
@@ -57,7 +57,7 @@ pub(crate) fn ingress(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a new Ingress: it does not name two classes. Follows `ValidateIngressCreate`.
-pub(crate) fn new_ingress(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn new_ingress(object: &Field<'_, '_>, errors: &mut Errors) {
     let class = object.at("spec.ingressClassName");
     let annotations = object.at("metadata.annotations");
     let annotated = annotations.value().get(CLASS_ANNOTATION);
@@ -86,7 +86,7 @@ fn host_name(name: &str) -> Vec<String> {
     )]
 }
 
-fn http_path(at: &At<'_, '_>, errors: &mut Errors) {
+fn http_path(at: &Field<'_, '_>, errors: &mut Errors) {
     let (path, kind) = (at.at("path"), at.at("pathType"));
     if !kind.is_set() {
         errors.push(kind.required("pathType must be specified"));
@@ -115,7 +115,7 @@ fn http_path(at: &At<'_, '_>, errors: &mut Errors) {
     backend(&at.at("backend"), errors);
 }
 
-fn backend(at: &At<'_, '_>, errors: &mut Errors) {
+fn backend(at: &Field<'_, '_>, errors: &mut Errors) {
     let (resource, service) = (at.at("resource"), at.at("service"));
     match (resource.is_set(), service.is_set()) {
         (true, true) => {
@@ -142,8 +142,8 @@ fn backend(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A reference to an object of some kind.
-fn reference(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks a reference to an object.
+fn reference(at: &Field<'_, '_>, errors: &mut Errors) {
     if at.at("apiGroup").is_set() {
         at.at("apiGroup")
             .must_conform(formats::dns_subdomain, errors);
@@ -158,13 +158,13 @@ fn reference(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A whole segment of a path.
+/// Returns a whole segment of a path.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     formats::name(text, NameRule::PathSegment, false)
 }
 
 /// Checks an IngressClass. Follows `ValidateIngressClass`.
-pub(crate) fn ingress_class(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ingress_class(object: &Field<'_, '_>, errors: &mut Errors) {
     let controller = object.at("spec.controller");
     let text = controller.text();
     if text.len() > CONTROLLER_BYTES_MAX {
@@ -197,13 +197,17 @@ pub(crate) fn ingress_class(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of an IngressClass: its controller is immutable. Follows `ValidateIngressClassUpdate`.
-pub(crate) fn ingress_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ingress_class_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
     let controller = object.at("spec.controller");
     controller.must_stay(&old.at("spec.controller"), errors);
 }
 
-/// A domain and a path.
-fn domain_prefixed_path(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks a name of the form domain/path.
+fn domain_prefixed_path(at: &Field<'_, '_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.push(at.required(""));
         return;
@@ -221,7 +225,7 @@ fn domain_prefixed_path(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a NetworkPolicy. Follows `ValidateNetworkPolicy`.
-pub(crate) fn network_policy(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn network_policy(object: &Field<'_, '_>, errors: &mut Errors) {
     const DIRECTIONS: &[&str] = &["Ingress", "Egress"];
     let spec = object.at("spec");
     selector(&spec.at("podSelector"), errors);
@@ -245,7 +249,7 @@ pub(crate) fn network_policy(object: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn policy_port(at: &At<'_, '_>, errors: &mut Errors) {
+fn policy_port(at: &Field<'_, '_>, errors: &mut Errors) {
     let protocol = at.at("protocol");
     if protocol.is_set() && !PROTOCOLS.contains(&protocol.text()) {
         errors.push(protocol.unsupported(&["TCP", "UDP", "SCTP"]));
@@ -271,7 +275,7 @@ fn policy_port(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn policy_peer(at: &At<'_, '_>, errors: &mut Errors) {
+fn policy_peer(at: &Field<'_, '_>, errors: &mut Errors) {
     let selectors = ["podSelector", "namespaceSelector"];
     for one in selectors {
         selector(&at.at(one), errors);
@@ -288,7 +292,7 @@ fn policy_peer(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn ip_block(at: &At<'_, '_>, errors: &mut Errors) {
+fn ip_block(at: &Field<'_, '_>, errors: &mut Errors) {
     let whole = at.at("cidr");
     if whole.is_empty() {
         errors.push(whole.required(""));

@@ -11,17 +11,6 @@ const DISRUPTED_PODS_MAX: usize = 2000;
 /// Seconds after which a client should retry while a budget's status is of an older generation.
 const PROCESSING_RETRY_AFTER_SECONDS: u32 = 10;
 
-/// Returns true if budgets apply to the eviction of this pod. They do not if it is pending, has ended or is being
-/// deleted.
-#[must_use]
-pub fn is_guarded(pod: &Value) -> bool {
-    let idle = matches!(
-        text(pod, "status.phase"),
-        "Pending" | "Succeeded" | "Failed"
-    );
-    !idle && get(pod, "metadata.deletionTimestamp").is_none()
-}
-
 /// Returns true if this budget covers pods with these labels. A budget without a selector covers none.
 #[must_use]
 pub fn covers(budget: &Value, labels: &Labels) -> bool {
@@ -30,8 +19,8 @@ pub fn covers(budget: &Value, labels: &Labels) -> bool {
     selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))
 }
 
-/// Returns true if this pod may be evicted without taking a disruption out of the budget: a pod that is not ready is not
-/// among the healthy ones. It needs enough healthy pods or the policy `AlwaysAllow`.
+/// Returns true if this pod may be evicted without taking a disruption out of the budget: a pod that is not ready is
+/// not among the healthy ones. It needs enough healthy pods or the policy `AlwaysAllow`.
 #[must_use]
 pub fn spares(budget: &Value, pod: &Value) -> bool {
     let ready = condition(pod, "Ready").is_some_and(|it| text(it, "status") == "True");
@@ -101,17 +90,18 @@ fn refusal(why: String, retry_after_seconds: Option<u32>) -> Error {
     }
 }
 
-/// Explains why a budget allows no disruption. If its sync failed, the counts are not valid and only the failure is told.
+/// Explains why a budget allows no disruption. If its sync failed, the counts are not valid and only the failure is
+/// shown.
 fn why_none(budget: &Value, name: &str) -> String {
     let (current, desired) = (
         count(budget, "currentHealthy"),
         count(budget, "desiredHealthy"),
     );
-    let told = condition(budget, "DisruptionAllowed")
+    let condition = condition(budget, "DisruptionAllowed")
         .filter(|it| text(it, "status") == "False")
         .map(|it| (text(it, "reason"), text(it, "message")))
         .filter(|(_, message)| !message.is_empty());
-    match told {
+    match condition {
         Some(("SyncFailed", message)) => format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed \
              sync: {message}"

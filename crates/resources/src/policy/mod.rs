@@ -1,13 +1,16 @@
 //! The group `policy`: PodDisruptionBudgets.
 
 pub mod disruption_budget;
+pub(crate) mod validation;
 
 use serde_json::json;
 
-use super::core::cluster::disruption_budget;
-use super::storage::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row};
+use crate::defaults::Literal::Empty;
+use crate::defaults::Rule::{self, Zero};
+
+const DISRUPTION_BUDGET: &[Rule] = &[Zero("spec", Empty)];
 
 pub(super) fn rows() -> Vec<Row> {
     let status = json!({
@@ -24,8 +27,8 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(status)
-                    .defaults(defaults::DISRUPTION_BUDGET)
-                    .check(disruption_budget)
+                    .defaults(DISRUPTION_BUDGET)
+                    .check(validation::disruption_budget)
                     .generation(&["spec"])
                     .conditional_update(),
             ),

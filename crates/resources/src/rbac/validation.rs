@@ -1,4 +1,4 @@
-//! Roles and their bindings.
+//! Checks of Roles, ClusterRoles and their bindings.
 //!
 //! Follows pkg/apis/rbac/validation/validation.go of Kubernetes 1.36.
 
@@ -6,20 +6,20 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::{Value, json};
 
 use crate::networking::validation::path_segment;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Checks a Role. Follows `ValidateRole`.
-pub(crate) fn role(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn role(object: &Field<'_, '_>, errors: &mut Errors) {
     for rule in object.items("rules") {
         policy_rule(&rule, true, errors);
     }
 }
 
 /// Checks a ClusterRole. Follows `ValidateClusterRole`.
-pub(crate) fn cluster_role(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn cluster_role(object: &Field<'_, '_>, errors: &mut Errors) {
     for rule in object.items("rules") {
         policy_rule(&rule, false, errors);
     }
@@ -35,7 +35,7 @@ pub(crate) fn cluster_role(object: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn policy_rule(rule: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
+fn policy_rule(rule: &Field<'_, '_>, namespaced: bool, errors: &mut Errors) {
     let urls = rule.at("nonResourceURLs");
     if rule.at("verbs").is_empty() {
         let why = "verbs must contain at least one value";
@@ -63,16 +63,16 @@ fn policy_rule(rule: &At<'_, '_>, namespaced: bool, errors: &mut Errors) {
 }
 
 /// Checks a RoleBinding. Follows `ValidateRoleBinding`.
-pub(crate) fn role_binding(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn role_binding(object: &Field<'_, '_>, errors: &mut Errors) {
     binding(object, &["Role", "ClusterRole"], errors);
 }
 
 /// Checks a ClusterRoleBinding. Follows `ValidateClusterRoleBinding`.
-pub(crate) fn cluster_role_binding(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn cluster_role_binding(object: &Field<'_, '_>, errors: &mut Errors) {
     binding(object, &["ClusterRole"], errors);
 }
 
-fn binding(object: &At<'_, '_>, kinds: &[&str], errors: &mut Errors) {
+fn binding(object: &Field<'_, '_>, kinds: &[&str], errors: &mut Errors) {
     let role = object.at("roleRef");
     must_be(&role.at("apiGroup"), &[GROUP], errors);
     must_be(&role.at("kind"), kinds, errors);
@@ -97,8 +97,8 @@ fn binding(object: &At<'_, '_>, kinds: &[&str], errors: &mut Errors) {
     }
 }
 
-/// It is one of these words, of which none may stand for the empty one.
-fn must_be(at: &At<'_, '_>, words: &[&str], errors: &mut Errors) {
+/// Checks that a text is one of these words, and not empty.
+fn must_be(at: &Field<'_, '_>, words: &[&str], errors: &mut Errors) {
     if !words.contains(&at.text()) {
         errors.push(at.unsupported(words));
     }
@@ -106,7 +106,7 @@ fn must_be(at: &At<'_, '_>, words: &[&str], errors: &mut Errors) {
 
 /// Checks an update of a binding: its role is immutable. Follows `ValidateRoleBindingUpdate` and
 /// `ValidateClusterRoleBindingUpdate`.
-pub(crate) fn binding_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn binding_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let role = object.at("roleRef");
     if role.value() != old.at("roleRef").value() {
         // As Kubernetes shows its own type.

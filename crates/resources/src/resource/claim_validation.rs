@@ -9,28 +9,28 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
 const IMMUTABLE: &str = "field is immutable";
 const ONE_FORM: &str = "exactly one of `exactly` or `firstAvailable` is required";
 const RESERVED: &str = "status.reservedFor";
 const RESERVED_MAX: usize = 256;
 const REQUESTS_MAX: usize = 32;
-/// How many alternatives a request may have.
+/// Maximum number of alternatives of a device request.
 const ALTERNATIVES_MAX: usize = 8;
 
 /// Checks a ResourceClaim. Follows `ValidateResourceClaim`.
-pub(crate) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn claim(claim: &Field<'_, '_>, errors: &mut Errors) {
     devices(&claim.at("spec.devices"), errors);
 }
 
 /// Checks a ResourceClaimTemplate. Follows `ValidateResourceClaimTemplate`.
-pub(crate) fn template(template: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn template(template: &Field<'_, '_>, errors: &mut Errors) {
     devices(&template.at("spec.spec.devices"), errors);
 }
 
-/// The devices that a claim asks for.
-fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the device requests of a claim.
+fn devices(devices: &Field<'_, '_>, errors: &mut Errors) {
     if has_too_many(&devices.at("requests"), REQUESTS_MAX, errors) {
         return;
     }
@@ -61,7 +61,7 @@ fn devices(devices: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Refuses a list that is too long. Its items are not looked at then.
-fn has_too_many(list: &At<'_, '_>, most: usize, errors: &mut Errors) -> bool {
+fn has_too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) -> bool {
     let count = list.len();
     if count > most {
         let why = format!("{count}: must have at most {most} items");
@@ -71,8 +71,8 @@ fn has_too_many(list: &At<'_, '_>, most: usize, errors: &mut Errors) -> bool {
     count > most
 }
 
-/// How many devices of a class.
-fn wanted(request: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the class of a request's devices, and its allocation mode with the number that goes with it.
+fn wanted(request: &Field<'_, '_>, errors: &mut Errors) {
     let class = request.at("deviceClassName");
     class.must_be_set_and_conform(formats::dns_subdomain, errors);
     let (mode, count) = (request.at("allocationMode"), request.at("count"));
@@ -87,15 +87,15 @@ fn wanted(request: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a ResourceClaim: its spec is immutable. Follows `ValidateResourceClaimUpdate`.
-pub(crate) fn update(claim: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     claim.at("spec").must_stay(&old.at("spec"), errors);
 }
 
-/// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated claims are
-/// reserved. Follows `ValidateResourceClaimStatusUpdate`.
+/// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated
+/// claims are reserved. Follows `ValidateResourceClaimStatusUpdate`.
 pub(crate) fn status(claim: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let root = At::root(claim);
+    let root = Field::root(claim);
     let reserved = root.at(RESERVED);
     let looked_at = !has_too_many(&reserved, RESERVED_MAX, &mut errors);
     let mut uids = HashSet::new();

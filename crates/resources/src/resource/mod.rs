@@ -1,6 +1,7 @@
 //! The group `resource.k8s.io`: dynamic resource allocation.
 
 mod claim_validation;
+mod defaults;
 mod slice;
 mod slice_validation;
 pub(crate) mod table;
@@ -8,7 +9,6 @@ pub(crate) mod table;
 use ringwatch_registry::subresource::SubresourceMetadata;
 
 use self::slice::ResourceSlices;
-use super::storage::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row, field};
 use ringwatch_registry::subresource::SubresourceStrategy;

@@ -1,11 +1,13 @@
-//! ResourceSlices: node, driver and pool name are immutable. Nodes may write only their own, so none makes its slice another's.
+//! ResourceSlices: node, driver and pool name are immutable. Nodes may write only their own, so none makes its slice
+//! another's.
 //!
 //! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 
-/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows `ValidateResourceSliceUpdate`.
-pub(crate) fn update(slice: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+/// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows
+/// `ValidateResourceSliceUpdate`.
+pub(crate) fn update(slice: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     for field in ["spec.pool.name", "spec.driver", "spec.nodeName"] {
         slice.at(field).must_stay(&old.at(field), errors);
     }
@@ -30,7 +32,7 @@ mod tests {
             let mut slice = old.clone();
             *slice.pointer_mut(path).expect("a field") = value;
             let mut errors = Errors::new();
-            update(&At::root(&slice), &At::root(&old), &mut errors);
+            update(&Field::root(&slice), &Field::root(&old), &mut errors);
             let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(fields.join(","), refused, "{path}");
         }

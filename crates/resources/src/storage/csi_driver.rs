@@ -1,4 +1,4 @@
-//! CSIDrivers: their generation.
+//! The behaviour of CSIDrivers: their generation begins with the first change.
 
 use ringwatch_apimachinery::path::remove;
 use ringwatch_registry::RequestContext;

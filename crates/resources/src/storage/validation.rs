@@ -1,4 +1,4 @@
-//! StorageClasses, VolumeAttributesClasses, CSI drivers and their capacity, VolumeAttachments, and RuntimeClasses.
+//! StorageClasses, VolumeAttributesClasses, CSI drivers and their capacity, and VolumeAttachments.
 //!
 //! Follows pkg/apis/storage/validation/validation.go of Kubernetes 1.36.
 
@@ -9,17 +9,17 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use crate::core::volume::validation::csi_driver;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
-/// How many parameters a class may have, and how many bytes they may be together.
+/// Maximum number of parameters of a class, and of their bytes together.
 const PARAMETERS_MAX: usize = 512;
 const PARAMETERS_BYTES_MAX: usize = 256 * 1024;
-/// How long the name may be that a driver gives a node, in bytes.
+/// Maximum length of the name that a driver gives a node, in bytes.
 const NODE_ID_BYTES_MAX: usize = 192;
 
 /// Checks a StorageClass. Follows `ValidateStorageClass`.
-pub(crate) fn storage_class(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn storage_class(object: &Field<'_, '_>, errors: &mut Errors) {
     let provisioner = object.at("provisioner");
     if provisioner.is_empty() {
         errors.push(provisioner.required(""));
@@ -51,7 +51,11 @@ pub(crate) fn storage_class(object: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of a StorageClass: parameters, provisioner, reclaim policy and binding mode are immutable. Follows
 /// `ValidateStorageClassUpdate`.
-pub(crate) fn storage_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn storage_class_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
     for member in ["parameters", "provisioner"] {
         let now = object.at(member);
         if now.value() != old.at(member).value() {
@@ -63,7 +67,7 @@ pub(crate) fn storage_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors
     }
 }
 
-fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
+fn parameters(at: &Field<'_, '_>, errors: &mut Errors) {
     let members = at.value().as_object();
     let members = members.into_iter().flatten();
     let (mut count, mut bytes) = (0, 0);
@@ -83,7 +87,7 @@ fn parameters(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a VolumeAttributesClass. Follows `ValidateVolumeAttributesClass`.
-pub(crate) fn attributes_class(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn attributes_class(object: &Field<'_, '_>, errors: &mut Errors) {
     driver(&object.at("driverName"), errors);
     let parameters = object.at("parameters");
     if parameters.is_empty() {
@@ -94,7 +98,11 @@ pub(crate) fn attributes_class(object: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of a VolumeAttributesClass: driver and parameters are immutable. Follows
 /// `ValidateVolumeAttributesClassUpdate`.
-pub(crate) fn attributes_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn attributes_class_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
     for member in ["driverName", "parameters"] {
         let now = object.at(member);
         if now.value() != old.at(member).value() {
@@ -104,12 +112,12 @@ pub(crate) fn attributes_class_update(object: &At<'_, '_>, old: &At<'_, '_>, err
     }
 }
 
-fn driver(name: &At<'_, '_>, errors: &mut Errors) {
+fn driver(name: &Field<'_, '_>, errors: &mut Errors) {
     name.must_be_set_and_conform(csi_driver, errors);
 }
 
 /// Checks a CSIDriver. Follows `ValidateCSIDriver`.
-pub(crate) fn driver_kind(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
     driver(&object.at("metadata.name"), errors);
     let spec = object.at("spec");
@@ -126,7 +134,7 @@ pub(crate) fn driver_kind(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a CSIDriver: the fields that pods rely on are immutable. Follows `ValidateCSIDriverUpdate`.
-pub(crate) fn driver_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn driver_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
     let required = spec.at("attachRequired");
     if required.value() != was.at("attachRequired").value() {
@@ -139,7 +147,7 @@ pub(crate) fn driver_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut 
 }
 
 /// Checks a CSINode. Follows `ValidateCSINode`.
-pub(crate) fn drivers_of_node(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn drivers_of_node(object: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for one in object.items("spec.drivers") {
         driver(&one.at("name"), errors);
@@ -163,15 +171,19 @@ pub(crate) fn drivers_of_node(object: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks an update of a CSINode: drivers are immutable but for the number of volumes that they take. Follows
 /// `ValidateCSINodeUpdate`.
-pub(crate) fn drivers_of_node_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let said = |driver: &At<'_, '_>| {
+pub(crate) fn drivers_of_node_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
+    let said = |driver: &Field<'_, '_>| {
         let mut all = driver.value().clone();
         drop(remove(&mut all, "allocatable"));
         all
     };
     let drivers = object.at("spec.drivers");
     for before in old.items("spec.drivers") {
-        let same = |it: &At<'_, '_>| it.at("name").text() == before.at("name").text();
+        let same = |it: &Field<'_, '_>| it.at("name").text() == before.at("name").text();
         for driver in drivers.items("").filter(same) {
             let now = said(&driver);
             if now != said(&before) {
@@ -185,21 +197,8 @@ pub(crate) fn drivers_of_node_update(object: &At<'_, '_>, old: &At<'_, '_>, erro
     }
 }
 
-/// Checks a RuntimeClass. Follows `ValidateRuntimeClass` in pkg/apis/node/validation.
-pub(crate) fn runtime_class(object: &At<'_, '_>, errors: &mut Errors) {
-    object
-        .at("handler")
-        .must_conform(formats::dns_label, errors);
-}
-
-/// Checks an update of a RuntimeClass: its handler is immutable. Follows `ValidateRuntimeClassUpdate` in
-/// pkg/apis/node/validation.
-pub(crate) fn runtime_class_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    object.at("handler").must_stay(&old.at("handler"), errors);
-}
-
 /// Checks a CSIStorageCapacity. Follows `ValidateCSIStorageCapacity`.
-pub(crate) fn capacity_left(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn capacity_left(object: &Field<'_, '_>, errors: &mut Errors) {
     selector(&object.at("nodeTopology"), errors);
     let class = object.at("storageClassName");
     class.must_conform(formats::dns_subdomain, errors);
@@ -208,15 +207,20 @@ pub(crate) fn capacity_left(object: &At<'_, '_>, errors: &mut Errors) {
         .must_not_be_a_negative_quantity(errors);
 }
 
-/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows `ValidateCSIStorageCapacityUpdate`.
-pub(crate) fn capacity_left_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+/// Checks an update of a CSIStorageCapacity: topology and class are immutable. Follows
+/// `ValidateCSIStorageCapacityUpdate`.
+pub(crate) fn capacity_left_update(
+    object: &Field<'_, '_>,
+    old: &Field<'_, '_>,
+    errors: &mut Errors,
+) {
     for member in ["nodeTopology", "storageClassName"] {
         object.at(member).must_stay(&old.at(member), errors);
     }
 }
 
 /// Checks a VolumeAttachment. Follows `ValidateVolumeAttachment`.
-pub(crate) fn attachment(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn attachment(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let attacher = spec.at("attacher");
     if attacher.is_empty() {
@@ -245,7 +249,7 @@ pub(crate) fn attachment(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a VolumeAttachment: its spec is immutable. Follows `ValidateVolumeAttachmentUpdate`.
-pub(crate) fn attachment_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn attachment_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
     if spec.value() != was.value() {
         errors.push(spec.invalid("field is immutable"));

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::kind_hooks::KindHooks;
 use super::stored::LacksDefaults;
 use crate::defaults::{self, Rule};
-use crate::validation::{At, Check};
+use crate::validation::{Check, Field};
 use crate::validation::{CheckOfChange, Warn, found, found_in_change};
 use ringwatch_registry::subresource::SubresourceStrategy;
 
@@ -170,8 +170,8 @@ impl Generic {
         self
     }
 
-    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been stored
-    /// before there was the check.
+    /// Adds a check of new objects, and of updated ones unless the old object fails it as well: objects may have been
+    /// stored before there was the check.
     pub(crate) fn check_unless_old_fails(mut self, check: Check) -> Self {
         self.checks_unless_old_fails.push(check);
         self
@@ -193,7 +193,7 @@ impl Generic {
     fn warnings(&self, object: &Value) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some(warn) = self.warn {
-            warn(&At::root(object), &mut warnings);
+            warn(&Field::root(object), &mut warnings);
         }
         warnings
     }

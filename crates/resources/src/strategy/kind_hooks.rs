@@ -6,8 +6,9 @@ use ringwatch_apimachinery::FieldError;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
 use serde_json::Value;
 
-/// Behaviour of a kind beyond the switches. Each method runs after the switches, `default` before them, and does nothing
-/// unless a kind implements it.
+/// Behaviour of a kind beyond the switches. It is narrower than [`ringwatch_registry::Strategy`] on purpose: no hook
+/// overrides what a switch decides. Each method runs after the switches, `default` before them, and does nothing unless
+/// a kind implements it.
 pub(crate) trait KindHooks: Debug + Send + Sync {
     /// Normalizes fields that clients may write in several ways, before the table of defaults is applied.
     fn default(&self, object: &mut Value) {
@@ -54,7 +55,8 @@ pub(crate) trait KindHooks: Debug + Send + Sync {
         Graceful::No
     }
 
-    /// Returns true if an object whose deletion has begun must stay for a reason other than finalizers and grace period.
+    /// Returns true if an object whose deletion has begun must stay for a reason other than finalizers and grace
+    /// period.
     fn holds_deletion(&self, object: &Value) -> bool {
         let _ = object;
         false

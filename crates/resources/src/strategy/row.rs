@@ -22,9 +22,9 @@ const ALL_VERBS: [Verb; 8] = [
     Verb::Update,
     Verb::Watch,
 ];
-/// Verbs of most subresources.
+/// The verbs of most subresources.
 pub(crate) const READ_WRITE: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
-/// Verbs of `proxy` subresources.
+/// The verbs of `proxy` subresources.
 pub(crate) const PROXY: &[Verb] = &[
     Verb::Create,
     Verb::Delete,
@@ -58,6 +58,9 @@ pub(crate) struct Group {
 pub(crate) struct Row(Resource);
 
 impl Group {
+    /// The core group in its only version.
+    pub(crate) const CORE_V1: Self = Self::new("", "v1");
+
     pub(crate) const fn new(name: &'static str, version: &'static str) -> Self {
         Self { name, version }
     }
@@ -119,7 +122,7 @@ impl Row {
         self
     }
 
-    /// Removes one verb.
+    /// Removes a verb of the resource.
     pub(crate) fn without(mut self, verb: Verb) -> Self {
         self.0.verbs.retain(|&other| other != verb);
         self

@@ -2,7 +2,7 @@
 //! `serviceAccountName` without the deprecated `serviceAccount`. kube-apiserver always serves both.
 //!
 //! Such objects are given their defaults when they are read, which fill in the other field. Objects that are
-//! stored as JSON are served as they are, as docs/compatibility.md tells.
+//! stored as JSON are served as they are, as docs/compatibility.md says.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +100,7 @@ mod tests {
 
     use crate::built_in;
 
-    /// A kind, and an object of it with a field of which kube-apiserver would have written another as well.
+    /// Returns a kind, and an object of it with a field of which kube-apiserver would have written another as well.
     fn lacking() -> Vec<(&'static str, Value)> {
         let spec = json!({"serviceAccountName": "a"});
         let template = json!({"template": {"spec": spec}});

@@ -1,4 +1,4 @@
-//! Definitions of table columns.
+//! Definitions of the columns of tables, as clients get them.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::field_docs;
 /// A column of a table: `metav1.TableColumnDefinition`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// The heading.
+    /// The heading of the column.
     pub name: &'static str,
     /// The OpenAPI type of the cells: `string`, `integer`, `boolean` or `date`.
     #[serde(rename = "type")]
@@ -16,7 +16,8 @@ pub struct Column {
     pub format: &'static str,
     /// The description of the column for people.
     pub description: &'static str,
-    /// The priority: clients show columns of 0 always, and those of 1 when there is room, as with `kubectl get -o wide`.
+    /// The priority: clients show columns of 0 always, and those of 1 when there is room, as with
+    /// `kubectl get -o wide`.
     pub priority: u8,
 }
 

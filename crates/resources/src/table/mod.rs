@@ -1,4 +1,5 @@
-//! The server side of `kubectl get`: conversion of objects to rows of a `meta.k8s.io/v1` Table, as Kubernetes' printers do it.
+//! The server side of `kubectl get`: conversion of objects to rows of a `meta.k8s.io/v1` Table, as Kubernetes' printers
+//! do it.
 //!
 //! A [`TableConvertor`] has the columns of a kind and a function from an object and the time to its cells. The object
 //! is the tree that is stored, so that all versions of a kind are shown alike. The cells are for people to read:
@@ -51,7 +52,7 @@ pub struct RowCondition {
     pub status: &'static str,
     /// The reason as one word in camel case.
     pub reason: &'static str,
-    /// The explanation for people.
+    /// The explanation for users.
     pub message: &'static str,
 }
 

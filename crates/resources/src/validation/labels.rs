@@ -4,14 +4,14 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
-use super::at::{At, Errors};
+use super::field::{Errors, Field};
 
 const NO_OPERATOR: &str = "not a valid selector operator";
 const NO_VALUES: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const VALUES: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// Checks labels.
-pub(crate) fn labels(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the keys and values of labels.
+pub(crate) fn labels(at: &Field<'_, '_>, errors: &mut Errors) {
     for (name, value) in at.value().as_object().into_iter().flatten() {
         let key = formats::label_key(name).into_iter();
         errors.extend(key.map(|why| at.invalid_value(name.as_str(), why)));
@@ -22,7 +22,7 @@ pub(crate) fn labels(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a LabelSelector, if there is one.
-pub(crate) fn selector(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn selector(at: &Field<'_, '_>, errors: &mut Errors) {
     labels(&at.at("matchLabels"), errors);
     for expression in at.items("matchExpressions") {
         requirement(&expression, errors);
@@ -32,7 +32,7 @@ pub(crate) fn selector(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn requirement(at: &At<'_, '_>, errors: &mut Errors) {
+fn requirement(at: &Field<'_, '_>, errors: &mut Errors) {
     let values = at.at("values");
     match at.at("operator").text() {
         "In" | "NotIn" if values.is_empty() => errors.push(values.required(NO_VALUES)),
@@ -44,7 +44,7 @@ fn requirement(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a NodeSelector: a list of terms of which one has to match.
-pub(crate) fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn node_selector(at: &Field<'_, '_>, errors: &mut Errors) {
     let terms = at.at("nodeSelectorTerms");
     if terms.is_empty() {
         errors.push(terms.required("must have at least one node selector term"));
@@ -55,7 +55,7 @@ pub(crate) fn node_selector(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a term of a NodeSelector. Values of preferred terms are not checked.
-pub(crate) fn node_selector_term(at: &At<'_, '_>, required: bool, errors: &mut Errors) {
+pub(crate) fn node_selector_term(at: &Field<'_, '_>, required: bool, errors: &mut Errors) {
     for expression in at.items("matchExpressions") {
         let values = expression.at("values");
         match expression.at("operator").text() {
@@ -80,7 +80,7 @@ pub(crate) fn node_selector_term(at: &At<'_, '_>, required: bool, errors: &mut E
     }
 }
 
-fn node_field(at: &At<'_, '_>, errors: &mut Errors) {
+fn node_field(at: &Field<'_, '_>, errors: &mut Errors) {
     let values = at.at("values");
     if !matches!(at.at("operator").text(), "In" | "NotIn") {
         errors.push(at.at("operator").invalid(NO_OPERATOR));

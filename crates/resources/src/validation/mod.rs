@@ -1,10 +1,10 @@
 //! Validation of objects of the built-in kinds, a file for each family of kinds.
 //!
-//! A check looks at a [`At`] place and pushes what is wrong with it, in kube-apiserver's words and
+//! A check looks at a [`Field`] place and pushes what is wrong with it, in kube-apiserver's words and
 //! under the path that it names. Checks are put together as the types are: that of a deployment
 //! asks that of a template, which asks that of a container.
 
-pub(crate) mod at;
+pub(crate) mod field;
 pub(crate) mod labels;
 pub(crate) mod quantities;
 pub(crate) mod values;
@@ -12,24 +12,24 @@ pub(crate) mod values;
 #[cfg(test)]
 mod tests;
 
-pub(super) use at::{At, Errors};
+pub(super) use field::{Errors, Field};
 
 use ringwatch_apimachinery::FieldError;
 use serde_json::Value;
 
 /// A check of an object.
-pub(super) type Check = fn(&At<'_, '_>, &mut Errors);
+pub(super) type Check = fn(&Field<'_, '_>, &mut Errors);
 
 /// A check of a change: the new object and the old one.
-pub(super) type CheckOfChange = fn(&At<'_, '_>, &At<'_, '_>, &mut Errors);
+pub(super) type CheckOfChange = fn(&Field<'_, '_>, &Field<'_, '_>, &mut Errors);
 
-/// Gathers what clients are told about an object that is not refused.
-pub(super) type Warn = fn(&At<'_, '_>, &mut Vec<String>);
+/// Collects the warnings about an object that is not refused.
+pub(super) type Warn = fn(&Field<'_, '_>, &mut Vec<String>);
 
 /// Returns the errors that a check finds in an object.
 pub(super) fn found(check: Check, object: &Value) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    check(&At::root(object), &mut errors);
+    check(&Field::root(object), &mut errors);
     errors
 }
 
@@ -40,7 +40,7 @@ pub(super) fn found_in_change(
     old: &Value,
 ) -> Vec<FieldError> {
     let mut errors = Errors::new();
-    check(&At::root(object), &At::root(old), &mut errors);
+    check(&Field::root(object), &Field::root(old), &mut errors);
     errors
 }
 

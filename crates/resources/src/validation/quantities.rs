@@ -5,7 +5,7 @@
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats;
 
-use super::at::{At, Errors};
+use super::field::{Errors, Field};
 
 const PAGES: &str = "hugepages-";
 const NEGATIVE: &str = "must be greater than or equal to 0";
@@ -35,7 +35,7 @@ const ASKED_FOR: &[&str] = &[
 ];
 
 /// Checks the name of a resource. Follows `validateResourceName`.
-pub(crate) fn name(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
+pub(crate) fn name(name: &str, at: &Field<'_, '_>, errors: &mut Errors) -> bool {
     let wrong = formats::label_key(name);
     let qualified = wrong.is_empty();
     errors.extend(wrong.into_iter().map(|why| at.invalid_value(name, why)));
@@ -48,7 +48,7 @@ pub(crate) fn name(name: &str, at: &At<'_, '_>, errors: &mut Errors) -> bool {
 }
 
 /// Checks the name of a resource of containers. Follows `validateContainerResourceName`.
-pub(crate) fn container_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn container_name(resource: &str, at: &Field<'_, '_>, errors: &mut Errors) {
     name(resource, at, errors);
     if !resource.contains('/') {
         if !OF_CONTAINERS.contains(&resource) && !is_pages(resource) {
@@ -60,7 +60,7 @@ pub(crate) fn container_name(resource: &str, at: &At<'_, '_>, errors: &mut Error
 }
 
 /// Checks the name of a resource of quotas. Follows `ValidateResourceQuotaResourceName`.
-pub(crate) fn quota_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn quota_name(resource: &str, at: &Field<'_, '_>, errors: &mut Errors) {
     name(resource, at, errors);
     if !resource.contains('/') && !is_quota(resource) {
         errors.push(at.invalid_value(resource, "must be a standard resource for quota"));
@@ -68,7 +68,7 @@ pub(crate) fn quota_name(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the quantity of a resource. Follows `ValidateResourceQuantityValue`.
-pub(crate) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn amount(resource: &str, at: &Field<'_, '_>, errors: &mut Errors) {
     let Some(quantity) = at.quantity() else {
         return;
     };
@@ -81,11 +81,11 @@ pub(crate) fn amount(resource: &str, at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// A check of a resource's name at a place named by it.
-pub(super) type NameCheck = fn(&str, &At<'_, '_>, &mut Errors);
+pub(super) type NameCheck = fn(&str, &Field<'_, '_>, &mut Errors);
 
 /// Checks the requests and limits of a container or a pod: no request exceeds its limit. Follows
 /// `ValidateContainerResourceRequirements`.
-pub(crate) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors) {
+pub(crate) fn requirements(at: &Field<'_, '_>, name: NameCheck, errors: &mut Errors) {
     for which in ["limits", "requests"] {
         for (resource, quantity) in at.members(which) {
             name(resource, &quantity, errors);
@@ -97,7 +97,7 @@ pub(crate) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors
     for (resource, wanted) in at.members("requests") {
         let limit = limits.value().get(resource);
         let fixed = !is_native(resource) || is_pages(resource);
-        let Some(limit) = limit.map(At::root) else {
+        let Some(limit) = limit.map(Field::root) else {
             if fixed {
                 let why = "Limit must be set for non overcommitable resources";
                 errors.push(limits.required(why));
@@ -117,18 +117,18 @@ pub(crate) fn requirements(at: &At<'_, '_>, name: NameCheck, errors: &mut Errors
 }
 
 /// Checks that huge pages are only requested together with CPU or memory.
-fn pages_have_company(at: &At<'_, '_>, errors: &mut Errors) {
-    let asked = |resource: fn(&str) -> bool| {
+fn pages_have_company(at: &Field<'_, '_>, errors: &mut Errors) {
+    let has = |resource: fn(&str) -> bool| {
         let mut all = at.members("limits").chain(at.members("requests"));
         all.any(|(name, _)| resource(name))
     };
-    if asked(is_pages) && !asked(|name| matches!(name, "cpu" | "memory")) {
+    if has(is_pages) && !has(|name| matches!(name, "cpu" | "memory")) {
         errors.push(at.forbidden("HugePages require cpu or memory"));
     }
 }
 
 /// Checks that a quantity is positive. Follows `ValidatePositiveQuantityValue`.
-pub(crate) fn positive(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn positive(at: &Field<'_, '_>, errors: &mut Errors) {
     if !at.quantity().is_some_and(Quantity::is_positive) {
         errors.push(at.invalid_value(at.quantity_text(), "must be greater than zero"));
     }
@@ -169,7 +169,7 @@ mod tests {
     fn messages(resources: &Value) -> Vec<String> {
         let mut errors = Vec::new();
         requirements(
-            &At::root(&json!({"resources": resources})).at("resources"),
+            &Field::root(&json!({"resources": resources})).at("resources"),
             container_name,
             &mut errors,
         );

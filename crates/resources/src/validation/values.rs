@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats::{mismatch, too_long};
 
-use super::at::{At, Errors};
+use super::field::{Errors, Field};
 
-/// How long the name of a port may be, in bytes.
+/// Maximum length of the name of a port, in bytes.
 const PORT_NAME_BYTES_MAX: usize = 15;
-/// How long a key of a config map may be, in bytes.
+/// Maximum length of a key of a ConfigMap, in bytes.
 const CONFIG_KEY_BYTES_MAX: usize = 253;
 /// The protocols of ports.
 pub(crate) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
@@ -104,13 +104,13 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// An address, be it with leading zeros, as Kubernetes reads it for the sake of old objects. One of IPv4 that is written as one of
-/// IPv6 (`::ffff:127.0.0.1`) is one of IPv4, as to Go.
+/// Returns an address, be it with leading zeros, as Kubernetes reads it for the sake of old objects. One of IPv4 that
+/// is written as one of IPv6 (`::ffff:127.0.0.1`) is one of IPv4, as to Go.
 pub(crate) fn address(text: &str) -> Option<IpAddr> {
     written_address(text).map(|it| it.to_canonical())
 }
 
-/// The same, of the family in which it is written.
+/// Returns an address of the family in which it is written.
 fn written_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok();
@@ -144,7 +144,7 @@ pub(crate) fn network(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 /// Checks that an address is not unspecified, loopback, link-local or link-local multicast.
-pub(crate) fn ordinary_address(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn ordinary_address(at: &Field<'_, '_>, errors: &mut Errors) {
     let text = at.text();
     let Some(ip) = address(text) else {
         errors.push(at.invalid("must be a valid IP address"));
@@ -193,8 +193,8 @@ pub(crate) fn below(path: &str) -> Vec<String> {
 }
 
 /// The checks of numbers and quantities.
-impl At<'_, '_> {
-    /// The number of a port.
+impl Field<'_, '_> {
+    /// Adds an error unless the value is a port number, 1 to 65535.
     pub(crate) fn must_be_a_port(&self, errors: &mut Errors) {
         let number = self.number().unwrap_or(0);
         if !(1..=PORT_MAX).contains(&number) {
@@ -202,7 +202,7 @@ impl At<'_, '_> {
         }
     }
 
-    /// The number or name of a port.
+    /// Adds an error unless the value is a port number or has the syntax of a port's name.
     pub(crate) fn must_be_a_port_or_its_name(&self, errors: &mut Errors) {
         if self.value().is_string() {
             self.must_conform(port_name, errors);
@@ -211,12 +211,12 @@ impl At<'_, '_> {
         }
     }
 
-    /// The id of a user or group.
+    /// Adds an error if the number is set and out of the range of ids of users and groups.
     pub(crate) fn may_be_an_id(&self, errors: &mut Errors) {
         self.must_be_between(0, ID_MAX, errors);
     }
 
-    /// A number that is not negative, or a percentage.
+    /// Adds an error if the value is a negative number, or a text that is no percentage.
     pub(crate) fn must_be_a_count_or_percentage(&self, errors: &mut Errors) {
         if self.value().is_string() {
             self.must_conform(percentage, errors);
@@ -225,18 +225,18 @@ impl At<'_, '_> {
         }
     }
 
-    /// The quantity here, if it is one.
+    /// Returns the quantity here, if it is one.
     pub(crate) fn quantity(&self) -> Option<Quantity> {
         self.quantity_text().parse().ok()
     }
 
-    /// The quantity as it is written.
+    /// Returns the quantity as it is written.
     pub(crate) fn quantity_text(&self) -> String {
         let number = self.value().as_number().map(ToString::to_string);
         number.unwrap_or_else(|| self.text().to_owned())
     }
 
-    /// The quantity is not negative.
+    /// Adds an error if the value is a negative quantity.
     pub(crate) fn must_not_be_a_negative_quantity(&self, errors: &mut Errors) {
         if self.quantity().is_some_and(Quantity::is_negative) {
             errors.push(self.invalid("must be greater than or equal to 0"));
@@ -290,7 +290,7 @@ mod tests {
         let wrong = |text: &str| {
             let value = json!(text);
             let mut errors = Vec::new();
-            ordinary_address(&At::root(&value), &mut errors);
+            ordinary_address(&Field::root(&value), &mut errors);
             errors.len()
         };
         assert_eq!(wrong("10.1.2.3"), 0);

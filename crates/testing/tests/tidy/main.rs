@@ -1,10 +1,12 @@
 //! The rules of the house that a machine can check.
 //!
-//! It reads the sources and manifests of every package and builds none of them, so it runs alone in seconds. The engine's layer
-//! table and the crates' dependency table stand in ARCHITECTURE.md and nowhere else; these tests read them from there.
+//! It reads the sources and manifests of every package and builds none of them, so it runs alone in seconds. The
+//! engine's layer table and the crates' dependency table stand in ARCHITECTURE.md and nowhere else; these tests read
+//! them from there.
 
 mod bounds;
 mod cycles;
+mod lints;
 mod packages;
 mod places;
 mod readers;
@@ -198,7 +200,7 @@ impl Layers {
         Some((names(module).pop()?, names(imports)))
     }
 
-    /// The row of a path: the one with the longest module that is a prefix of it.
+    /// Returns the row of a path: the one with the longest module that is a prefix of it.
     fn row_of(&self, path: &[String]) -> Option<&(Vec<String>, Vec<Vec<String>>)> {
         let rows = self.0.iter().filter(|(module, _)| path.starts_with(module));
         rows.max_by_key(|(module, _)| module.len())
@@ -215,7 +217,7 @@ impl Layers {
     }
 }
 
-/// The backquoted names of a table cell, as paths.
+/// Returns the backquoted names of a table cell, as paths.
 fn names(cell: &str) -> Vec<Vec<String>> {
     let quoted = cell.split('`').skip(1).step_by(2);
     quoted
@@ -223,7 +225,7 @@ fn names(cell: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// All paths into this crate that a file of `module` names.
+/// Returns all paths into this crate that a file of `module` names.
 fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let mut found = BTreeSet::new();
     for start in ["crate::", "super::", "ringwatch::"] {
@@ -301,10 +303,11 @@ fn module_of(file: &Path) -> Vec<String> {
     path
 }
 
-/// The code of a file, without the tests at its end and without comments.
+/// Returns the code of a file, without the tests at its end and without comments.
 fn without_tests(text: &str) -> String {
-    let code = text.split("#[cfg(test)]\nmod tests {").next();
-    let lines = code.unwrap_or_default().lines();
+    let code = text.split_once("\nmod tests {").map(|(code, _)| code);
+    let code = code.and_then(|code| code.rsplit_once("#[cfg(test)]"));
+    let lines = code.map_or(text, |(code, _)| code).lines();
     let lines = lines.filter(|line| !line.trim_start().starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
@@ -380,7 +383,7 @@ fn relative(file: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).expect("a checkout")

@@ -40,7 +40,7 @@ fn every_package_of_the_workspace_has_its_lints() {
 
 #[test]
 fn crates_depend_on_each_other_as_architecture_says() {
-    let told = table();
+    let documented = table();
     let mut are = BTreeMap::new();
     for folder in package_folders() {
         let is_crate = folder == root() || folder.parent() == Some(&root().join("crates"));
@@ -49,10 +49,10 @@ fn crates_depend_on_each_other_as_architecture_says() {
             are.insert(name, dependencies);
         }
     }
-    for name in told.keys().chain(are.keys()) {
+    for name in documented.keys().chain(are.keys()) {
         assert_eq!(
             are.get(name),
-            told.get(name),
+            documented.get(name),
             "{name}: its Cargo.toml, and the table of crates in ARCHITECTURE.md"
         );
     }

@@ -1,7 +1,8 @@
 //! The few places that read whole documents, each with the reason why no worker waits for it.
 //!
-//! A worker serves others (ARCHITECTURE). Reading a document that clients chose is the first step of all long work on it, so whoever
-//! adds such work comes past this list: either the request asks to leave first (`ringwatch_apimachinery::work`), or the document is small.
+//! A worker serves others (ARCHITECTURE). Reading a document that clients chose is the first step of all long work on
+//! it, so whoever adds such work comes past this list: either the request asks to leave first
+//! (`ringwatch_apimachinery::work`), or the document is small.
 
 use super::{is_for_tests, package_folders, read, relative, root, sources, without_tests};
 
@@ -33,7 +34,8 @@ const HAS_LEFT: &[&str] = &[
     "registry/src/store/read.rs",
 ];
 
-/// One stored object at a time, which is no larger than a store takes: some milliseconds (PERF.md). Lists and watches give way between two.
+/// One stored object at a time, which is no larger than a store takes: some milliseconds (PERF.md). Lists and watches
+/// give way between two.
 const ONE_OBJECT: &[&str] = &[
     "admission/src/match_context.rs",
     "apiserver/src/endpoints/encoding/encoder.rs",
@@ -78,7 +80,8 @@ const BACKGROUND: &[&str] = &[
     "tls/src/kubeconfig.rs",
 ];
 
-/// Tokens, which fit into a header, answers of servers that the operator named, of limited size, and bytes that are passed on unread.
+/// Tokens, which fit into a header, answers of servers that the operator named, of limited size, and bytes that are
+/// passed on unread.
 const SMALL: &[&str] = &[
     "apiserver/src/endpoints/handlers/pod_log.rs",
     "apiserver/src/endpoints/relay/exchange.rs",

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::StructuralSchema;
 use super::lines;
+use crate::schema::StructuralSchema;
 
 fn schema() -> StructuralSchema {
     let strict = json!({"type": "string", "enum": ["fine"]});
@@ -26,7 +26,7 @@ fn object(field: &str, other: &str) -> Value {
         "list": [{"key": "y", "field": field, "other": other}, {"key": "x", "field": field}]})
 }
 
-/// Where something is wrong with an object that was another one before.
+/// Returns where something is wrong with an object that was another one before.
 fn wrong(object: &Value, old: &Value) -> Vec<String> {
     let errors = schema().validate(object, Some(old));
     errors.into_iter().map(|error| error.field).collect()

@@ -1,4 +1,4 @@
-//! Which schemas are refused, and how deep they may be.
+//! Tests of the schemas that are refused, and of the bound of their depth.
 
 use serde_json::{Map, json};
 

@@ -36,7 +36,7 @@ pub(crate) struct Tables {
 impl Tables {
     /// Tables of the objects of a store.
     pub(crate) fn new(store: Arc<Store>, form: TableForm, clock: Clock) -> Self {
-        let printer = Printer::of(store.resource());
+        let printer = Printer::for_resource(store.resource());
         Self {
             store,
             form,

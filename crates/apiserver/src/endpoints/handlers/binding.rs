@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, FieldError};
-use ringwatch_registry::Operation;
+use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use ringwatch_resources::bind_pod;
 use serde_json::Value;
@@ -38,10 +38,14 @@ pub(crate) async fn bind(
     call.store
         .admit_other(
             &call.context,
-            (call.namespace(), &name),
-            Operation::Create,
-            (&mut binding, None),
-            params.dry_run,
+            SubresourceCall {
+                namespace: call.namespace(),
+                name: &name,
+                operation: Operation::Create,
+                old: None,
+                dry_run: params.dry_run,
+            },
+            &mut binding,
         )
         .await
         .map_err(|error| call.fail(error))?;

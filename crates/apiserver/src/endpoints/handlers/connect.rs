@@ -1,6 +1,6 @@
 //! Admission of a connection, by its options, before it is made.
 
-use ringwatch_registry::Operation;
+use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Map, Value, json};
 
 use super::super::call::Call;
@@ -38,10 +38,14 @@ pub(super) async fn admit_connection(
     call.store
         .admit_other(
             &call.context,
-            (call.namespace(), call.name()),
-            Operation::Connect,
-            (&mut options, None),
-            false,
+            SubresourceCall {
+                namespace: call.namespace(),
+                name: call.name(),
+                operation: Operation::Connect,
+                old: None,
+                dry_run: false,
+            },
+            &mut options,
         )
         .await
         .map_err(|error| call.fail(error))

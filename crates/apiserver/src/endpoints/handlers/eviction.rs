@@ -8,8 +8,9 @@ use http::{Response, StatusCode};
 use ringwatch::meta::Status;
 use ringwatch_apimachinery::{Error, GroupVersion};
 use ringwatch_registry::DeleteOptions;
-use ringwatch_registry::Operation;
-use ringwatch_resources::disruption_budget::{is_guarded, still_processed};
+use ringwatch_registry::{Operation, SubresourceCall};
+use ringwatch_resources::can_ignore_budgets;
+use ringwatch_resources::disruption_budget::still_processed;
 use serde_json::{Value, json};
 
 use self::budget::Permission;
@@ -50,10 +51,14 @@ pub(crate) async fn evict(
     call.store
         .admit_other(
             &call.context,
-            (call.namespace(), call.name()),
-            Operation::Create,
-            (&mut eviction, None),
-            params.dry_run,
+            SubresourceCall {
+                namespace: call.namespace(),
+                name: call.name(),
+                operation: Operation::Create,
+                old: None,
+                dry_run: params.dry_run,
+            },
+            &mut eviction,
         )
         .await
         .map_err(|error| call.fail(error))?;
@@ -82,7 +87,7 @@ async fn evict_pod(
             .get(call.namespace(), call.name(), Default::default());
         let pod = pod.await.map_err(|error| call.fail(error))?;
         let tree = ringwatch::codec::tree(&pod).map_err(Failure::internal)?;
-        if is_guarded(&tree) {
+        if !can_ignore_budgets(&tree) {
             let permission = budget::ask(call, &pod, &tree, options.dry_run).await?;
             return evict_guarded(call, params, options, permission).await;
         }

@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
-use ringwatch_registry::Operation;
+use ringwatch_registry::{Operation, SubresourceCall};
 use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, UpdatedObject};
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
@@ -130,7 +130,7 @@ fn respond(
     let object = codec::tree(object).map_err(Failure::internal)?;
     let scale = scale_of(&object, paths(call)?);
     if let Form::Table(form) = output.form {
-        let tables = call.tables(form).with_printer(Printer::of_scales());
+        let tables = call.tables(form).with_printer(Printer::for_scale());
         let table = tables.of_value(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }
@@ -217,10 +217,14 @@ impl UpdatedObject for AdmittedScale<'_> {
         self.store
             .admit_other(
                 context,
-                (self.namespace, &scaled.name),
-                Operation::Update,
-                (&mut scale, Some(&before)),
-                self.dry_run,
+                SubresourceCall {
+                    namespace: self.namespace,
+                    name: &scaled.name,
+                    operation: Operation::Update,
+                    old: Some(&before),
+                    dry_run: self.dry_run,
+                },
+                &mut scale,
             )
             .await?;
         scaled.object(&scale, existing)

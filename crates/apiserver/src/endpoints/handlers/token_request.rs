@@ -7,8 +7,8 @@ use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::service_accounts::{Bound, Grant, Reference};
-use ringwatch_registry::Operation;
 use ringwatch_registry::Store;
+use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Value, json};
 
 use super::super::body::{RequestBody, ResponseBody};
@@ -66,10 +66,15 @@ async fn answer(
     note_manager(call, version, request);
     complete_metadata(call, &account, request).map_err(fail)?;
     check_seconds(seconds).map_err(fail)?;
-    let names = (call.namespace(), call.name());
-    let change = (&mut *request, None);
+    let admitted = SubresourceCall {
+        namespace: call.namespace(),
+        name: call.name(),
+        operation: Operation::Create,
+        old: None,
+        dry_run: dry_run,
+    };
     call.store
-        .admit_other(&call.context, names, Operation::Create, change, dry_run)
+        .admit_other(&call.context, admitted, request)
         .await
         .map_err(fail)?;
     let mut audiences = texts(&request["spec"]["audiences"]);

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use regex_automata::util::syntax;
 
-use super::super::PatternError;
 use super::{Reader, UNICODE_CLASSES_MAX, wrong};
+use crate::pattern::PatternError;
 
-/// A class without characters.
+/// A class without characters, which never matches.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 /// The numbers that are no characters in UTF-8, although Go can write them.
@@ -54,7 +54,7 @@ fn write_range(out: &mut String, low: u32, high: u32) {
 }
 
 impl Reader<'_> {
-    /// A class in brackets.
+    /// Returns a class in brackets.
     pub(super) fn class(&mut self) -> Result<(), PatternError> {
         let whole = self.rest;
         self.rest = &whole[1..];

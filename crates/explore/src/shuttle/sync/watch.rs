@@ -12,7 +12,7 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// A sender without receivers.
+    /// Makes a sender without receivers.
     #[must_use]
     pub fn new(value: T) -> Self {
         Self {
@@ -21,7 +21,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// The value that was sent last.
+    /// Returns the value that was sent last.
     pub fn borrow(&self) -> Ref<'_, T> {
         self.step.take();
         self.inner.borrow()
@@ -33,7 +33,7 @@ impl<T> Sender<T> {
         self.inner.send_modify(modify);
     }
 
-    /// A receiver that has seen the present value.
+    /// Returns a receiver that has seen the present value.
     pub fn subscribe(&self) -> Receiver<T> {
         self.step.take();
         self.inner.subscribe()

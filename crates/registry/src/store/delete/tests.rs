@@ -1,10 +1,10 @@
-//! The rules of deletions.
+//! Tests of deletions: grace periods, finalizers, dependents and preconditions.
 
 use ringwatch_apimachinery::accessor::{later, time};
 use serde_json::{Value, json};
 
-use super::super::read::value_of;
 use super::*;
+use crate::store::read::value_of;
 use crate::testing::{Fixture, NOW, TestStrategy, config_map, patch};
 use crate::{GarbageCollection, PropagationPolicy};
 

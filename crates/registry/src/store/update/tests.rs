@@ -1,10 +1,10 @@
-//! The rules of updates.
+//! Tests of updates: conflicts, what clients may not change, and creation by PUT.
 
 use ringwatch::codec;
 use serde_json::json;
 
-use super::super::read::value_of;
 use super::*;
+use crate::store::read::value_of;
 use crate::testing::{Fixture, Put, TestStrategy, config_map, patch};
 
 impl Fixture {

@@ -1,4 +1,4 @@
-//! Table of Nodes.
+//! Printer columns of Nodes, as in pkg/printers/internalversion/printers.go of Kubernetes 1.36.
 
 use std::collections::BTreeSet;
 

@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_pod_stays_a_mirror_pod_or_none() {
         let pod = |annotations: Value| json!({"metadata": {"annotations": annotations}});
-        let told = |old: Value, new: Value| -> Vec<String> {
+        let errors_of = |old: Value, new: Value| -> Vec<String> {
             let errors = forbidden_changes(&pod(new), &pod(old));
             errors
                 .iter()
@@ -58,15 +58,15 @@ mod tests {
         let field = format!("metadata.annotations[{MIRROR}]");
         let changed = format!("{field}: may not remove or update mirror pod annotation");
         for other in [json!({}), json!({MIRROR: "y"})] {
-            let errors = told(mirror.clone(), other);
+            let errors = errors_of(mirror.clone(), other);
             assert_eq!(errors, std::slice::from_ref(&changed));
         }
         let added = format!("{field}: may not add mirror pod annotation");
-        assert_eq!(told(json!({}), mirror.clone()), [added]);
+        assert_eq!(errors_of(json!({}), mirror.clone()), [added]);
         let profile = format!("{APP_ARMOR}c");
         let added = format!("metadata.annotations[{profile}]: may not add AppArmor annotations");
-        assert_eq!(told(json!({}), json!({profile: "x"})), [added]);
-        assert!(told(json!({"a": "b"}), json!({"c": "d"})).is_empty());
-        assert!(told(mirror.clone(), mirror).is_empty());
+        assert_eq!(errors_of(json!({}), json!({profile: "x"})), [added]);
+        assert!(errors_of(json!({"a": "b"}), json!({"c": "d"})).is_empty());
+        assert!(errors_of(mirror.clone(), mirror).is_empty());
     }
 }

@@ -11,8 +11,8 @@ use super::condition;
 /// Name of the resource in messages.
 const RESOURCE: &str = "pods/binding";
 
-/// Binds a pod to the node that is the target of a `Binding`. The pod gets the labels and annotations of the binding, and
-/// loses `status.nominatedNodeName`; its generation stays.
+/// Binds a pod to the node that is the target of a `Binding`. The pod gets the labels and annotations of the binding,
+/// and loses `status.nominatedNodeName`; its generation stays.
 ///
 /// # Errors
 /// [`Error::Conflict`] if the pod is bound, is being deleted or has scheduling gates.

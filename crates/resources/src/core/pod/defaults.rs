@@ -1,6 +1,7 @@
 //! Defaults of pods and pod templates.
 //!
-//! Follows `SetDefaults_Pod`, `SetDefaults_PodSpec` and `SetDefaults_Container` in pkg/apis/core/v1/defaults.go, of Kubernetes 1.36.
+//! Follows `SetDefaults_Pod`, `SetDefaults_PodSpec` and `SetDefaults_Container` in pkg/apis/core/v1/defaults.go, of
+//! Kubernetes 1.36.
 
 use ringwatch_apimachinery::path::{get, list, remove, set, text};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ const HOST_PORTS: &[&str] = &[
     "initContainers[].ports[].hostPort",
 ];
 
-/// Defaults of pods.
+/// Defaults of a Pod, relative to the object.
 pub(crate) const POD: &[Rule] = &[
     Set("spec", Empty),
     In("spec", POD_SPEC),
@@ -161,8 +162,8 @@ fn request_the_limits(container: &mut Value) {
     }
 }
 
-/// Sets missing pod-level limits of huge pages to those of the containers together, in a pod with pod-level resources. Page
-/// sizes that the pod requests are left alone.
+/// Sets missing pod-level limits of huge pages to those of the containers together, in a pod with pod-level resources.
+/// Page sizes that the pod requests are left alone.
 fn whole_limits(spec: &mut Value) {
     let [limits, requests] =
         ["limits", "requests"].map(|which| crate::ResourceList::read(&spec["resources"][which]));
@@ -202,8 +203,8 @@ fn fill(spec: &mut Value, which: Which, amounts: &crate::ResourceList, wanted: f
     }
 }
 
-/// Sets the host ports of a pod in the host's network to its container ports. Templates are left alone: the pods that are
-/// made of them get the ports.
+/// Sets the host ports of a pod in the host's network to its container ports. Templates are left alone: the pods that
+/// are made of them get the ports.
 fn open_host_ports(spec: &mut Value) {
     if get(spec, "hostNetwork") != Some(&Value::Bool(true)) {
         return;
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(given["cpu"], "1m");
     }
 
-    /// The resources of a pod as a whole, with these containers, after defaulting.
+    /// Returns the resources of a pod as a whole, with these containers, after defaulting.
     fn whole(resources: Value, containers: Value, init: Value) -> Value {
         let mut pod = json!({"spec": {"resources": resources, "containers": containers,
             "initContainers": init}});
@@ -380,8 +381,8 @@ mod tests {
                 "requests": {"cpu": "2", "hugepages-2Mi": "6Mi"}})
         );
         assert_eq!(whole(json!({}), pages.clone(), json!([])), json!({}));
-        let asked = json!({"requests": {"hugepages-2Mi": "6Mi"}});
-        assert_eq!(whole(asked.clone(), pages, json!([])), asked);
+        let given = json!({"requests": {"hugepages-2Mi": "6Mi"}});
+        assert_eq!(whole(given.clone(), pages, json!([])), given);
     }
 
     #[test]

@@ -1,15 +1,26 @@
-//! The condition of a pod that is about to be evicted.
+//! The part of pods in their eviction: whether budgets apply to them, and the condition that they get.
 
 use jiff::Timestamp;
+use ringwatch_apimachinery::path::{get, text};
 use serde_json::Value;
 
 use super::condition;
-use crate::policy::disruption_budget::is_guarded;
 
-/// Sets the condition `DisruptionTarget` of a pod that will be evicted. Does nothing to a pod that is pending, has ended or
-/// is being deleted.
+/// Returns true if PodDisruptionBudgets do not apply to the eviction of this pod, since it is pending, has ended or is
+/// being deleted. Follows `canIgnorePDB` in pkg/registry/core/pod/storage/eviction.go of Kubernetes 1.36.
+#[must_use]
+pub fn can_ignore_budgets(pod: &Value) -> bool {
+    let idle = matches!(
+        text(pod, "status.phase"),
+        "Pending" | "Succeeded" | "Failed"
+    );
+    idle || get(pod, "metadata.deletionTimestamp").is_some()
+}
+
+/// Sets the condition `DisruptionTarget` of a pod that will be evicted. Does nothing to a pod that is pending, has
+/// ended or is being deleted.
 pub fn mark_evicted(pod: &mut Value, now: Timestamp) {
-    if !is_guarded(pod) {
+    if can_ignore_budgets(pod) {
         return;
     }
     let why = ("EvictionByEvictionAPI", "Eviction API: evicting");

@@ -1,5 +1,5 @@
-//! `matchLabelKeys` and `mismatchLabelKeys` of a pod: the values of its labels under these keys are merged into its selectors
-//! when it is created.
+//! `matchLabelKeys` and `mismatchLabelKeys` of a pod: the values of its labels under these keys are merged into its
+//! selectors when it is created.
 
 use ringwatch_apimachinery::path::{get, get_mut, list, set};
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Adds expressions with the values of the labels that `matchLabelKeys` and `mismatchLabelKeys` name to the label selectors
-/// beside them, in affinity terms and topology spread constraints.
+/// Adds expressions with the values of the labels that `matchLabelKeys` and `mismatchLabelKeys` name to the label
+/// selectors beside them, in affinity terms and topology spread constraints.
 pub(super) fn merge(pod: &mut Value) {
     let Some(labels) = get(pod, "metadata.labels").cloned() else {
         return;

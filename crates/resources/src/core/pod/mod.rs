@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::binding::Bound;
 pub use self::binding::bind;
-pub use self::eviction::mark_evicted;
+pub use self::eviction::{can_ignore_budgets, mark_evicted};
 pub use self::quality::class as quality_class;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, keep, set, text};
@@ -60,8 +60,8 @@ impl KindHooks for Pods {
         errors
     }
 
-    /// Makes deletion wait for the grace period of the options or the pod; the node ends the wait. The period is 0 for a pod that
-    /// has ended or is not bound to a node.
+    /// Makes deletion wait for the grace period of the options or the pod; the node ends the wait. The period is 0 for
+    /// a pod that has ended or is not bound to a node.
     fn check_graceful_delete(&self, object: &Value, options: &mut DeleteOptions) -> Graceful {
         let own = get(object, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64);
         let mut seconds = options.grace_period_seconds.or(own).unwrap_or(0);
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn only_a_running_pod_takes_its_time() {
-        let seconds = |pod: Value, asked: Option<i64>| {
+        let seconds = |pod: Value, requested: Option<i64>| {
             let mut options = DeleteOptions {
-                grace_period_seconds: asked,
+                grace_period_seconds: requested,
                 ..DeleteOptions::default()
             };
             assert_eq!(

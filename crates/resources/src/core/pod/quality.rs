@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 /// Resources that decide the class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
-/// Returns the class: `Guaranteed` if every container has limits of CPU and memory that equal its requests, `BestEffort` if
-/// none has requests or limits of them, else `Burstable`. Pod-level resources count instead of those of the containers, if
-/// there are any.
+/// Returns the class: `Guaranteed` if every container has limits of CPU and memory that equal its requests,
+/// `BestEffort` if none has requests or limits of them, else `Burstable`. Pod-level resources count instead of those of
+/// the containers, if there are any.
 pub fn class(pod: &Value) -> &'static str {
     let whole = get(pod, "spec").filter(|spec| {
-        let mut asked = ["resources.requests", "resources.limits"].into_iter();
-        asked.any(|path| get(spec, path).is_some_and(|it| *it != json!({})))
+        let mut lists = ["resources.requests", "resources.limits"].into_iter();
+        lists.any(|path| get(spec, path).is_some_and(|it| *it != json!({})))
     });
     let each = list(pod, "spec.containers")
         .iter()
         .chain(list(pod, "spec.initContainers"))
         .filter(|_| whole.is_none());
     let containers = whole.into_iter().chain(each);
-    let mut asked = false;
+    let mut any = false;
     let mut guaranteed = true;
     for container in containers {
         for resource in COUNTED {
@@ -32,11 +32,11 @@ pub fn class(pod: &Value) -> &'static str {
                 text.parse().ok().filter(|it: &Quantity| it.is_positive())
             };
             let (request, limit) = (of("requests"), of("limits"));
-            asked |= request.is_some() || limit.is_some();
+            any |= request.is_some() || limit.is_some();
             guaranteed &= limit.is_some() && request == limit;
         }
     }
-    match (asked, guaranteed) {
+    match (any, guaranteed) {
         (false, _) => "BestEffort",
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",

@@ -15,31 +15,31 @@ const MUTABLE: [&str; 2] = ["cpu", "memory"];
 /// Annotation of mirror pods, which stand for static pods of a node.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with other
-/// containers than before stay, so that validation refuses them.
+/// Restores all of the spec but the resources of the pod and its containers, and their resize policies. Lists with
+/// other containers than before stay, so that validation refuses them.
 pub(super) fn keep_all_but_resources(object: &mut Value, old: &Value) {
-    let asked = std::mem::take(object);
-    object.clone_from(&asked);
+    let requested = std::mem::take(object);
+    object.clone_from(&requested);
     keep(object, old, "spec");
     for path in LISTS.map(|containers| format!("spec.{containers}")) {
-        let containers = resized(list(&asked, &path), list(old, &path));
+        let containers = resized(list(&requested, &path), list(old, &path));
         if !containers.is_empty() || get(old, &path).is_some() {
             set(object, &path, Value::Array(containers));
         }
     }
-    keep(object, &asked, "spec.resources");
+    keep(object, &requested, "spec.resources");
 }
 
-fn resized(asked: &[Value], old: &[Value]) -> Vec<Value> {
-    let pairs = || asked.iter().zip(old);
+fn resized(requested: &[Value], old: &[Value]) -> Vec<Value> {
+    let pairs = || requested.iter().zip(old);
     let same = |(one, other): (&Value, &Value)| text(one, "name") == text(other, "name");
-    if asked.len() != old.len() || !pairs().all(same) {
-        return asked.to_vec();
+    if requested.len() != old.len() || !pairs().all(same) {
+        return requested.to_vec();
     }
-    let resized = pairs().map(|(asked, old)| {
+    let resized = pairs().map(|(requested, old)| {
         let mut container = old.clone();
         for member in ["resources", "resizePolicy"] {
-            keep(&mut container, asked, member);
+            keep(&mut container, requested, member);
         }
         container
     });

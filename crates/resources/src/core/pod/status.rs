@@ -68,7 +68,8 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Returns an error for each terminated container that is not terminated now, though its restart policy forbids a restart.
+/// Returns an error for each terminated container that is not terminated now, though its restart policy forbids a
+/// restart.
 fn restarted(object: &Value, old: &Value, statuses: &str, containers: &str) -> Vec<FieldError> {
     let path = format!("status.{statuses}");
     if text(old, "spec.restartPolicy") == "Always" {

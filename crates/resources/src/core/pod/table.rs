@@ -42,7 +42,7 @@ pub(crate) static PODS: TableConvertor = TableConvertor {
 };
 
 fn row(pod: &Subject<'_>) -> Vec<Value> {
-    let containers = Containers::of(pod);
+    let containers = Containers::read(pod);
     let sidecars = pod.list("spec.initContainers").filter(is_sidecar).count();
     let total = pod.count("spec.containers") + sidecars;
     let address = pod.list("status.podIPs").next().map(|it| it.text("ip"));
@@ -105,7 +105,7 @@ struct Initialization {
 }
 
 impl Containers {
-    fn of(pod: &Subject<'_>) -> Self {
+    fn read(pod: &Subject<'_>) -> Self {
         let phase = pod.text("status.phase");
         let mut reason = pod.text_or("status.reason", phase).to_owned();
         if pod.list("status.conditions").any(|condition| {
@@ -119,7 +119,7 @@ impl Containers {
             ready,
             restarts,
             sidecar_restarts,
-        } = Initialization::of(pod);
+        } = Initialization::read(pod);
         let initialized = why.is_none() || condition(pod, "Initialized") == Some("True");
         let mut all = Self {
             ready,
@@ -161,7 +161,7 @@ impl Containers {
 
 impl Initialization {
     /// Reads the init containers up to the first that has not completed, which gives the status.
-    fn of(pod: &Subject<'_>) -> Self {
+    fn read(pod: &Subject<'_>) -> Self {
         let mut found = Self::default();
         let total = pod.count("spec.initContainers");
         let mut specs = HashMap::new();

@@ -125,8 +125,8 @@ fn added_gates(object: &Value, old: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates a change of the node selector, to which labels may be added as long as the pod has scheduling gates. The change
-/// is undone in `rest` then.
+/// Validates a change of the node selector, to which labels may be added as long as the pod has scheduling gates. The
+/// change is undone in `rest` then.
 fn selector_change(object: &Value, old: &Value, rest: &mut Value) -> Option<FieldError> {
     const PATH: &str = "spec.nodeSelector";
     if list(old, "spec.schedulingGates").is_empty() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::ResourceList;
 
-/// Requests or limits.
+/// The choice between the requests and the limits of containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// The `requests` of containers.

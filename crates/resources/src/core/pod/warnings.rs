@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_registry::context::WARNINGS_MAX;
 
-use crate::validation::at::At;
+use crate::validation::field::Field;
 
 /// The labels of nodes that have got other names, since when, and which.
 const OLD_LABELS: &[(&str, &str, &str)] = &[
@@ -65,7 +65,7 @@ const OLD_STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const OLD_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
 /// Adds the warnings about a Pod.
-pub(crate) fn pod(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn pod(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let wrong = formats::dns_label(object.at("metadata.name").text());
     if !wrong.is_empty() {
         warnings.push(format!(
@@ -77,12 +77,12 @@ pub(crate) fn pod(object: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about an object with a pod template.
-pub(crate) fn template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("spec.template"), warnings);
 }
 
 /// Adds the warnings about an object whose pods' names begin with its own.
-pub(crate) fn named_template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn named_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let wrong = formats::dns_label(object.at("metadata.name").text());
     if !wrong.is_empty() {
         warnings.push(format!(
@@ -94,17 +94,17 @@ pub(crate) fn named_template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about a CronJob.
-pub(crate) fn cron_job(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn cron_job(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("spec.jobTemplate.spec.template"), warnings);
 }
 
 /// Adds the warnings about a PodTemplate.
-pub(crate) fn pod_template(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn pod_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("template"), warnings);
 }
 
-/// A pod or a template of pods.
-fn pods(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
+/// Adds the warnings about a pod or a template of pods.
+fn pods(pod: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let spec = pod.at("spec");
     node_labels(&spec, warnings);
     for (annotation, why) in OLD_ANNOTATIONS {
@@ -165,7 +165,7 @@ fn pods(pod: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Says that an element has the same member as one before.
-fn repeated(spec: &At<'_, '_>, list: &str, member: &str, warnings: &mut Vec<String>) {
+fn repeated(spec: &Field<'_, '_>, list: &str, member: &str, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for item in spec.items(list) {
         let it = item.at(member);
@@ -184,11 +184,11 @@ fn old_label(name: &str) -> Option<String> {
     Some(format!("deprecated since {since}; use {instead:?} instead"))
 }
 
-fn node_labels(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
+fn node_labels(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
     for (name, label) in spec.members("nodeSelector") {
         warnings.extend(old_label(name).map(|why| format!("{}: {why}", label.field())));
     }
-    let mut term = |term: &At<'_, '_>| {
+    let mut term = |term: &Field<'_, '_>| {
         for expression in term.items("matchExpressions") {
             let key = expression.at("key");
             let why = old_label(key.text());
@@ -209,7 +209,7 @@ fn node_labels(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn selects_nothing(term: &At<'_, '_>, warnings: &mut Vec<String>) {
+fn selects_nothing(term: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let selector = term.at("labelSelector");
     if !selector.is_set() {
         let field = selector.field();
@@ -219,8 +219,8 @@ fn selects_nothing(term: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// There is no part of a byte.
-fn fractions(container: &At<'_, '_>, warnings: &mut Vec<String>) {
+/// Adds warnings about quantities of memory and storage that have fractions of a byte.
+fn fractions(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
     for list in ["resources.limits", "resources.requests"] {
         for (resource, quantity) in container.members(list) {
             if matches!(resource, "memory" | "ephemeral-storage") {
@@ -230,7 +230,7 @@ fn fractions(container: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn fraction(quantity: &At<'_, '_>, warnings: &mut Vec<String>) {
+fn fraction(quantity: &Field<'_, '_>, warnings: &mut Vec<String>) {
     if quantity.quantity().is_some_and(|it| !it.is_whole()) {
         warnings.push(format!(
             "{}: fractional byte value {:?} is invalid, must be an integer",
@@ -240,8 +240,8 @@ fn fraction(quantity: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// A variable that stands twice, unless the second is made of the first.
-fn hidden_variables(container: &At<'_, '_>, warnings: &mut Vec<String>) {
+/// Adds warnings about variables that hide earlier ones of the same name, unless they refer to them.
+fn hidden_variables(container: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for variable in container.items("env") {
         let (name, value) = (variable.at("name").text(), variable.at("value").text());
@@ -256,31 +256,31 @@ fn hidden_variables(container: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Ports of a pod that stand twice.
-fn ports(spec: &At<'_, '_>, warnings: &mut Vec<String>) {
-    let mut known = KnownPorts::default();
-    let mut told = 0;
+/// Adds warnings about ports of a pod that are defined twice, up to a bound.
+fn ports(spec: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    let mut earlier = EarlierPorts::default();
+    let mut found = 0;
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.items(list) {
             for port in container.items("ports") {
-                let own = KnownPort::of(&port);
-                for other in known.in_the_way_of(&own, WARNINGS_MAX - told) {
+                let own = PortDefinition::read(&port);
+                for other in earlier.in_the_way_of(&own, WARNINGS_MAX - found) {
                     let (word, field) = (own.word_for(other), &other.field);
                     let own = &own.field;
                     warnings.push(format!("{own}: {word} port definition with {field}"));
-                    told += 1;
+                    found += 1;
                 }
-                if told == WARNINGS_MAX {
+                if found == WARNINGS_MAX {
                     return;
                 }
-                known.add(own);
+                earlier.add(own);
             }
         }
     }
 }
 
 /// A port of a container, and that of the host which leads to it.
-struct KnownPort<'v> {
+struct PortDefinition<'v> {
     number: Option<i64>,
     protocol: &'v str,
     /// 0 if there is none.
@@ -289,8 +289,8 @@ struct KnownPort<'v> {
     field: String,
 }
 
-impl<'v> KnownPort<'v> {
-    fn of(port: &At<'v, '_>) -> Self {
+impl<'v> PortDefinition<'v> {
+    fn read(port: &Field<'v, '_>) -> Self {
         Self {
             number: port.at("containerPort").number(),
             protocol: port.at("protocol").text(),
@@ -314,8 +314,8 @@ impl<'v> KnownPort<'v> {
 
 /// The ports met so far, filed so that those in the way of another one are found without a look at the rest.
 #[derive(Default)]
-struct KnownPorts<'v> {
-    all: Vec<KnownPort<'v>>,
+struct EarlierPorts<'v> {
+    all: Vec<PortDefinition<'v>>,
     filed: HashMap<PortFile<'v>, Vec<usize>>,
 }
 
@@ -329,8 +329,8 @@ enum Filed<'v> {
     HostAddress(i64, &'v str),
 }
 
-impl<'v> KnownPorts<'v> {
-    fn add(&mut self, port: KnownPort<'v>) {
+impl<'v> EarlierPorts<'v> {
+    fn add(&mut self, port: PortDefinition<'v>) {
         let (host, address) = (port.on_host, port.address);
         let files = [
             Filed::All,
@@ -344,8 +344,8 @@ impl<'v> KnownPorts<'v> {
         self.all.push(port);
     }
 
-    /// The first ports that are in the way of another one, in their order.
-    fn in_the_way_of(&self, port: &KnownPort<'v>, most: usize) -> Vec<&KnownPort<'v>> {
+    /// Returns the first ports that are in the way of another one, in their order.
+    fn in_the_way_of(&self, port: &PortDefinition<'v>, most: usize) -> Vec<&PortDefinition<'v>> {
         let host = port.on_host;
         let files: &[Filed<'_>] = match (host, port.address) {
             (0, _) => &[Filed::All],
@@ -369,7 +369,7 @@ impl<'v> KnownPorts<'v> {
 }
 
 /// Adds the warnings about a Service.
-pub(crate) fn service(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn service(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let spec = object.at("spec");
     let external = spec.at("type").text() == "ExternalName";
     if external && !spec.at("externalIPs").is_empty() {
@@ -384,7 +384,7 @@ pub(crate) fn service(object: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about an Ingress.
-pub(crate) fn ingress(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn ingress(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     if has_annotation(object, OLD_INGRESS_CLASS) {
         warnings.push(format!(
             "annotation {OLD_INGRESS_CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"
@@ -393,7 +393,7 @@ pub(crate) fn ingress(object: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about a PersistentVolumeClaim.
-pub(crate) fn claim(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn claim(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
     for list in ["spec.resources.limits", "spec.resources.requests"] {
         for (resource, quantity) in object.members(list) {
@@ -405,7 +405,7 @@ pub(crate) fn claim(object: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about a PersistentVolume.
-pub(crate) fn volume(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn volume(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     old_storage_class(object, warnings);
     let policy = object.at("spec.persistentVolumeReclaimPolicy");
     if policy.text() == "Recycle" {
@@ -414,7 +414,7 @@ pub(crate) fn volume(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn old_storage_class(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+fn old_storage_class(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     if has_annotation(object, OLD_STORAGE_CLASS) {
         warnings.push(format!(
             "metadata.annotations[{OLD_STORAGE_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead"
@@ -423,7 +423,7 @@ fn old_storage_class(object: &At<'_, '_>, warnings: &mut Vec<String>) {
 }
 
 /// Adds the warnings about a ServiceAccount.
-pub(crate) fn service_account(object: &At<'_, '_>, warnings: &mut Vec<String>) {
+pub(crate) fn service_account(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     if has_annotation(object, OLD_MOUNTABLE_SECRETS) {
         warnings.push(format!(
             "metadata.annotations[{OLD_MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
@@ -431,7 +431,7 @@ pub(crate) fn service_account(object: &At<'_, '_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn has_annotation(object: &At<'_, '_>, name: &str) -> bool {
+fn has_annotation(object: &Field<'_, '_>, name: &str) -> bool {
     object
         .at("metadata.annotations")
         .value()
@@ -445,9 +445,9 @@ mod tests {
 
     use super::*;
 
-    fn told(warn: crate::validation::Warn, object: &Value) -> Vec<String> {
+    fn warnings_of(warn: crate::validation::Warn, object: &Value) -> Vec<String> {
         let mut warnings = Vec::new();
-        warn(&At::root(object), &mut warnings);
+        warn(&Field::root(object), &mut warnings);
         warnings
     }
 
@@ -462,7 +462,7 @@ mod tests {
                 "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 80, "protocol": "TCP"}],
                 "resources": {"limits": {"memory": "100m"}}}]}}}});
         assert_eq!(
-            told(named_template, &object),
+            warnings_of(named_template, &object),
             [
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]",
                 "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",
@@ -479,16 +479,16 @@ mod tests {
     fn what_is_deprecated_is_told() {
         let ingress = json!({"metadata": {"annotations": {OLD_INGRESS_CLASS: "nginx"}}});
         assert_eq!(
-            told(super::ingress, &ingress),
+            warnings_of(super::ingress, &ingress),
             [
                 "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead"
             ]
         );
         let volume = json!({"spec": {"persistentVolumeReclaimPolicy": "Recycle"}});
-        assert_eq!(told(super::volume, &volume).len(), 1);
+        assert_eq!(warnings_of(super::volume, &volume).len(), 1);
         let headless = json!({"spec": {"clusterIP": "None", "sessionAffinity": "ClientIP"}});
         assert_eq!(
-            told(service, &headless),
+            warnings_of(service, &headless),
             ["spec.SessionAffinity is ignored for headless services"]
         );
     }

@@ -1,5 +1,5 @@
-//! Fields of a service that an update keeps though the client leaves them out, and fields that it drops though the client
-//! sends them back as it read them.
+//! Fields of a service that an update keeps though the client leaves them out, and fields that it drops though the
+//! client sends them back as it read them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,8 +15,8 @@ const ADDRESSES: [&str; 4] = [
 ];
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 
-/// Completes the new spec from the old one: drops fields that no longer apply to the type and keeps assigned addresses and
-/// ports.
+/// Completes the new spec from the old one: drops fields that no longer apply to the type and keeps assigned addresses
+/// and ports.
 pub(super) fn carry_over(service: &mut Value, old: &Value) {
     drop_what_no_longer_applies(service, old);
     if has_address(service) && has_address(old) {
@@ -31,7 +31,8 @@ pub(super) fn carry_over(service: &mut Value, old: &Value) {
     }
 }
 
-/// Keeps cluster IPs that the client leaves out. A client that changes `clusterIP` alone means the first of `clusterIPs`.
+/// Keeps cluster IPs that the client leaves out. A client that changes `clusterIP` alone means the first of
+/// `clusterIPs`.
 fn carry_over_addresses(service: &mut Value, old: &Value) {
     let [one, all, rest @ ..] = ADDRESSES;
     if get(service, one).is_none() {
@@ -122,7 +123,7 @@ fn keep_node_ports(service: &mut Value, old: &Value) {
     }
     let mut ports = list(service, "spec.ports").to_vec();
     // A number that the client gave to another port is not available.
-    let asked: HashSet<Value> = ports
+    let requested: HashSet<Value> = ports
         .iter()
         .filter_map(|it| get(it, "nodePort").cloned())
         .collect();
@@ -130,7 +131,7 @@ fn keep_node_ports(service: &mut Value, old: &Value) {
         let before = before.get(&key(port));
         let number = before.and_then(|before| get(before, "nodePort"));
         if let (None, Some(number)) = (get(port, "nodePort"), number)
-            && !asked.contains(number)
+            && !requested.contains(number)
         {
             set(port, "nodePort", number.clone());
         }

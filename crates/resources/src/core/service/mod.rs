@@ -25,7 +25,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn of(service: &Value) -> Self {
+    pub(crate) fn new(service: &Value) -> Self {
         Self {
             namespace: text(service, "metadata.namespace").to_owned(),
             name: text(service, "metadata.name").to_owned(),
@@ -64,8 +64,8 @@ pub(crate) fn node_ports_of(service: &Value) -> Vec<u16> {
         .collect()
 }
 
-/// Fills in `clusterIP` or `clusterIPs` from the other, and the IP families. The cluster has IPv4 addresses alone; a headless
-/// service without a selector gets both families.
+/// Fills in `clusterIP` or `clusterIPs` from the other, and the IP families. The cluster has IPv4 addresses alone; a
+/// headless service without a selector gets both families.
 fn name_addresses(service: &mut Value) {
     if !has_address(service) {
         return;

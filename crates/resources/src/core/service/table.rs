@@ -127,7 +127,7 @@ pub(crate) static IP_ADDRESSES: TableConvertor = TableConvertor::new(
     |address| cells![address.name(), parent(address), address.age()],
 );
 
-/// Joins at most [`NAMED_MAX`] texts and tells how many more there are; returns `none` if there are none.
+/// Joins at most [`NAMED_MAX`] texts and appends how many more there are; returns `none` if there are none.
 pub(crate) fn first_few(mut all: Vec<String>, none: &str) -> String {
     let more = all.len().saturating_sub(NAMED_MAX);
     all.truncate(NAMED_MAX);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::json;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::labels;
 use crate::validation::values::{PROTOCOLS, address, cidr, ip, ordinary_address};
 
@@ -22,7 +22,7 @@ const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const LOAD_BALANCERS_ALONE: &str = "may only be used when `type` is 'LoadBalancer'";
 
 /// Checks a Service. Follows `validateService`.
-pub(crate) fn service(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn service(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let kind = spec.at("type").text();
     let headless = is_headless(&spec);
@@ -58,13 +58,13 @@ pub(crate) fn service(object: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Returns true if the service is headless: its only cluster IP is `None`.
-fn is_headless(spec: &At<'_, '_>) -> bool {
+fn is_headless(spec: &Field<'_, '_>) -> bool {
     let mut ips = spec.items("clusterIPs");
     let first = ips.next();
     ips.next().is_none() && first.is_some_and(|first| first.text() == "None")
 }
 
-fn external_name(spec: &At<'_, '_>, errors: &mut Errors) {
+fn external_name(spec: &Field<'_, '_>, errors: &mut Errors) {
     for member in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let why = "may not be set for ExternalName services";
         spec.at(member).must_be_unset(why, errors);
@@ -80,7 +80,7 @@ fn external_name(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn ports(spec: &At<'_, '_>, errors: &mut Errors) {
+fn ports(spec: &Field<'_, '_>, errors: &mut Errors) {
     let many = spec.at("ports").len() > 1;
     let mut names = BTreeSet::new();
     for port in spec.items("ports") {
@@ -104,7 +104,7 @@ fn ports(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
+fn affinity(spec: &Field<'_, '_>, errors: &mut Errors) {
     let affinity = spec.at("sessionAffinity");
     affinity.must_be_one_of(AFFINITIES, errors);
     let config = spec.at("sessionAffinityConfig");
@@ -131,8 +131,8 @@ fn affinity(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The addresses and their families go together.
-fn addresses(spec: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that the cluster IPs and the IP families go together.
+fn addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (own, ips) = (spec.at("clusterIP"), spec.at("clusterIPs"));
     let first = ips.items("").next().map(|first| first.text());
     if !own.is_empty() {
@@ -198,8 +198,8 @@ fn addresses(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// No two ports have the same number.
-fn port_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that no two ports have the same number and protocol, neither at the service nor at the nodes.
+fn port_numbers(spec: &Field<'_, '_>, errors: &mut Errors) {
     let (mut seen, mut on_nodes) = (BTreeSet::new(), BTreeSet::new());
     for port in spec.items("ports") {
         let on_node = port.at("nodePort");
@@ -226,7 +226,7 @@ fn port_numbers(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn load_balancer(spec: &At<'_, '_>, errors: &mut Errors) {
+fn load_balancer(spec: &Field<'_, '_>, errors: &mut Errors) {
     let balanced = spec.at("type").text() == "LoadBalancer";
     let ranges = spec.at("loadBalancerSourceRanges");
     // Kubernetes begins this field's name with a capital letter.
@@ -253,7 +253,7 @@ fn load_balancer(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn traffic(spec: &At<'_, '_>, errors: &mut Errors) {
+fn traffic(spec: &Field<'_, '_>, errors: &mut Errors) {
     let kind = spec.at("type").text();
     let policy = spec.at("externalTrafficPolicy");
     let outside = matches!(kind, "LoadBalancer" | "NodePort")
@@ -282,14 +282,15 @@ fn traffic(spec: &At<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(DISTRIBUTIONS, errors);
 }
 
-/// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows `ValidateServiceUpdate`.
-pub(crate) fn service_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+/// Checks an update of a Service: cluster IPs are immutable as long as its type has any. Follows
+/// `ValidateServiceUpdate`.
+pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
-    let external = |spec: &At<'_, '_>| spec.at("type").text() == "ExternalName";
+    let external = |spec: &Field<'_, '_>| spec.at("type").text() == "ExternalName";
     let both_headless = is_headless(&spec) && is_headless(&was);
     if !(external(&spec) || external(&was) || both_headless) {
         let (now, before) = (spec.at("clusterIPs"), was.at("clusterIPs"));
-        let first = |list: &At<'_, '_>| list.items("").next().map(|it| it.text().to_owned());
+        let first = |list: &Field<'_, '_>| list.items("").next().map(|it| it.text().to_owned());
         let blamed = format!("{}[0]", now.field());
         let mut blame = |why: &str| {
             let mut error = now.invalid_value(now.value().clone(), why);
@@ -302,14 +303,14 @@ pub(crate) fn service_update(object: &At<'_, '_>, old: &At<'_, '_>, errors: &mut
             _ => {}
         }
     }
-    let balanced = |spec: &At<'_, '_>| spec.at("type").text() == "LoadBalancer";
+    let balanced = |spec: &Field<'_, '_>| spec.at("type").text() == "LoadBalancer";
     let class = spec.at("loadBalancerClass");
     if balanced(&spec) && balanced(&was) && class.value() != was.at("loadBalancerClass").value() {
         errors.push(class.invalid_value(class.value().clone(), "may not change once set"));
     }
     let port = spec.at("healthCheckNodePort");
     let before = was.at("healthCheckNodePort");
-    let local = |spec: &At<'_, '_>| spec.at("externalTrafficPolicy").text() == "Local";
+    let local = |spec: &Field<'_, '_>| spec.at("externalTrafficPolicy").text() == "Local";
     let both = [&spec, &was].iter().all(|it| balanced(it) && local(it));
     if both && port.value() != before.value() {
         errors.push(port.forbidden("field is immutable"));

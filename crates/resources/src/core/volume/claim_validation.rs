@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims and PersistentVolumes.
+//! Checks of PersistentVolumeClaims and PersistentVolumes.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
@@ -6,7 +6,7 @@ use ringwatch_apimachinery::path::{get, keep, remove};
 use ringwatch_apimachinery::validation::formats;
 
 use super::validation::{capacity, source};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{node_selector, selector};
 use crate::validation::quantities::positive;
 
@@ -31,12 +31,12 @@ const BESIDE_THE_SOURCE: &[&str] = &[
 ];
 
 /// Checks a PersistentVolumeClaim. Follows `ValidatePersistentVolumeClaim`.
-pub(crate) fn claim(claim: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn claim(claim: &Field<'_, '_>, errors: &mut Errors) {
     claim_spec(&claim.at("spec"), errors);
 }
 
 /// Checks the spec of a claim, on its own or in an ephemeral volume. Follows `ValidatePersistentVolumeClaimSpec`.
-pub(super) fn claim_spec(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn claim_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     let modes = spec.at("accessModes");
     if modes.is_empty() {
         errors.push(modes.required("at least 1 access mode is required"));
@@ -67,7 +67,7 @@ pub(super) fn claim_spec(spec: &At<'_, '_>, errors: &mut Errors) {
         .may_conform(formats::dns_subdomain, errors);
 }
 
-fn access_modes(modes: &At<'_, '_>, errors: &mut Errors) {
+fn access_modes(modes: &Field<'_, '_>, errors: &mut Errors) {
     let mut alone = 0;
     for mode in modes.items("") {
         if !ACCESS_MODES.contains(&mode.text()) {
@@ -83,7 +83,7 @@ fn access_modes(modes: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn data_source(from: &At<'_, '_>, errors: &mut Errors) {
+fn data_source(from: &Field<'_, '_>, errors: &mut Errors) {
     from.at("name").must_be_set(errors);
     let kind = from.at("kind");
     kind.must_be_set(errors);
@@ -95,9 +95,9 @@ fn data_source(from: &At<'_, '_>, errors: &mut Errors) {
     group.may_conform(formats::dns_subdomain, errors);
 }
 
-/// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and the
-/// size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
-pub(crate) fn claim_update(claim: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
+/// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and
+/// the size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
+pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let mut same = claim.value().clone();
     let was = old.value();
     for once in ["spec.volumeName", "spec.storageClassName"] {
@@ -140,7 +140,7 @@ pub(crate) fn claim_update(claim: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Er
 }
 
 /// Checks a PersistentVolume. Follows `ValidatePersistentVolume`.
-pub(crate) fn volume(volume: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn volume(volume: &Field<'_, '_>, errors: &mut Errors) {
     let spec = volume.at("spec");
     let modes = spec.at("accessModes");
     modes.must_be_set(errors);
@@ -176,8 +176,8 @@ pub(crate) fn volume(volume: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks an update of a PersistentVolume: its source is immutable. Follows `ValidatePersistentVolumeUpdate`.
-pub(crate) fn volume_update(volume: &At<'_, '_>, old: &At<'_, '_>, errors: &mut Errors) {
-    let source = |at: &At<'_, '_>| {
+pub(crate) fn volume_update(volume: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
+    let source = |at: &Field<'_, '_>| {
         let mut spec = at.at("spec").value().clone();
         for member in BESIDE_THE_SOURCE {
             drop(remove(&mut spec, member));

@@ -48,13 +48,13 @@ mod tests {
         PersistentVolumes.prepare_for_create(&context, &mut volume);
         assert_eq!(volume["status"]["lastPhaseTransitionTime"], NOW);
         let before = "2020-01-02T03:04:05Z";
-        let told = "2020-01-02T03:04:06Z";
+        let given = "2020-01-02T03:04:06Z";
         let of = |phase: &str, since: &str| json!({"status": {"phase": phase, "lastPhaseTransitionTime": since}});
         let old = of("Available", before);
         for (new, since) in [
             (json!({"status": {"phase": "Bound"}}), NOW),
             (of("Bound", before), NOW),
-            (of("Bound", told), told),
+            (of("Bound", given), given),
             (of("Available", before), before),
         ] {
             let mut volume = new.clone();

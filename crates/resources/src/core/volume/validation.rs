@@ -7,7 +7,7 @@ use ringwatch_apimachinery::validation::formats;
 use super::claim_validation;
 use crate::core::pod::validation::env::{POD_FIELDS_OF_FILES, pod_field, resource_field};
 use crate::core::pod::validation::mounts::Volumes;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{below, no_backsteps};
 
@@ -60,7 +60,7 @@ const MODE_MAX: i64 = 0o777;
 
 /// Checks the volumes of a pod, and returns the valid ones by name. Follows `ValidateVolumes`.
 pub(crate) fn volumes<'v, 'p>(
-    spec: &'p At<'v, '_>,
+    spec: &'p Field<'v, '_>,
     of_pod: bool,
     errors: &mut Errors,
 ) -> Volumes<'v, 'p> {
@@ -86,7 +86,7 @@ pub(crate) fn volumes<'v, 'p>(
 }
 
 /// Checks that a volume has exactly one source, and that source. Follows `validateVolumeSource`.
-pub(super) fn source(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn source(at: &Field<'_, '_>, errors: &mut Errors) {
     let mut found = SOURCES.iter().filter(|(kind, _)| at.at(kind).is_set());
     match found.next() {
         None => errors.push(at.required("must specify a volume type")),
@@ -102,7 +102,7 @@ pub(super) fn source(at: &At<'_, '_>, errors: &mut Errors) {
     errors.extend(found.map(|(kind, _)| at.at(kind).forbidden(why)));
 }
 
-fn details(source: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     match kind {
         "emptyDir" => {
             let limit = source.at("sizeLimit");
@@ -140,8 +140,8 @@ fn details(source: &At<'_, '_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// How a disk is cached and what it is, which decides what its address looks like.
-fn azure_disk(disk: &At<'_, '_>, errors: &mut Errors) {
+/// Checks an Azure disk: its caching mode, and its kind, which decides on the form of its URI.
+fn azure_disk(disk: &Field<'_, '_>, errors: &mut Errors) {
     disk.at("cachingMode")
         .may_be_one_of(&["None", "ReadOnly", "ReadWrite"], errors);
     let (kind, address) = (disk.at("kind"), disk.at("diskURI"));
@@ -170,7 +170,7 @@ pub(crate) fn csi_driver(name: &str) -> Vec<String> {
 }
 
 /// Keys of a secret or config map as files.
-fn keys(source: &At<'_, '_>, errors: &mut Errors) {
+fn keys(source: &Field<'_, '_>, errors: &mut Errors) {
     mode(&source.at("defaultMode"), errors);
     for item in source.items("items") {
         item.at("key").must_be_set(errors);
@@ -179,7 +179,7 @@ fn keys(source: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn pod_file(file: &At<'_, '_>, errors: &mut Errors) {
+fn pod_file(file: &Field<'_, '_>, errors: &mut Errors) {
     file_path(&file.at("path"), errors);
     let (field, resource) = (file.at("fieldRef"), file.at("resourceFieldRef"));
     if field.is_set() {
@@ -196,7 +196,7 @@ fn pod_file(file: &At<'_, '_>, errors: &mut Errors) {
     mode(&file.at("mode"), errors);
 }
 
-fn file_path(path: &At<'_, '_>, errors: &mut Errors) {
+fn file_path(path: &Field<'_, '_>, errors: &mut Errors) {
     path.must_be_set(errors);
     path.must_conform(below, errors);
     let text = path.text();
@@ -205,7 +205,7 @@ fn file_path(path: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn mode(at: &At<'_, '_>, errors: &mut Errors) {
+fn mode(at: &Field<'_, '_>, errors: &mut Errors) {
     if at
         .number()
         .is_some_and(|mode| !(0..=MODE_MAX).contains(&mode))
@@ -215,7 +215,7 @@ fn mode(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn projected(at: &At<'_, '_>, errors: &mut Errors) {
+fn projected(at: &Field<'_, '_>, errors: &mut Errors) {
     const KINDS: &[&str] = &[
         "secret",
         "configMap",
@@ -241,7 +241,7 @@ fn projected(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn projected_source(at: &At<'_, '_>, kind: &str, errors: &mut Errors) {
+fn projected_source(at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     /// The shortest life of a token, and the longest that can be counted, in seconds.
     const TOKEN_SECONDS: (i64, i64) = (600, 1 << 32);
     match kind {
@@ -271,7 +271,7 @@ fn projected_source(at: &At<'_, '_>, kind: &str, errors: &mut Errors) {
 }
 
 /// Checks the capacity of a PersistentVolume: storage, and nothing else. Follows `ValidatePersistentVolumeSpec`.
-pub(super) fn capacity(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn capacity(at: &Field<'_, '_>, errors: &mut Errors) {
     at.must_be_set(errors);
     let members = at.value().as_object();
     let storage_alone = members.is_some_and(|it| it.len() == 1 && it.contains_key("storage"));

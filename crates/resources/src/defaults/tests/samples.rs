@@ -1,10 +1,10 @@
-//! Objects of each kind that has defaults, in its storage version, in which the rules find what they need and with which
-//! kube-apiserver finds nothing wrong.
+//! Objects of each kind that has defaults, in its storage version, in which the rules find what they need and with
+//! which kube-apiserver finds nothing wrong.
 
 use ringwatch_registry::Resource;
 use serde_json::{Value, json};
 
-/// A value at a path, for the rules that need one there.
+/// Returns a value at a path, for the rules that need one there.
 pub(super) fn value(path: &str) -> Value {
     match path {
         "ip" => json!("192.0.2.1"),
@@ -17,7 +17,7 @@ pub(super) fn value(path: &str) -> Value {
     }
 }
 
-/// The objects of a kind. The first is for all rules that find their place in none.
+/// Returns the objects of a kind. The first is for all rules that find their place in none.
 pub(super) fn objects(resource: &Resource) -> Vec<Value> {
     let contents = match resource.storage_kind.as_str() {
         "PersistentVolume" => volumes(),
@@ -147,7 +147,7 @@ fn job_with_policy() -> Value {
     job
 }
 
-/// A policy about failures of pods.
+/// Returns a policy about failures of pods.
 fn policy() -> Value {
     json!({"rules": [{"action": "Ignore",
         "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]})
@@ -157,7 +157,7 @@ fn template() -> Value {
     json!({"metadata": {"labels": {"app": "d"}}, "spec": pod()})
 }
 
-/// A volume of the cluster for each kind of volume that has defaults.
+/// Returns a volume of the cluster for each kind of volume that has defaults.
 fn volumes() -> Vec<Value> {
     let of_kind = |(kind, source): (&str, Value)| json!({"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], kind: source}});
     let mut sources = sources();
@@ -186,13 +186,13 @@ fn sources() -> [(&'static str, Value); 5] {
     ]
 }
 
-/// A container with probes of a kind, which also may be an init container.
+/// Returns a container with probes of a kind, which also may be an init container.
 fn container(name: &str, probe: &Value) -> Value {
     json!({"name": name, "image": "i:1", "livenessProbe": probe, "readinessProbe": probe,
         "startupProbe": probe})
 }
 
-/// A container whose probes and hooks speak HTTP, and which has a port and learns its pod's name.
+/// Returns a container whose probes and hooks speak HTTP, and which has a port and learns its pod's name.
 fn talkative_container(name: &str, port: u16) -> Value {
     let get = json!({"httpGet": {"port": port}});
     let mut container = container(name, &get);
@@ -205,7 +205,7 @@ fn talkative_container(name: &str, port: u16) -> Value {
     container
 }
 
-/// A pod with every kind of volume that has defaults, and containers with probes of every kind.
+/// Returns a pod with every kind of volume that has defaults, and containers with probes of every kind.
 fn pod() -> Value {
     let grpc = json!({"grpc": {"port": 80}});
     let file = json!({"path": "name", "fieldRef": {"fieldPath": "metadata.name"}});

@@ -46,7 +46,7 @@ fn join(base: &str, path: &str) -> String {
     }
 }
 
-/// The fields that rules at a place fill in.
+/// Returns the fields that rules at a place fill in.
 fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
     let field = |path: &str, literal| Field {
         base: base.to_owned(),
@@ -125,7 +125,7 @@ fn put(object: &mut Value, path: &str, value: &Value) {
     });
 }
 
-/// Every value at a path, in whatever items of lists.
+/// Returns every value at a path, in whatever items of lists.
 fn values<'v>(value: &'v Value, steps: &[&str]) -> Vec<&'v Value> {
     let Some((step, rest)) = steps.split_first() else {
         return vec![value];
@@ -140,7 +140,7 @@ fn values<'v>(value: &'v Value, steps: &[&str]) -> Vec<&'v Value> {
 }
 
 impl Field {
-    /// The object of a kind in the forms of the field.
+    /// Returns the object of a kind in the forms of the field.
     fn forms(&self, sample: &Value, zero: &Value) -> Forms {
         let mut whole = sample.clone();
         for (path, value) in &self.given {
@@ -166,7 +166,7 @@ impl Field {
         object
     }
 
-    /// Checks what the server makes of the forms, and tells them for others to try.
+    /// Checks what the server makes of the forms, and returns them for other servers to try.
     fn check(&self, resource: &Resource, sample: &Value) -> Value {
         let version = resource.storage_version.to_string();
         let kind = codec::kind(&version, &resource.storage_kind).expect("a kind with a message");
@@ -205,7 +205,7 @@ impl Field {
     }
 }
 
-/// An object of the storage version as it is stored.
+/// Returns an object of the storage version as it is stored.
 fn stored(resource: &Resource, object: &Value) -> Value {
     if resource.group_version == resource.storage_version {
         return bring_in(resource, object.clone()).expect("an object");

@@ -3,8 +3,8 @@
 use ringwatch_apimachinery::path::set;
 use serde_json::json;
 
-use super::super::*;
 use super::refused;
+use crate::validation::*;
 
 #[test]
 fn roles_and_bindings_that_are_wrong() {

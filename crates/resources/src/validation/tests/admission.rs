@@ -1,11 +1,11 @@
-//! Webhooks, policies and bindings.
+//! Refusals by the checks of webhooks, policies and bindings.
 use ringwatch_apimachinery::path::{remove, set};
 use serde_json::{Value, json};
 
-use super::super::{Check, found, found_in_change, messages};
 use crate::admissionregistration::validation::{
     changed_webhooks, policy, validating_binding, webhooks,
 };
+use crate::validation::{Check, found, found_in_change, messages};
 
 fn said(check: Check, good: &Value, path: &str, value: &Value) -> Vec<String> {
     let mut changed = good.clone();

@@ -3,8 +3,8 @@
 use ringwatch_apimachinery::path::set;
 use serde_json::{Value, json};
 
-use super::super::*;
 use super::refused;
+use crate::validation::*;
 
 fn good_autoscaler() -> Value {
     json!({"spec": {"minReplicas": 1, "maxReplicas": 3,
@@ -103,7 +103,7 @@ fn autoscalers_name_the_group_of_their_target() {
     );
 }
 
-/// Autoscalers were made without an API version before it was asked for.
+/// Autoscalers were made without an API version before one was required.
 #[test]
 fn autoscalers_may_keep_what_they_scale() {
     let old = json!({"spec": {"minReplicas": 1, "maxReplicas": 3,

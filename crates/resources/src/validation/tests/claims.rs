@@ -3,8 +3,8 @@
 use ringwatch_apimachinery::path::set;
 use serde_json::{Value, json};
 
-use super::super::*;
 use super::refused;
+use crate::validation::*;
 
 fn good_claim() -> Value {
     json!({"spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",

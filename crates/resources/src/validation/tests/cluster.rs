@@ -1,4 +1,4 @@
-//! Refusals by the checks in `cluster.rs`.
+//! Refusals by the checks of nodes, PriorityClasses, Leases and PodDisruptionBudgets.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::refused;
 #[test]
 fn kinds_of_the_cluster_that_are_wrong() {
     refused(
-        crate::core::cluster::disruption_budget,
+        crate::policy::validation::disruption_budget,
         &json!({"spec": {"minAvailable": "50%", "selector": {}}}),
         &[
             (
@@ -25,7 +25,7 @@ fn kinds_of_the_cluster_that_are_wrong() {
         ],
     );
     refused(
-        crate::core::cluster::priority_class,
+        crate::scheduling::priority_class,
         &json!({"metadata": {"name": "a"}, "value": 1}),
         &[
             (
@@ -50,7 +50,7 @@ fn kinds_of_the_cluster_that_are_wrong() {
         ],
     );
     refused(
-        crate::core::cluster::lease,
+        crate::coordination::lease,
         &json!({"spec": {"leaseDurationSeconds": 15}}),
         &[(
             "spec.leaseDurationSeconds",

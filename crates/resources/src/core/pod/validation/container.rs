@@ -10,14 +10,14 @@ use super::Claims;
 use super::mounts::{Volumes, mounts};
 use super::probes::{no_probes, probes};
 use super::{env, security};
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{PROTOCOLS, port_name};
 
 /// The parts of a pod that the checks of its containers need.
 #[derive(Clone, Copy)]
 pub(super) struct Pod<'a, 'v, 'p> {
-    pub(super) spec: &'a At<'v, 'p>,
+    pub(super) spec: &'a Field<'v, 'p>,
     pub(super) volumes: &'a Volumes<'v, 'p>,
     pub(super) claims: &'a Claims<'a>,
     pub(super) grace: Option<i64>,
@@ -111,18 +111,18 @@ pub(super) fn ephemeral_containers(pod: Pod<'_, '_, '_>, errors: &mut Errors) {
 
 /// Checks the image of a container of a pod, which unlike that of a template has no spaces around it. Follows
 /// `validateContainerOnlyForPod`.
-pub(super) fn no_spaces_around_image(container: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn no_spaces_around_image(container: &Field<'_, '_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim() != image.text() {
         errors.push(image.invalid("must not have leading or trailing whitespace"));
     }
 }
 
-fn names<'v>(spec: &At<'v, '_>, list: &str) -> BTreeSet<&'v str> {
+fn names<'v>(spec: &Field<'v, '_>, list: &str) -> BTreeSet<&'v str> {
     spec.items(list).map(|it| it.at("name").text()).collect()
 }
 
-fn common(container: &At<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) {
+fn common(container: &Field<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     let name = container.at("name");
     name.must_be_set_and_conform(formats::dns_label, errors);
     container.at("image").must_be_set(errors);
@@ -148,7 +148,7 @@ fn common(container: &At<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) {
     security::of_container(&container.at("securityContext"), host_users, errors);
 }
 
-fn ports(container: &At<'_, '_>, errors: &mut Errors) {
+fn ports(container: &Field<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for port in container.items("ports") {
         let name = port.at("name");
@@ -174,7 +174,7 @@ fn ports(container: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Ports of the host belong to one container each.
-fn host_ports(container: &At<'_, '_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
+fn host_ports(container: &Field<'_, '_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
     for port in container.items("ports") {
         let number = port.at("hostPort");
         if number.number().unwrap_or(0) == 0 {
@@ -189,12 +189,12 @@ fn host_ports(container: &At<'_, '_>, taken: &mut BTreeSet<String>, errors: &mut
     }
 }
 
-fn resize_policy(container: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
+fn resize_policy(container: &Field<'_, '_>, spec: &Field<'_, '_>, errors: &mut Errors) {
     let list = container.at("resizePolicy");
     let mut seen = BTreeSet::new();
     for policy in container.items("resizePolicy") {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
-        let blame = |it: &At<'_, '_>, words: &[&str], errors: &mut Errors| {
+        let blame = |it: &Field<'_, '_>, words: &[&str], errors: &mut Errors| {
             let mut found = Errors::new();
             it.must_be_one_of(words, &mut found);
             // The list is blamed, not its element.
@@ -215,8 +215,8 @@ fn resize_policy(container: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors)
     }
 }
 
-/// When a container by itself is begun again.
-fn restart_rules(container: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the rules by which a container is restarted by itself.
+fn restart_rules(container: &Field<'_, '_>, errors: &mut Errors) {
     const POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
     let policy = container.at("restartPolicy");
     policy.may_be_one_of(POLICIES, errors);

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::{config_key, variable_name};
 
 /// The fields of its pod that a variable may refer to.
@@ -49,7 +49,7 @@ const ALL_POD_FIELDS: &[&str] = &[
 const SEVERAL: &str = "may not have more than one field specified at a time";
 
 /// Checks the environment variables of a container. Follows `ValidateEnv` and `ValidateEnvFrom`.
-pub(super) fn variables(container: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn variables(container: &Field<'_, '_>, errors: &mut Errors) {
     for variable in container.items("env") {
         variable
             .at("name")
@@ -82,7 +82,7 @@ fn prefix_of_name(name: &str) -> Vec<String> {
     formats::name(name, NameRule::DnsSubdomain, true)
 }
 
-fn value_from(variable: &At<'_, '_>, errors: &mut Errors) {
+fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
     let from = variable.at("valueFrom");
     let field = from.at("fieldRef");
     if field.is_set() {
@@ -112,7 +112,7 @@ fn value_from(variable: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a reference to a field of the pod. Follows `validateObjectFieldSelector`.
-pub(crate) fn pod_field(at: &At<'_, '_>, allowed: &[&str], errors: &mut Errors) {
+pub(crate) fn pod_field(at: &Field<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     for member in ["apiVersion", "fieldPath"].map(|member| at.at(member)) {
         if member.is_empty() {
             errors.push(member.required(""));
@@ -142,14 +142,14 @@ pub(crate) fn pod_field(at: &At<'_, '_>, allowed: &[&str], errors: &mut Errors) 
     }
 }
 
-fn blame(at: &At<'_, '_>, key: &str, errors: &mut Errors) {
+fn blame(at: &Field<'_, '_>, key: &str, errors: &mut Errors) {
     let wrong = formats::label_key(key).into_iter();
     errors.extend(wrong.map(|why| at.invalid_value(Value::from(key), why)));
 }
 
 /// Checks a reference to a resource of a container; in a file it names the container. Follows
 /// `validateContainerResourceFieldSelector`.
-pub(crate) fn resource_field(at: &At<'_, '_>, of_file: bool, errors: &mut Errors) {
+pub(crate) fn resource_field(at: &Field<'_, '_>, of_file: bool, errors: &mut Errors) {
     let resource = at.at("resource");
     let name = resource.text();
     let pages = ["requests.hugepages-", "limits.hugepages-"];

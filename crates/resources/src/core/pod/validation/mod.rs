@@ -1,4 +1,4 @@
-//! Pods and pod templates.
+//! Checks of pods and pod templates.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
@@ -18,11 +18,11 @@ use super::validation::container::{
     Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
 };
 use super::validation::resources::pod_resources;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::ip;
 use crate::{core::volume::validation, validation::labels};
 
-/// How many servers of names a pod may ask, and in how many domains it may look.
+/// Maximum numbers of name servers and of search domains of a pod.
 const NAME_SERVERS_MAX: usize = 3;
 const SEARCH_DOMAINS_MAX: usize = 32;
 
@@ -30,7 +30,7 @@ const SEARCH_DOMAINS_MAX: usize = 32;
 pub(crate) type Claims<'v> = HashSet<&'v str>;
 
 /// Checks a Pod: its spec, with the rules for pods that do not apply to templates. Follows `ValidatePodCreate`.
-pub(crate) fn pod(pod: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn pod(pod: &Field<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     self::spec(&spec, None, errors);
     if spec.at("serviceAccountName").is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn pod(pod: &At<'_, '_>, errors: &mut Errors) {
 
 /// Checks that a new pod has nothing that can only be added later, such as ephemeral containers. Follows
 /// `ValidatePodCreate`.
-pub(crate) fn new_pod(pod: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn new_pod(pod: &Field<'_, '_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     let added = spec.at("ephemeralContainers");
     if !added.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn new_pod(pod: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks a pod template. Follows `ValidatePodTemplateSpec`.
-pub(crate) fn template(template: &At<'_, '_>, claims: &Claims<'_>, errors: &mut Errors) {
+pub(crate) fn template(template: &Field<'_, '_>, claims: &Claims<'_>, errors: &mut Errors) {
     let labels = template.at("metadata.labels");
     let mut wrong = Errors::new();
     labels::labels(&labels, &mut wrong);
@@ -82,8 +82,13 @@ pub(crate) fn template(template: &At<'_, '_>, claims: &Claims<'_>, errors: &mut 
     }
 }
 
-/// The spec of a pod, or of a template with the claims that come with it.
-fn spec(spec: &At<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
+/// Checks a PodTemplate. Follows `ValidatePodTemplate`.
+pub(crate) fn pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
+    template(&object.at("template"), &Claims::new(), errors);
+}
+
+/// Checks the spec of a pod, or of a template with the claims that come with it.
+fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
     let of_pod = template.is_none();
     let grace = spec.at("terminationGracePeriodSeconds").number();
     let volumes = validation::volumes(spec, of_pod, errors);
@@ -121,7 +126,7 @@ fn spec(spec: &At<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors) {
     names(spec, errors);
 }
 
-fn names(spec: &At<'_, '_>, errors: &mut Errors) {
+fn names(spec: &Field<'_, '_>, errors: &mut Errors) {
     if spec.at("hostUsers").is_set() && !spec.at("hostUsers").is_true() {
         for (member, blamed) in [
             ("hostNetwork", "hostNetwork"),
@@ -160,8 +165,8 @@ fn names(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// In the host's network, a port of the pod is one of the host.
-fn host_network(spec: &At<'_, '_>, of_pod: bool, errors: &mut Errors) {
+/// Checks that ports of pods in the host's network are the same on the host.
+fn host_network(spec: &Field<'_, '_>, of_pod: bool, errors: &mut Errors) {
     if !spec.at("hostNetwork").is_true() {
         return;
     }
@@ -177,7 +182,7 @@ fn host_network(spec: &At<'_, '_>, of_pod: bool, errors: &mut Errors) {
     }
 }
 
-fn names_and_addresses(spec: &At<'_, '_>, errors: &mut Errors) {
+fn names_and_addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
     let config = spec.at("dnsConfig");
     let servers = config.at("nameservers");
     if spec.at("dnsPolicy").text() == "None" {
@@ -215,7 +220,7 @@ fn names_and_addresses(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks readiness gates and scheduling gates.
-fn gates(spec: &At<'_, '_>, errors: &mut Errors) {
+fn gates(spec: &Field<'_, '_>, errors: &mut Errors) {
     for gate in spec.items("readinessGates") {
         gate.at("conditionType")
             .must_conform(formats::label_key, errors);

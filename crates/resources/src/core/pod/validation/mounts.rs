@@ -5,15 +5,16 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Claims;
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
 /// The volumes of a pod, by their names.
-pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, At<'v, 'p>>;
+pub(crate) type Volumes<'v, 'p> = std::collections::BTreeMap<&'v str, Field<'v, 'p>>;
 
-/// Checks the volume mounts and volume devices of a container. Follows `ValidateVolumeMounts` and `ValidateVolumeDevices`.
+/// Checks the volume mounts and volume devices of a container. Follows `ValidateVolumeMounts` and
+/// `ValidateVolumeDevices`.
 pub(super) fn mounts(
-    container: &At<'_, '_>,
+    container: &Field<'_, '_>,
     volumes: &Volumes<'_, '_>,
     claims: &Claims<'_>,
     errors: &mut Errors,
@@ -54,7 +55,7 @@ pub(super) fn mounts(
     devices(container, volumes, claims, errors);
 }
 
-fn propagation(container: &At<'_, '_>, mount: &At<'_, '_>, errors: &mut Errors) {
+fn propagation(container: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Errors) {
     const WORDS: &[&str] = &["Bidirectional", "HostToContainer", "None"];
     let mounts = container.at("volumeMounts");
     let blamed = mounts.at("mountPropagation");
@@ -72,7 +73,7 @@ fn propagation(container: &At<'_, '_>, mount: &At<'_, '_>, errors: &mut Errors) 
 }
 
 fn devices(
-    container: &At<'_, '_>,
+    container: &Field<'_, '_>,
     volumes: &Volumes<'_, '_>,
     claims: &Claims<'_>,
     errors: &mut Errors,
@@ -112,8 +113,8 @@ fn devices(
     }
 }
 
-/// The texts that the elements of a list have as a member.
-fn all_of<'v>(container: &At<'v, '_>, list: &str, member: &str) -> HashSet<&'v str> {
+/// Returns the texts that the elements of a list have as a member.
+fn all_of<'v>(container: &Field<'v, '_>, list: &str, member: &str) -> HashSet<&'v str> {
     let items = container.items(list);
     items.map(|it| it.at(member).text()).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::header_name;
 
 /// The actions of probes and hooks, in the order in which kube-apiserver checks them.
@@ -12,7 +12,7 @@ const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// Checks the lifecycle hooks and probes of a container that runs as long as its pod. Follows `validateLifecycle` and
 /// `validateProbe`.
-pub(super) fn probes(container: &At<'_, '_>, grace: Option<i64>, errors: &mut Errors) {
+pub(super) fn probes(container: &Field<'_, '_>, grace: Option<i64>, errors: &mut Errors) {
     for hook in ["lifecycle.postStart", "lifecycle.preStop"].map(|hook| container.at(hook)) {
         if hook.is_set() {
             handler(&hook, OF_HOOKS, grace, errors);
@@ -28,14 +28,14 @@ pub(super) fn probes(container: &At<'_, '_>, grace: Option<i64>, errors: &mut Er
 }
 
 /// Checks that an init container that is no sidecar has no hooks and no probes. Follows `validateInitContainers`.
-pub(super) fn no_probes(container: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn no_probes(container: &Field<'_, '_>, errors: &mut Errors) {
     for member in std::iter::once("lifecycle").chain(PROBES) {
         let why = "may not be set for init containers without restartPolicy=Always";
         container.at(member).must_be_unset(why, errors);
     }
 }
 
-fn own_rules(probe: &At<'_, '_>, name: &str, errors: &mut Errors) {
+fn own_rules(probe: &Field<'_, '_>, name: &str, errors: &mut Errors) {
     let grace = probe.at("terminationGracePeriodSeconds");
     if name == "readinessProbe" {
         if grace.is_set() {
@@ -46,7 +46,7 @@ fn own_rules(probe: &At<'_, '_>, name: &str, errors: &mut Errors) {
     }
 }
 
-fn probe(at: &At<'_, '_>, grace: Option<i64>, errors: &mut Errors) {
+fn probe(at: &Field<'_, '_>, grace: Option<i64>, errors: &mut Errors) {
     handler(at, OF_PROBES, grace, errors);
     for member in [
         "initialDelaySeconds",
@@ -63,7 +63,7 @@ fn probe(at: &At<'_, '_>, grace: Option<i64>, errors: &mut Errors) {
     }
 }
 
-fn handler(at: &At<'_, '_>, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
+fn handler(at: &Field<'_, '_>, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let mut found = kinds.iter().filter(|kind| at.at(kind).is_set());
     match found.next() {
         Some(kind) => action(&at.at(kind), kind, grace, errors),
@@ -73,7 +73,7 @@ fn handler(at: &At<'_, '_>, kinds: &[&str], grace: Option<i64>, errors: &mut Err
     errors.extend(found.map(|kind| at.at(kind).forbidden(why)));
 }
 
-fn action(at: &At<'_, '_>, kind: &str, grace: Option<i64>, errors: &mut Errors) {
+fn action(at: &Field<'_, '_>, kind: &str, grace: Option<i64>, errors: &mut Errors) {
     match kind {
         "exec" => at.at("command").must_be_set(errors),
         "sleep" => {

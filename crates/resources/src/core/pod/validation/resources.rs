@@ -4,7 +4,7 @@
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::{is_pages, requirements};
 use crate::{ResourceList, Which, resources_of_containers};
 
@@ -12,7 +12,7 @@ use crate::{ResourceList, Which, resources_of_containers};
 const OF_PODS: [&str; 3] = ["cpu", "hugepages-", "memory"];
 
 /// Checks the resources in the spec of a pod. Follows `validatePodResources`.
-pub(super) fn pod_resources(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn pod_resources(spec: &Field<'_, '_>, errors: &mut Errors) {
     let whole = spec.at("resources");
     if !whole.is_set() {
         return;
@@ -26,7 +26,7 @@ pub(super) fn pod_resources(spec: &At<'_, '_>, errors: &mut Errors) {
     let limits = whole.at("limits");
     for (index, container) in spec.items("containers").enumerate() {
         for (name, limit) in container.members("resources.limits") {
-            let Some(most) = limits.value().get(name).map(At::root) else {
+            let Some(most) = limits.value().get(name).map(Field::root) else {
                 continue;
             };
             if limit.quantity() <= most.quantity() {
@@ -41,8 +41,8 @@ pub(super) fn pod_resources(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// A resource's name that pods may ask for as a whole.
-fn of_pods(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the name of a resource that pods may request as a whole.
+fn of_pods(name: &str, at: &Field<'_, '_>, errors: &mut Errors) {
     let before = errors.len();
     crate::validation::quantities::name(name, at, errors);
     let known = matches!(name, "cpu" | "memory") || is_pages(name);
@@ -55,7 +55,7 @@ fn of_pods(name: &str, at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks that the resources of the pod are not less than those of all containers.
-fn covers_the_containers(spec: &At<'_, '_>, errors: &mut Errors) {
+fn covers_the_containers(spec: &Field<'_, '_>, errors: &mut Errors) {
     for which in [Which::Requests, Which::Limits] {
         let member = which.member();
         let of_containers = resources_of_containers(spec.value(), which);
@@ -84,7 +84,7 @@ mod tests {
     fn wrong(spec: &Value) -> Vec<String> {
         let mut errors = Errors::new();
         let pod = json!({"spec": spec});
-        pod_resources(&At::root(&pod).at("spec"), &mut errors);
+        pod_resources(&Field::root(&pod).at("spec"), &mut errors);
         messages(&errors)
     }
 

@@ -6,17 +6,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ringwatch_apimachinery::validation::formats;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{node_selector, node_selector_term, selector};
 use crate::validation::values::percentage;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-/// The effects of taints.
+/// The effects that taints and tolerations may have.
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Checks the affinity of a pod. Follows `validateAffinity`.
-pub(super) fn affinity(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn affinity(at: &Field<'_, '_>, errors: &mut Errors) {
     let nodes = at.at("nodeAffinity");
     if nodes.at(REQUIRED).is_set() {
         node_selector(&nodes.at(REQUIRED), errors);
@@ -36,7 +36,7 @@ pub(super) fn affinity(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn weight(wish: &At<'_, '_>, errors: &mut Errors) {
+fn weight(wish: &Field<'_, '_>, errors: &mut Errors) {
     let weight = wish.at("weight").number().unwrap_or(0);
     if !(1..=100).contains(&weight) {
         errors.push(
@@ -46,7 +46,7 @@ fn weight(wish: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn pod_term(at: &At<'_, '_>, errors: &mut Errors) {
+fn pod_term(at: &Field<'_, '_>, errors: &mut Errors) {
     for pods in ["labelSelector", "namespaceSelector"] {
         selector(&at.at(pods), errors);
     }
@@ -64,7 +64,7 @@ fn pod_term(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Labels whose values the selector beside them is to have, or not to have.
-fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
+fn label_keys(at: &Field<'_, '_>, errors: &mut Errors) {
     let own = at.at("labelSelector");
     let [matching, others] = ["matchLabelKeys", "mismatchLabelKeys"].map(|keys| at.at(keys));
     for keys in [matching, others] {
@@ -105,7 +105,7 @@ fn label_keys(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the tolerations of a pod. Follows `ValidateTolerations`.
-pub(crate) fn tolerations(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn tolerations(at: &Field<'_, '_>, errors: &mut Errors) {
     for toleration in at.items("") {
         let [key, operator, effect, value] =
             ["key", "operator", "effect", "value"].map(|member| toleration.at(member));
@@ -139,7 +139,7 @@ pub(crate) fn tolerations(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the taints of a node. Follows `validateNodeTaints`.
-pub(crate) fn taints(at: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn taints(at: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for taint in at.items("") {
         let [key, value, effect] = ["key", "value", "effect"].map(|member| taint.at(member));
@@ -158,7 +158,7 @@ pub(crate) fn taints(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Checks the topology spread constraints of a pod. Follows `validateTopologySpreadConstraints`.
-pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn spread(spec: &Field<'_, '_>, errors: &mut Errors) {
     const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
     const POLICIES: &[&str] = &["Honor", "Ignore"];
     let mut last_of = HashMap::new();
@@ -205,8 +205,8 @@ pub(super) fn spread(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// How many pods at a time: a number, or a percentage of at most a hundred.
-pub(crate) fn at_most_all(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks that a percentage of pods is at most 100. Follows `IsNotMoreThan100Percent` in pkg/apis/apps/validation.
+pub(crate) fn at_most_all(at: &Field<'_, '_>, errors: &mut Errors) {
     let text = at.text();
     let number = text.strip_suffix('%').and_then(|it| it.parse::<u64>().ok());
     if percentage(text).is_empty() && number.is_none_or(|number| number > 100) {

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::validation::at::{At, Errors};
+use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
-/// How long the name of a kernel setting may be, and how Kubernetes says what it looks like.
+/// Maximum length of the name of a sysctl, in bytes, and the pattern that Kubernetes shows for it.
 const SYSCTL_BYTES_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
@@ -26,7 +26,7 @@ const IPC_SETTINGS: [&str; 10] = [
 ];
 
 /// Checks the security context of a pod. Follows `validatePodSpecSecurityContext`.
-pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn of_pod(at: &Field<'_, '_>, errors: &mut Errors) {
     for member in ["fsGroup", "runAsUser", "runAsGroup"] {
         at.at(member).may_be_an_id(errors);
     }
@@ -43,8 +43,8 @@ pub(super) fn of_pod(at: &At<'_, '_>, errors: &mut Errors) {
         .may_be_one_of(&["MountOption", "Recursive"], errors);
 }
 
-/// The settings of the kernel, each once.
-fn kernel_settings(at: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the sysctls of a pod, of which each may occur once.
+fn kernel_settings(at: &Field<'_, '_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for setting in at.items("sysctls") {
         let name = setting.at("name");
@@ -63,23 +63,23 @@ fn kernel_settings(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 /// Kernel settings of the pods of most controllers that would change the host.
-pub(crate) fn host_settings_of_template(object: &At<'_, '_>, errors: &mut Errors) {
+pub(crate) fn host_settings_of_template(object: &Field<'_, '_>, errors: &mut Errors) {
     host_settings(&object.at("spec.template.spec"), errors);
 }
 
-/// Those of a CronJob's pods.
-pub(crate) fn host_settings_of_cron_job(object: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the host settings of a CronJob's pods.
+pub(crate) fn host_settings_of_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
     host_settings(&object.at("spec.jobTemplate.spec.template.spec"), errors);
 }
 
-/// Those of a PodTemplate.
-pub(crate) fn host_settings_of_pod_template(object: &At<'_, '_>, errors: &mut Errors) {
+/// Checks the host settings of a PodTemplate.
+pub(crate) fn host_settings_of_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
     host_settings(&object.at("template.spec"), errors);
 }
 
 /// Checks the sysctls of a pod, which must not belong to a namespace that the pod shares with the host. Follows
 /// `ValidateHostSysctl`.
-pub(super) fn host_settings(spec: &At<'_, '_>, errors: &mut Errors) {
+pub(super) fn host_settings(spec: &Field<'_, '_>, errors: &mut Errors) {
     for setting in spec.items("securityContext.sysctls") {
         let name = setting.at("name");
         let shared = namespace_switch(name.text()).filter(|it| spec.at(it).is_true());
@@ -89,8 +89,8 @@ pub(super) fn host_settings(spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// The member of a pod's spec that makes the pod share the namespace of a kernel setting with the host.
-/// A star in the name stands for any rest.
+/// Returns the member of a pod's spec that makes the pod share the namespace of a kernel setting with the host. A star
+/// in the name stands for any rest.
 fn namespace_switch(setting: &str) -> Option<&'static str> {
     let setting = setting.split('*').next().unwrap_or_default();
     // In names whose first separator is a slash, slashes separate, and points are parts of words.
@@ -125,7 +125,7 @@ fn is_kernel_setting(name: &str) -> bool {
 }
 
 /// Checks the security context of a container. Follows `ValidateSecurityContext`.
-pub(super) fn of_container(at: &At<'_, '_>, host_users: bool, errors: &mut Errors) {
+pub(super) fn of_container(at: &Field<'_, '_>, host_users: bool, errors: &mut Errors) {
     for member in ["runAsUser", "runAsGroup"] {
         at.at(member).may_be_an_id(errors);
     }
@@ -153,7 +153,7 @@ pub(super) fn of_container(at: &At<'_, '_>, host_users: bool, errors: &mut Error
 }
 
 /// Checks the seccomp and AppArmor profiles.
-fn profiles(at: &At<'_, '_>, errors: &mut Errors) {
+fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
     const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
     for (member, name) in [
         ("seccompProfile", "seccomp"),

@@ -1,4 +1,4 @@
-//! Which functions there are, and what they take and give.
+//! The table of functions: what they take and give.
 //!
 //! A line of `signatures.txt` is a function: a target and a point if it has one, its name, what it takes, and what it
 //! gives. Large letters stand for any type. A name with a point and no target is one name.
@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::types::Type;
 
-/// One way to call a function.
+/// One overload of a function.
 #[derive(Debug)]
 pub(super) struct Signature {
     /// True if the first argument is the receiver.
@@ -17,10 +17,10 @@ pub(super) struct Signature {
     pub(super) gives: Type,
 }
 
-/// How many letters stand for types in a signature at most.
+/// Maximum number of letters that stand for types in a signature.
 pub(super) const LETTERS: usize = 2;
 
-/// All functions by their names.
+/// All overloads by the names of the functions.
 pub(super) static FUNCTIONS: LazyLock<HashMap<String, Vec<Signature>>> = LazyLock::new(|| {
     let mut functions: HashMap<String, Vec<Signature>> = HashMap::new();
     for line in include_str!("signatures.txt").lines() {
@@ -32,13 +32,19 @@ pub(super) static FUNCTIONS: LazyLock<HashMap<String, Vec<Signature>>> = LazyLoc
     functions
 });
 
+/// Returns true if there is a function of that name.
+pub(super) fn is_function(name: &str) -> bool {
+    FUNCTIONS.contains_key(name)
+}
+
+/// Reads a line of the table; `None` if it is empty or a comment.
 fn read(line: &str) -> Option<(String, Signature)> {
     let (call, gives) = line.rsplit_once(' ')?;
     let (name, takes) = call.strip_suffix(')')?.split_once('(')?;
     let mut types = split(takes).map(one).collect::<Vec<_>>();
     let target = name
         .rsplit_once('.')
-        .filter(|(target, _)| !super::super::NAMESPACES.contains(target));
+        .filter(|(target, _)| !crate::NAMESPACES.contains(target));
     let name = match target {
         Some((target, name)) => {
             types.insert(0, one(target));
@@ -54,7 +60,7 @@ fn read(line: &str) -> Option<(String, Signature)> {
     Some((name.to_owned(), signature))
 }
 
-/// The parts between commas that are in no brackets.
+/// Returns the parts between commas that are in no brackets.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |letter| {

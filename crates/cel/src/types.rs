@@ -1,18 +1,18 @@
-//! Types of expressions.
+//! The types that the checker gives to expressions, and declarations of variables.
 
 use std::fmt;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
-/// A type.
+/// The type of an expression or a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
     /// Anything: what it is shows when the expression is run.
     Dyn,
-    /// `null`.
+    /// The type of `null`.
     Null,
-    /// A boolean.
+    /// `bool`.
     Bool,
     /// A signed integer of 64 bits.
     Int,
@@ -20,13 +20,13 @@ pub enum Type {
     Uint,
     /// A floating-point number of 64 bits.
     Double,
-    /// A string.
+    /// `string`.
     String,
-    /// A string of bytes.
+    /// `bytes`.
     Bytes,
-    /// A duration.
+    /// `google.protobuf.Duration`.
     Duration,
-    /// A point in time.
+    /// `google.protobuf.Timestamp`.
     Timestamp,
     /// A list, with the type of its elements.
     List(Arc<Self>),
@@ -40,11 +40,11 @@ pub enum Type {
     Object(Arc<Object>),
     /// A type whose values only functions can look into.
     Opaque(Arc<str>),
-    /// One that stands for another, in a signature or until more is known.
+    /// A type variable, in a signature or of an expression whose type is not known yet.
     Variable(usize),
 }
 
-/// An object's type.
+/// The type of an object with named fields.
 #[derive(Debug)]
 pub struct Object {
     /// The name of the type.
@@ -84,7 +84,7 @@ pub enum Form {
 }
 
 impl Declared {
-    /// A type whose values may be of any size.
+    /// Makes a type whose values may be of any size.
     pub fn unsized_(of: Type) -> Self {
         Self {
             form: Form::Plain(of),
@@ -135,7 +135,7 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
-    /// The type of a name in a signature or an expression.
+    /// Returns the type of a name in a signature or an expression.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "dyn" => Self::Dyn,

@@ -1,4 +1,4 @@
-//! A place in an object: its value, and the path by which errors name it.
+//! A field of an object: its value, and the path by which errors name it.
 //!
 //! The path is put together only when there is something to say, so that checking what is right
 //! costs no memory.
@@ -13,27 +13,27 @@ pub(crate) type Errors = Vec<FieldError>;
 /// The value of a missing member.
 static NOTHING: Value = Value::Null;
 
-/// A place in an object.
+/// A field of an object: `field.Path` of apimachinery together with the value at it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At<'v, 'p> {
+pub(crate) struct Field<'v, 'p> {
     value: &'v Value,
     step: Step<'p>,
     parent: Option<&'p Self>,
 }
 
-/// How one comes from one place to another.
+/// The step of a field's path from its parent.
 #[derive(Clone, Copy, Debug)]
 enum Step<'p> {
-    /// Along names joined by dots.
+    /// The steps along names joined by dots.
     Path(&'p str),
-    /// To an element of the list at a path.
+    /// The step to an element of the list at a path.
     Item(&'p str, usize),
-    /// To a member, named by the client, of the map at a path.
+    /// The step to a member, named by the client, of the map at a path.
     Member(&'p str, &'p str),
 }
 
-impl<'v, 'p> At<'v, 'p> {
-    /// A whole object.
+impl<'v, 'p> Field<'v, 'p> {
+    /// Makes the field of a whole object, whose path is empty.
     pub(crate) fn root(value: &'v Value) -> Self {
         Self {
             value,
@@ -42,41 +42,41 @@ impl<'v, 'p> At<'v, 'p> {
         }
     }
 
-    /// Returns the place at a path of names joined by dots.
-    pub(crate) fn at<'s>(&'s self, path: &'s str) -> At<'v, 's> {
-        At {
+    /// Returns the field at a path of names joined by dots, relative to this one.
+    pub(crate) fn at<'s>(&'s self, path: &'s str) -> Field<'v, 's> {
+        Field {
             value: path::get(self.value, path).unwrap_or(&NOTHING),
             step: Step::Path(path),
             parent: Some(self),
         }
     }
 
-    /// The elements of the list at a path; of this list itself if the path is empty.
-    pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = At<'v, 's>> {
+    /// Returns the elements of the list at a path; of this list itself if the path is empty.
+    pub(crate) fn items<'s>(&'s self, path: &'s str) -> impl Iterator<Item = Field<'v, 's>> {
         let list = if path.is_empty() {
             self.value
         } else {
             path::get(self.value, path).unwrap_or(&NOTHING)
         };
         let items = list.as_array().map_or(&[][..], Vec::as_slice);
-        items.iter().enumerate().map(move |(index, value)| At {
+        items.iter().enumerate().map(move |(index, value)| Field {
             value,
             step: Step::Item(path, index),
             parent: Some(self),
         })
     }
 
-    /// The names and members of the map at a path.
+    /// Returns the names and members of the map at a path.
     pub(crate) fn members<'s>(
         &'s self,
         path: &'s str,
-    ) -> impl Iterator<Item = (&'v str, At<'v, 's>)>
+    ) -> impl Iterator<Item = (&'v str, Field<'v, 's>)>
     where
         'v: 's,
     {
         let map = path::get(self.value, path).and_then(Value::as_object);
         map.into_iter().flatten().map(move |(name, value)| {
-            let member = At {
+            let member = Field {
                 value,
                 step: Step::Member(path, name),
                 parent: Some(self),
@@ -106,12 +106,12 @@ impl<'v, 'p> At<'v, 'p> {
         }
     }
 
-    /// The text here; empty if there is none.
+    /// Returns the value as a text; empty if it is none.
     pub(crate) fn text(&self) -> &'v str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The number here.
+    /// Returns the value as an integer; `None` if it is none.
     pub(crate) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
@@ -121,12 +121,12 @@ impl<'v, 'p> At<'v, 'p> {
         *self.value == Value::Bool(true)
     }
 
-    /// How many elements the list here has.
+    /// Returns how many elements the list here has.
     pub(crate) fn len(&self) -> usize {
         self.value.as_array().map_or(0, Vec::len)
     }
 
-    /// The path, as errors name it.
+    /// Returns the path, as errors name it.
     pub(crate) fn field(&self) -> String {
         let mut field = self.parent.map(Self::field).unwrap_or_default();
         let (Step::Path(path) | Step::Item(path, _) | Step::Member(path, _)) = self.step;
@@ -143,13 +143,13 @@ impl<'v, 'p> At<'v, 'p> {
     }
 }
 
-/// The errors.
-impl At<'_, '_> {
+/// Errors about the field.
+impl Field<'_, '_> {
     fn error(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
         FieldError::new(kind, self.field(), detail)
     }
 
-    /// There has to be something.
+    /// Makes the error of a field that is required.
     pub(crate) fn required(&self, why: &str) -> FieldError {
         self.error(FieldErrorKind::Required, why)
     }
@@ -161,7 +161,7 @@ impl At<'_, '_> {
         FieldError::invalid(self.field(), value, why)
     }
 
-    /// Something else than what is here is wrong here.
+    /// Makes an error about the field that shows another value.
     pub(crate) fn invalid_value(
         &self,
         value: impl Into<Value>,
@@ -175,12 +175,12 @@ impl At<'_, '_> {
         self.error(FieldErrorKind::Forbidden, why)
     }
 
-    /// Something else has the same value.
+    /// Makes the error that the value is a duplicate.
     pub(crate) fn duplicate(&self) -> FieldError {
         self.error(FieldErrorKind::Duplicate, self.value.to_string())
     }
 
-    /// Something else has this text as well.
+    /// Makes the error that the value is a duplicate, and shows this text for it.
     pub(crate) fn duplicate_of(&self, text: &str) -> FieldError {
         self.error(FieldErrorKind::Duplicate, json!(text).to_string())
     }
@@ -204,22 +204,22 @@ impl At<'_, '_> {
 }
 
 /// The checks that most kinds have in common.
-impl At<'_, '_> {
-    /// There is something.
+impl Field<'_, '_> {
+    /// Adds an error unless the field is set.
     pub(crate) fn must_be_set(&self, errors: &mut Errors) {
         if self.is_empty() {
             errors.push(self.required(""));
         }
     }
 
-    /// There is nothing.
+    /// Adds an error if the field is set.
     pub(crate) fn must_be_unset(&self, why: &str, errors: &mut Errors) {
         if self.is_set() {
             errors.push(self.forbidden(why));
         }
     }
 
-    /// It is one of these words.
+    /// Adds an error unless the value is one of these words.
     pub(crate) fn must_be_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_empty() {
             errors.push(self.required(""));
@@ -228,7 +228,8 @@ impl At<'_, '_> {
         }
     }
 
-    /// It is one of these words, of which an empty one is none: what is here is a pointer to Kubernetes.
+    /// Adds an error unless the value is one of these words. An empty one is an error too, since the field is a pointer
+    /// in Kubernetes.
     pub(crate) fn must_point_to_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_set() {
             self.may_be_one_of(words, errors);
@@ -237,27 +238,27 @@ impl At<'_, '_> {
         }
     }
 
-    /// It is one of these words, if there is anything.
+    /// Adds an error if the field is set and its value is none of these words.
     pub(crate) fn may_be_one_of(&self, words: &[&str], errors: &mut Errors) {
         if self.is_set() && !words.contains(&self.text()) {
             errors.push(self.unsupported(words));
         }
     }
 
-    /// The text has a format.
+    /// Adds the errors of the text against a format.
     pub(crate) fn must_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
         let wrong = format(self.text());
         errors.extend(wrong.into_iter().map(|why| self.invalid(why)));
     }
 
-    /// The text has a format, if there is any.
+    /// Adds the errors of the text against a format, if it is not empty.
     pub(crate) fn may_conform(&self, format: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
         if !self.text().is_empty() {
             self.must_conform(format, errors);
         }
     }
 
-    /// There is a text, and it has a format.
+    /// Adds an error if the text is empty, or its errors against a format.
     pub(crate) fn must_be_set_and_conform(
         &self,
         format: impl Fn(&str) -> Vec<String>,
@@ -270,7 +271,7 @@ impl At<'_, '_> {
         }
     }
 
-    /// The number, if there is one, is within bounds.
+    /// Adds an error if the number is set and out of bounds.
     pub(crate) fn must_be_between(&self, least: i64, most: i64, errors: &mut Errors) {
         if self
             .number()
@@ -281,15 +282,15 @@ impl At<'_, '_> {
         }
     }
 
-    /// The number, if there is one, is not negative.
+    /// Adds an error if the number is set and negative.
     pub(crate) fn must_not_be_negative(&self, errors: &mut Errors) {
         if self.number().is_some_and(|number| number < 0) {
             errors.push(self.invalid("must be greater than or equal to 0"));
         }
     }
 
-    /// It is what it was.
-    pub(crate) fn must_stay(&self, old: &At<'_, '_>, errors: &mut Errors) {
+    /// Adds an error if the value differs from the old one.
+    pub(crate) fn must_stay(&self, old: &Field<'_, '_>, errors: &mut Errors) {
         if self.value != old.value {
             let null = FieldError::invalid(self.field(), self.value, "field is immutable");
             errors.push(null);
@@ -305,7 +306,7 @@ mod tests {
     fn places_are_named_as_errors_name_them() {
         let object =
             json!({"spec": {"limits": {"cpu": "1"}, "containers": [{"ports": [{"port": 80}]}]}});
-        let root = At::root(&object);
+        let root = Field::root(&object);
         let spec = root.at("spec");
         let containers: Vec<_> = spec.items("containers").collect();
         let port = containers[0].items("ports").next().expect("a port");
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn a_pointer_to_an_empty_word_is_there() {
         let object = json!({"empty": ""});
-        let root = At::root(&object);
+        let root = Field::root(&object);
         let mut errors = Vec::new();
         root.at("empty").must_be_one_of(&["A"], &mut errors);
         root.at("empty").must_point_to_one_of(&["A"], &mut errors);
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     fn errors_have_kubernetes_words() {
         let object = json!({"kind": "Odd", "count": -1});
-        let root = At::root(&object);
+        let root = Field::root(&object);
         let mut errors = Vec::new();
         root.at("name").must_be_set(&mut errors);
         root.at("kind").must_be_one_of(&["B", "A"], &mut errors);

@@ -6,19 +6,19 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use tokio::sync::watch;
 
-/// How long a request waits for objects that have not been read yet, at the start of the server.
+/// Maximum time that a request waits for objects that have not been read yet, at the start of the server.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 
 /// The values derived from all stored objects of a type, as of the last change.
 #[derive(Debug)]
-pub struct Followed<T> {
+pub struct ParsedObjects<T> {
     /// `None` until the objects have been read.
     values: watch::Sender<Option<Arc<[Arc<T>]>>>,
     clock: Clock,
 }
 
-impl<T> Followed<T> {
-    /// Values that are not known yet, for which requests wait by this clock.
+impl<T> ParsedObjects<T> {
+    /// Makes values that are not known yet, for which requests wait by this clock.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl<T> Followed<T> {
         }
     }
 
-    /// From now on it is this.
+    /// Replaces the values, and wakes the requests that wait for the first.
     pub fn set(&self, all: Vec<Arc<T>>) {
         self.values.send_replace(Some(all.into()));
     }

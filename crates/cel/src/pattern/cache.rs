@@ -1,16 +1,17 @@
-//! Compiled patterns, as many as fit. All definitions and expressions share them, since they repeat each other's patterns.
+//! Compiled patterns, as many as fit. All definitions and expressions share them, since they repeat each other's
+//! patterns.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{PatternError, Program};
 
-/// Bytes of all compiled patterns of the process that are kept.
-pub(super) const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Maximum number of bytes of compiled patterns that the process keeps.
+pub(super) const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// Compiled patterns, which forget the one that was not used for longest when there are too many.
+/// A cache of compiled patterns, which drops the least recently used when it is over its bound.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct PatternCache {
     bytes_max: usize,
     inner: Mutex<Inner>,
 }
@@ -31,7 +32,7 @@ struct Entry {
     bytes: usize,
 }
 
-impl Kept {
+impl PatternCache {
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             bytes_max,
@@ -39,12 +40,12 @@ impl Kept {
         }
     }
 
-    /// The program of a pattern, and whether it was compiled just now.
+    /// Returns the program of a pattern, and true if it was compiled just now.
     ///
     /// # Errors
-    /// [`PatternError`]
+    /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
     pub(super) fn get(&self, pattern: &str) -> Result<(Arc<Program>, bool), PatternError> {
-        if let Some(program) = self.inner().used(pattern) {
+        if let Some(program) = self.inner().get(pattern) {
             return Ok((program, false));
         }
         // Others go on meanwhile; at worst two compile the same.
@@ -59,7 +60,7 @@ impl Kept {
 }
 
 impl Inner {
-    fn used(&mut self, pattern: &str) -> Option<Arc<Program>> {
+    fn get(&mut self, pattern: &str) -> Option<Arc<Program>> {
         let entry = self.programs.get_mut(pattern)?;
         self.uses += 1;
         if let Some(text) = self.by_use.remove(&entry.last_use) {
@@ -104,13 +105,13 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_is_forgotten() {
         let one = Program::compile("a").expect("a pattern").bytes() + 1;
-        let kept = Kept::new(2 * one);
-        let is_new = |pattern: &str| kept.get(pattern).expect("a pattern").1;
+        let cache = PatternCache::new(2 * one);
+        let is_new = |pattern: &str| cache.get(pattern).expect("a pattern").1;
         assert!(is_new("a") && is_new("b"));
         assert!(!is_new("a"));
         assert!(is_new("c"));
         assert!(!is_new("a") && is_new("b"));
-        let inner = kept.inner();
+        let inner = cache.inner();
         assert!(inner.bytes <= 2 * one);
         assert_eq!(inner.programs.len(), inner.by_use.len());
     }
@@ -120,16 +121,18 @@ mod tests {
         let pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
         let one = Program::compile(pattern).expect("a pattern").bytes() + pattern.len();
         assert!(one < 8 << 10, "{one}");
-        assert!(KEPT_BYTES_MAX / one > 8_000);
+        assert!(CACHE_BYTES_MAX / one > 8_000);
     }
 
     #[test]
     fn thousands_of_large_patterns_stay_within_the_bound() {
-        let kept = Kept::new(4 << 20);
+        let cache = PatternCache::new(4 << 20);
         for number in 0..200 {
-            kept.get(&format!(r"\pL{{20}}{number}")).expect("a pattern");
-            assert!(kept.inner().bytes <= 4 << 20);
+            cache
+                .get(&format!(r"\pL{{20}}{number}"))
+                .expect("a pattern");
+            assert!(cache.inner().bytes <= 4 << 20);
         }
-        assert!(kept.inner().programs.len() > 5);
+        assert!(cache.inner().programs.len() > 5);
     }
 }

@@ -1,0 +1,58 @@
+//! Failures of expressions, in the words of kube-apiserver.
+
+use std::borrow::Cow;
+
+use kube_cel::cel::{ExecutionError, Value as CelValue};
+
+/// The value of an expression or of a part of it, or the reason why it has none.
+pub(super) type Outcome = Result<CelValue, Failure>;
+
+/// The reason why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A function or an operator has no overload for the types of its arguments.
+    #[error("no such overload")]
+    NoOverload,
+    /// A value would be larger than any may be.
+    #[error("operation cancelled: a value is too large")]
+    TooLarge,
+    /// The expression costs more than one may.
+    #[error("operation cancelled: actual cost limit exceeded")]
+    CallLimit,
+    /// All expressions of the request together cost more than they may.
+    #[error(
+        "validation failed due to running out of cost budget, no further validation rules will be run"
+    )]
+    OutOfBudget,
+    /// Any other reason, as kube-apiserver words it.
+    #[error("{0}")]
+    Other(Cow<'static, str>),
+}
+
+impl Failure {
+    /// Returns true if no other outcome outweighs this failure, so that the run is over.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::TooLarge | Self::CallLimit | Self::OutOfBudget)
+    }
+}
+
+impl From<ExecutionError> for Failure {
+    fn from(error: ExecutionError) -> Self {
+        let why: Cow<'static, str> = match error {
+            ExecutionError::NoSuchKey(key) => format!("no such key: {key}").into(),
+            ExecutionError::UndeclaredReference(name) => {
+                format!("no such attribute(s): {name}").into()
+            }
+            ExecutionError::DivisionByZero(_) => "division by zero".into(),
+            ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
+            ExecutionError::Overflow(..) => "integer overflow".into(),
+            ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
+                format!("index out of bounds: {index}").into()
+            }
+            ExecutionError::IndexOutOfBounds(_) => "index out of bounds".into(),
+            ExecutionError::FunctionError { message, .. } => message.into(),
+            _ => return Self::NoOverload,
+        };
+        Self::Other(why)
+    }
+}

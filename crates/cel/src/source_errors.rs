@@ -1,0 +1,87 @@
+//! Errors in the text of an expression, shown with their places as the parser of cel-go shows them.
+
+use kube_cel::cel::common::ast::SourceInfo;
+use kube_cel::cel::parser::Parser;
+
+/// Maximum number of errors of one expression that are shown, as in kube-apiserver.
+const ERRORS_MAX: usize = 100;
+
+/// Bytes of a description from which on the line of the expression is not shown again with each error.
+const SHOWN_BYTES_MAX: usize = 64 << 10;
+
+/// A place in the text of an expression, whose line and column are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+/// Describes errors about parts of an expression, each given by the id of its part, with their places.
+pub(super) fn describe_parts<'w>(
+    source: &str,
+    wrong: impl ExactSizeIterator<Item = (u64, &'w str)>,
+) -> String {
+    let places = places(source);
+    let wrong = wrong.map(|(id, why)| {
+        let offset = places.as_ref().and_then(|it| it.offset_for(id));
+        let place = place(source, offset.map_or(0, |(start, _)| start as usize));
+        (place, why)
+    });
+    describe(source, wrong)
+}
+
+/// Describes errors with their places, in the order of these: the first 100, each distinct one once.
+pub(super) fn describe<'w>(
+    source: &str,
+    wrong: impl ExactSizeIterator<Item = (Position, &'w str)>,
+) -> String {
+    let more = wrong.len().saturating_sub(ERRORS_MAX);
+    let mut first: Vec<_> = wrong.take(ERRORS_MAX).collect();
+    first.sort_unstable();
+    first.dedup();
+    let mut text = String::new();
+    for (place, why) in first {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let is_shown = text.len() < SHOWN_BYTES_MAX;
+        text = text + separator + &describe_one(source, place, why, is_shown);
+    }
+    if more > 0 {
+        text += &format!("\n{more} more errors were truncated");
+    }
+    text
+}
+
+/// Returns the offsets of the parts of an expression. The parser returns them with errors alone, so it is given one: a
+/// letter behind the expression that is no part of the language, and is skipped.
+fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
+    let parser = Parser::new().enable_optional_syntax(true);
+    let errors = parser.parse(&format!("{source}\n#")).err()?;
+    errors
+        .errors
+        .into_iter()
+        .find_map(|error| error.source_info)
+}
+
+/// Returns the position of a character, which is given by its number in the text.
+fn place(source: &str, offset: usize) -> Position {
+    let before: String = source.chars().take(offset).collect();
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line,
+        column: column.chars().count(),
+    }
+}
+
+/// Describes one error, and shows the line of the expression with a mark below its column if `is_shown`.
+fn describe_one(source: &str, position: Position, why: &str, is_shown: bool) -> String {
+    let Position { line, column } = position;
+    let message = format!("ERROR: <input>:{}:{}: {why}", line + 1, column + 1);
+    if !is_shown {
+        return message;
+    }
+    let text = source.lines().nth(line).unwrap_or_default();
+    let text = text.replace('\t', " ");
+    let dots = ".".repeat(column);
+    format!("{message}\n | {text}\n | {dots}^")
+}

@@ -1,0 +1,120 @@
+//! Refusals by the checks of Jobs and CronJobs.
+
+use ringwatch_apimachinery::path::{remove, set};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn good_job() -> Value {
+    let labels = json!({"controller-uid": "u", "job-name": "j",
+        "batch.kubernetes.io/controller-uid": "u", "batch.kubernetes.io/job-name": "j"});
+    let mut pod = good_pod();
+    pod["metadata"] = json!({"labels": labels});
+    set(&mut pod, "spec.restartPolicy", json!("Never"));
+    json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"completions": 1, "parallelism": 1,
+        "completionMode": "NonIndexed", "podReplacementPolicy": "TerminatingOrFailed",
+        "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}}, "template": pod}})
+}
+
+#[test]
+fn jobs_that_are_wrong() {
+    let good = good_job();
+    refused(
+        crate::batch::validation::job,
+        &good,
+        &[
+            (
+                "spec.template.spec.restartPolicy",
+                json!("Always"),
+                &[
+                    "spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
+                ],
+            ),
+            (
+                "spec.backoffLimit",
+                json!(-1),
+                &["spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"],
+            ),
+            (
+                "spec.completionMode",
+                json!("Odd"),
+                &[
+                    "spec.completionMode: Unsupported value: \"Odd\": supported values: \"NonIndexed\", \"Indexed\"",
+                ],
+            ),
+            (
+                "spec.backoffLimitPerIndex",
+                json!(1),
+                &["spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"],
+            ),
+            (
+                "spec.podFailurePolicy",
+                json!({"rules": [{"action": "Ignore"}]}),
+                &[
+                    "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
+                    "spec.podReplacementPolicy: Unsupported value: \"TerminatingOrFailed\": supported values: \"Failed\"",
+                ],
+            ),
+        ],
+    );
+    let fields = |path: &str, value: Value| -> Vec<String> {
+        let new = with(&good, path, value);
+        let errors = found_in_change(crate::batch::validation::job_update, &new, &good);
+        errors.into_iter().map(|error| error.field).collect()
+    };
+    assert_eq!(fields("spec.parallelism", json!(3)), [""; 0]);
+    assert_eq!(fields("spec.completions", json!(3)), ["spec.completions"]);
+    assert_eq!(
+        fields("spec.template.spec.nodeName", json!("n")),
+        ["spec.template"]
+    );
+    assert_eq!(fields("spec.selector", Value::Null), ["spec.selector"]);
+    let suspended = with(&good, "spec.suspend", json!(true));
+    let moved = with(
+        &suspended,
+        "spec.template.spec.nodeSelector",
+        json!({"a": "b"}),
+    );
+    assert_eq!(
+        found_in_change(crate::batch::validation::job_update, &moved, &suspended),
+        []
+    );
+}
+
+#[test]
+fn cron_jobs_that_are_wrong() {
+    let mut job = good_job();
+    drop(remove(&mut job, "spec.selector"));
+    let good = json!({"metadata": {"name": "c"}, "spec": {"schedule": "*/5 * * * *",
+        "concurrencyPolicy": "Allow", "jobTemplate": {"spec": job["spec"]}}});
+    refused(
+        crate::batch::validation::cron_job,
+        &good,
+        &[
+            (
+                "spec.schedule",
+                json!(""),
+                &["spec.schedule: Required value"],
+            ),
+            (
+                "spec.schedule",
+                json!("TZ=UTC 0 0 * * *"),
+                &[
+                    "spec.schedule: Invalid value: \"TZ=UTC 0 0 * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+                ],
+            ),
+            (
+                "spec.timeZone",
+                json!("Nowhere"),
+                &["spec.timeZone: Invalid value: \"Nowhere\": unknown time zone Nowhere"],
+            ),
+            (
+                "spec.concurrencyPolicy",
+                json!("Odd"),
+                &[
+                    "spec.concurrencyPolicy: Unsupported value: \"Odd\": supported values: \"Allow\", \"Forbid\", \"Replace\"",
+                ],
+            ),
+        ],
+    );
+}

@@ -1,0 +1,178 @@
+//! Refusals by the checks of pods as a whole.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn pods_that_are_wrong_as_a_whole() {
+    refused(
+        crate::core::pod::validation::pod,
+        &good_pod(),
+        &[
+            (
+                "spec.restartPolicy",
+                json!("Sometimes"),
+                &[
+                    "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+                ],
+            ),
+            (
+                "spec.volumes",
+                json!([{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}},
+                    {"name": "W", "configMap": {}}, {"name": "x"}]),
+                &[
+                    "spec.volumes[0].secret: Forbidden: may not specify more than 1 volume type",
+                    "spec.volumes[1].configMap.name: Required value",
+                    "spec.volumes[1].name: Invalid value: \"W\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+                    "spec.volumes[2]: Required value: must specify a volume type",
+                    "spec.containers[0].volumeMounts[0].name: Not found: \"v\"",
+                ],
+            ),
+            (
+                "spec.activeDeadlineSeconds",
+                json!(0),
+                &[
+                    "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
+                ],
+            ),
+            (
+                "spec.dnsPolicy",
+                json!("None"),
+                &[
+                    "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
+                ],
+            ),
+            (
+                "spec.hostAliases",
+                json!([{"ip": "1.2.3"}]),
+                &[
+                    "spec.hostAliases[0].ip: Invalid value: \"1.2.3\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                ],
+            ),
+            (
+                "spec.hostNetwork",
+                json!(true),
+                &[
+                    "spec.containers[0].ports[0].hostPort: Invalid value: 0: must match `containerPort` when `hostNetwork` is true",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn pods_whose_disks_or_kernel_settings_are_wrong() {
+    refused(
+        crate::core::pod::validation::pod,
+        &good_pod(),
+        &[
+            (
+                "spec.volumes",
+                json!([{"name": "v", "emptyDir": {}}, {"name": "c", "azureDisk":
+                    {"diskName": "d", "diskURI": "x", "cachingMode": "", "kind": ""}}]),
+                &[
+                    "spec.volumes[1].azureDisk.cachingMode: Unsupported value: \"\": supported values: \"None\", \"ReadOnly\", \"ReadWrite\"",
+                    "spec.volumes[1].azureDisk.kind: Unsupported value: \"\": supported values: \"Dedicated\", \"Managed\", \"Shared\"",
+                    "spec.volumes[1].azureDisk.diskURI: Unsupported value: \"x\": supported values: \"https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd\"",
+                ],
+            ),
+            (
+                "spec.volumes",
+                json!([{"name": "v", "emptyDir": {}}, {"name": "c", "azureDisk":
+                    {"diskName": "d", "diskURI": "/x", "kind": "Managed"}}]),
+                &[
+                    "spec.volumes[1].azureDisk.diskURI: Unsupported value: \"/x\": supported values: \"/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}\"",
+                ],
+            ),
+            (
+                "spec.securityContext.sysctls",
+                json!([{"name": "net.ipv4/tcp_syncookies"}, {"name": "Net"}, {"name": "a..b"}, {"name": "-a"},
+                    {"name": ""}, {"name": "net.ipv4/tcp_syncookies"}]),
+                &[
+                    "spec.securityContext.sysctls[1].name: Invalid value: \"Net\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+                    "spec.securityContext.sysctls[2].name: Invalid value: \"a..b\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+                    "spec.securityContext.sysctls[3].name: Invalid value: \"-a\": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+                    "spec.securityContext.sysctls[4].name: Required value",
+                    "spec.securityContext.sysctls[5].name: Duplicate value: \"net.ipv4/tcp_syncookies\"",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn pods_in_namespaces_of_the_host_do_not_change_its_kernel_settings() {
+    let pod = |shared: &str| {
+        json!({"spec": {shared: true, "securityContext": {"sysctls": [
+            {"name": "net.ipv4.tcp_syncookies"}, {"name": "net/ipv4/conf/eth0.1/rp_filter"},
+            {"name": "kernel.shm_rmid_forced"}, {"name": "fs.mqueue.msg_max"},
+            {"name": "kernel.panic"}, {"name": "network.a"}]}}})
+    };
+    let refused = |shared: &str, places: [usize; 2], settings: [&str; 2]| {
+        let line = |(place, setting): (usize, &str)| {
+            format!(
+                "spec.securityContext.sysctls[{place}].name: Invalid value: \"{setting}\": may not be specified when '{shared}' is true"
+            )
+        };
+        let lines: Vec<_> = places.into_iter().zip(settings).map(line).collect();
+        assert_eq!(
+            messages(&found(crate::core::pod::validation::new_pod, &pod(shared))),
+            lines
+        );
+    };
+    let net = ["net.ipv4.tcp_syncookies", "net/ipv4/conf/eth0.1/rp_filter"];
+    refused("hostNetwork", [0, 1], net);
+    refused(
+        "hostIPC",
+        [2, 3],
+        ["kernel.shm_rmid_forced", "fs.mqueue.msg_max"],
+    );
+    assert_eq!(
+        messages(&found(
+            crate::core::pod::validation::new_pod,
+            &pod("hostPID")
+        )),
+        [""; 0]
+    );
+}
+
+#[test]
+fn pods_that_are_wrong_about_their_nodes() {
+    refused(
+        crate::core::pod::validation::pod,
+        &good_pod(),
+        &[
+            (
+                "spec.tolerations",
+                json!([{"operator": "Equal", "value": "x"}, {"key": "a", "operator": "Exists",
+                    "value": "y", "effect": "NoSchedule", "tolerationSeconds": 1}]),
+                &[
+                    "spec.tolerations[0].operator: Invalid value: \"Equal\": operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
+                    "spec.tolerations[1].effect: Invalid value: \"NoSchedule\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+                    "spec.tolerations[1].operator: Invalid value: \"y\": value must be empty when `operator` is 'Exists'",
+                ],
+            ),
+            (
+                "spec.affinity",
+                json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]}},
+                    "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 101, "podAffinityTerm": {"topologyKey": "t"}}]}}),
+                &[
+                    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+                    "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must be in the range 1-100",
+                ],
+            ),
+            (
+                "spec.topologySpreadConstraints",
+                json!([{"maxSkew": 0, "whenUnsatisfiable": "Never"}]),
+                &[
+                    "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
+                    "spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
+                    "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"Never\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
+                ],
+            ),
+        ],
+    );
+}
