@@ -92,10 +92,15 @@ impl Context {
         warnings.clone()
     }
 
-    /// Threads for watchers.
+    /// Starts threads for watchers of the server.
     pub(crate) fn fleet(&self) -> Result<Fleet, LoadError> {
+        self.fleet_of(&self.client)
+    }
+
+    /// Starts threads for watchers that another client connects.
+    pub(crate) fn fleet_of(&self, client: &Client) -> Result<Fleet, LoadError> {
         let (threads, streams) = (self.flags.threads, self.flags.streams);
-        Fleet::start(&self.client, threads as usize, streams as usize)
+        Fleet::start(client, threads as usize, streams as usize)
     }
 
     pub(crate) async fn connect(&self) -> Result<Connection, LoadError> {

@@ -31,6 +31,7 @@ mod context;
 mod error;
 mod flags;
 mod fleet;
+mod floor;
 mod measure;
 mod outcome;
 mod output;

@@ -139,6 +139,11 @@ impl Run {
         self.add(name, unit, Better::Neither, value);
     }
 
+    /// Returns a figure of it.
+    pub(crate) fn value(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|sample| sample.value)
+    }
+
     fn add(&mut self, name: &str, unit: &str, better: Better, value: f64) {
         let unit = unit.to_owned();
         let sample = Sample {

@@ -76,6 +76,22 @@ impl Stamp {
         count
     }
 
+    /// Overwrites the due time of the stamp in an object or frame, whose length stays. Returns false if there is no
+    /// stamp.
+    pub(crate) fn set_due(object: &mut [u8], at: u64) -> bool {
+        let from = MARKER.len() + OBJECT_DIGITS + NUMBER_DIGITS + 2;
+        let marker = object
+            .windows(MARKER.len())
+            .position(|bytes| bytes == MARKER);
+        let digits =
+            marker.and_then(|marker| object.get_mut(marker + from..)?.get_mut(..AT_DIGITS));
+        let Some(digits) = digits else {
+            return false;
+        };
+        digits.copy_from_slice(format!("{at:0AT_DIGITS$}").as_bytes());
+        true
+    }
+
     fn text(self) -> String {
         let Self { object, number, at } = self;
         format!("rwl1:{object:0OBJECT_DIGITS$}:{number:0NUMBER_DIGITS$}:{at:0AT_DIGITS$};")
@@ -239,6 +255,22 @@ mod tests {
         }
         assert_eq!(Stamp::find(b"rwl1:000001:"), None);
         assert_eq!(Stamp::find(b"nothing"), None);
+    }
+
+    #[test]
+    fn the_due_time_of_a_stamp_is_overwritten_in_place() {
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let mut object = bytes(Kind::ConfigMaps, encoding).to_vec();
+            let length = object.len();
+            assert!(Stamp::set_due(&mut object, 5));
+            let expected = Stamp { at: 5, ..STAMP };
+            assert_eq!(Stamp::find(&object), Some(expected));
+            assert_eq!(object.len(), length);
+        }
+        assert!(!Stamp::set_due(
+            &mut b"rwl1:000001:00000001:12;".to_vec(),
+            5
+        ));
     }
 
     #[test]

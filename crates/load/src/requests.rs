@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::try_join_all;
 
-use super::client::{Connection, Request};
+use super::client::{Client, Connection, Request};
 use super::context::Context;
 use super::error::LoadError;
 use super::measure::{Gauges, Observation, Recorder};
@@ -45,10 +45,10 @@ const FAULTS_TOLD_MAX: usize = 3;
 
 impl Clients {
     /// Opens so many connections.
-    pub(crate) async fn connect(context: &Context, count: u32) -> Result<Self, LoadError> {
+    pub(crate) async fn connect(client: &Client, count: u32) -> Result<Self, LoadError> {
         let mut connections = Vec::new();
         for _ in 0..count {
-            connections.push(context.connect().await?);
+            connections.push(client.connect().await?);
         }
         let recorder = Arc::new(Recorder::default());
         let gauges = Gauges {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::field::{Field, leading_number, position};
 use super::status::Failure;
-use super::{ClientError, Encoding, protobuf};
+use super::{ClientError, Encoding, frames, protobuf};
 
 /// The fields of a WatchEvent in protobuf, of a RawExtension in it, and of an object's metadata.
 const EVENT_TYPE: u32 = 1;
@@ -72,6 +72,17 @@ impl EventKind {
             _ => return Err(ClientError::Malformed("an event of an unknown type")),
         })
     }
+
+    /// Returns the name in the `type` field of a watch event.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+            Self::Error => "ERROR",
+        }
+    }
 }
 
 impl<'a> Event<'a> {
@@ -129,6 +140,25 @@ impl<'a> Event<'a> {
 }
 
 impl OwnedEvent {
+    /// Encodes the event as a frame of a watch: what [`Event::parse`] reads, with its delimiter.
+    pub(crate) fn frame(&self) -> Vec<u8> {
+        let kind = self.kind.name();
+        match self.encoding {
+            Encoding::Json => {
+                let head = format!(r#"{{"type":"{kind}","object":"#);
+                [head.as_bytes(), &self.object, b"}\n"].concat()
+            }
+            Encoding::Protobuf => {
+                let mut extension = Vec::with_capacity(self.object.len() + 8);
+                protobuf::put(&mut extension, EXTENSION_RAW, &self.object);
+                let mut event = Vec::with_capacity(extension.len() + 32);
+                protobuf::put(&mut event, EVENT_TYPE, kind.as_bytes());
+                protobuf::put(&mut event, EVENT_OBJECT, &extension);
+                frames::length_delimited(&event)
+            }
+        }
+    }
+
     /// The event as it is handed over without copying.
     pub(crate) fn borrowed(&self) -> Event<'_> {
         Event {
@@ -198,6 +228,24 @@ mod tests {
         assert_eq!(event.kind, EventKind::Deleted);
         assert_eq!(event.revision(), Some(7));
         assert_eq!(event.object, object);
+    }
+
+    #[test]
+    fn a_frame_of_an_event_is_read_again() {
+        let object = Bytes::from_static(br#"{"metadata":{"resourceVersion":"7"}}"#);
+        for (encoding, delimiters) in [(Encoding::Json, (0, 1)), (Encoding::Protobuf, (4, 0))] {
+            let event = OwnedEvent {
+                kind: EventKind::Deleted,
+                revision: 7,
+                object: object.clone(),
+                encoding,
+                ends_initial_events: false,
+            };
+            let frame = event.frame();
+            let inside = &frame[delimiters.0..frame.len() - delimiters.1];
+            let read = Event::parse(inside, encoding).expect("an event");
+            assert_eq!((read.kind, read.object), (EventKind::Deleted, &object[..]));
+        }
     }
 
     #[test]

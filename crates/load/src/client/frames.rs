@@ -89,6 +89,12 @@ impl Frames {
     }
 }
 
+/// Puts the length of a protobuf message before it, as in a watch's body.
+pub(super) fn length_delimited(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes(), message].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

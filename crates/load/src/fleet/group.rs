@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::position::{Position, Sees};
 use super::until;
-use crate::client::{Encoding, Event, EventKind};
+use crate::client::{Encoding, Event, EventKind, OwnedEvent};
 use crate::measure::Recorder;
 use crate::payload::Stamp;
 
@@ -59,6 +59,10 @@ pub(crate) struct Group {
     resumed: AtomicUsize,
     gone: AtomicUsize,
     faults: Mutex<Faults>,
+    /// True if the first watcher's events are kept.
+    keeps: AtomicBool,
+    /// The first watcher's events of our own objects since they were taken last: as many as were written since.
+    kept: Mutex<Vec<OwnedEvent>>,
 }
 
 #[derive(Debug)]
@@ -118,6 +122,8 @@ impl Group {
             resumed: AtomicUsize::default(),
             gone: AtomicUsize::default(),
             faults: Mutex::default(),
+            keeps: AtomicBool::new(false),
+            kept: Mutex::default(),
         }
     }
 
@@ -258,6 +264,16 @@ impl Group {
         first
     }
 
+    /// Begins to keep the events of the first watcher, for [`Group::take_kept`].
+    pub(crate) fn start_keeping(&self) {
+        self.keeps.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the events that the first watcher got since the last call, if the group keeps them.
+    pub(crate) fn take_kept(&self) -> Vec<OwnedEvent> {
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Path and query of a watcher, from where it is.
     pub(super) fn path(&self, watcher: usize) -> String {
         let revision = self.positions(watcher)[watcher / self.parts.len()].revision;
@@ -307,6 +323,10 @@ impl Group {
             self.fault(format!("watcher {watcher}: {why}"));
         }
         if let Some(stamp) = stamp {
+            if watcher == 0 && self.keeps.load(Ordering::Relaxed) {
+                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push(event.kept());
+            }
             let recorder = &self.parts[watcher % self.parts.len()].recorder;
             // A deletion carries the time of the last write, not its own.
             let latency = (event.kind != EventKind::Deleted).then(|| now.saturating_sub(stamp.at));
@@ -319,7 +339,6 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::OwnedEvent;
 
     fn group(watchers: usize) -> Group {
         let spec = WatchSpec {
@@ -398,6 +417,19 @@ mod tests {
         let heard = take(&group, 0, &event(EventKind::Error, gone));
         assert_eq!((heard, group.gone()), (Heard::Over, 1));
         assert!(group.has_faults());
+    }
+
+    #[test]
+    fn the_first_watcher_keeps_its_events_if_asked() {
+        let group = group(1);
+        take(&group, 0, &write(1, 5));
+        group.start_keeping();
+        for (number, revision) in [(2, 11), (3, 15)] {
+            take(&group, 0, &write(number, revision));
+        }
+        let kept: Vec<u64> = group.take_kept().iter().map(|it| it.revision).collect();
+        assert_eq!(kept, [11, 15]);
+        assert!(group.take_kept().is_empty());
     }
 
     #[test]

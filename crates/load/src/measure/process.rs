@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Linux counts a process' time in hundredths of a second for everybody who asks, whatever its own
 /// timer does.
 const TICK: Duration = Duration::from_millis(10);
@@ -46,6 +48,12 @@ pub(crate) fn cpu(name: &str) -> Option<Duration> {
 pub(crate) fn thread() -> Option<String> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     Some(link.to_string_lossy().into_owned())
+}
+
+/// Returns the processor time of the calling thread so far, to the nanosecond.
+pub(crate) fn thread_cpu() -> Duration {
+    // No clock of a thread is below zero.
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// A process' name, in parentheses, may hold spaces and parentheses.

@@ -4,12 +4,14 @@
 pub(crate) mod burst;
 mod delivery;
 pub(crate) mod fanout;
+mod floor_runs;
 pub(crate) mod get;
 mod growth;
 pub(crate) mod idle;
 pub(crate) mod list;
 mod parameters;
 mod phases;
+mod receivers;
 pub(crate) mod restart;
 pub(crate) mod resume;
 pub(crate) mod selective;

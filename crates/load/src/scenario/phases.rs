@@ -43,6 +43,43 @@ impl Phases {
         run
     }
 
+    /// Adds the figures of the floor, which did the same as the server in the phase of this name with so much processor
+    /// time. `each` is the phase's.
+    pub(super) fn add_floor(
+        &mut self,
+        name: &str,
+        answers: Answers,
+        cpu: Duration,
+        each: (&str, f64),
+    ) {
+        let Answers {
+            seen,
+            asked,
+            faults,
+        } = answers;
+        let run = &mut self.run;
+        let (of, count) = each;
+        let cpu = cpu.as_secs_f64() * MICROS / (count * asked.max(1) as f64);
+        run.note(&format!("{name} floor CPU"), &format!("us per {of}"), cpu);
+        for percentile in [50.0, 99.0] {
+            if let Some(value) = seen.latencies.at(percentile) {
+                run.note(&format!("{name} floor p{percentile}"), "ms", value);
+            }
+        }
+        if let Some(server) = run.value(&format!("{name} server CPU")) {
+            run.lower(
+                &format!("{name} server CPU over floor"),
+                "times",
+                server / cpu,
+            );
+        }
+        let faults = faults.into_iter();
+        run.faults
+            .extend(faults.map(|fault| format!("{name}, floor: {fault}")));
+        run.expected += asked;
+        run.received += seen.received;
+    }
+
     /// Adds a phase and its figures, which begin with its name. `each` says for how many of what the
     /// server's processor time is told, and how many of those an answer counts.
     pub(super) fn add(&mut self, name: &str, answers: Answers, each: (&str, f64)) {

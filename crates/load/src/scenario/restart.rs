@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
-use super::fanout;
+use super::parameters::SteadyFlags;
 use crate::command;
 use crate::context::{Context, Length};
 use crate::error::LoadError;
@@ -34,11 +34,11 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     #[serde(flatten)]
-    load: fanout::Flags,
+    load: SteadyFlags,
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let fanout::Flags {
+    let SteadyFlags {
         watchers,
         rate,
         writes,

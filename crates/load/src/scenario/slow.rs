@@ -11,8 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivered, Delivery, Turns, all_received};
+use super::delivery::Delivery;
 use super::parameters::WriteFlags;
+use super::receivers::{Delivered, Turns, all_received};
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;

@@ -9,9 +9,10 @@ use serde::Serialize;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::delivery::{CREATORS, Delivery, LATE_MAX};
+use super::delivery::{CREATORS, Delivery};
 use super::parameters::ObjectFlags;
 use super::phases::add_client;
+use super::receivers::LATE_MAX;
 use crate::client::{Client, ClientError, Encoding, EventKind, ListHead, Request, Watch};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
