@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{Client, ClientError, Connection, ListHead, Request};
 use super::error::LoadError;
-use super::flags::{RunFlags, Scenario};
+use super::flags::RunFlags;
 use super::fleet::Fleet;
 use super::measure::{Gauges, Observation, Probe, observe};
 use super::output::Progress;
@@ -42,7 +42,7 @@ pub(crate) struct Context {
 
 impl Length {
     /// Returns the length that the flags give, else the scenario's own.
-    pub(crate) fn of(flags: &RunFlags, default: Self) -> Self {
+    pub(crate) fn new(flags: &RunFlags, default: Self) -> Self {
         Self {
             runs: flags.runs.unwrap_or(default.runs),
             duration: flags.duration.unwrap_or(default.duration),
@@ -186,8 +186,13 @@ impl Context {
         observe(gauges, &self.probe, &progress, doing).await
     }
 
-    /// Every parameter, the machine, the server and the transport.
-    pub(crate) fn setting(&self, scenario: &Scenario, server: &str) -> BTreeMap<String, Value> {
+    /// Returns every parameter, the machine, the server and the transport. `scenario` is the enum of scenarios, which serialises
+    /// as its name with its flags.
+    pub(crate) fn setting(
+        &self,
+        scenario: &impl Serialize,
+        server: &str,
+    ) -> BTreeMap<String, Value> {
         let mut setting = members(&self.flags);
         let of_scenario = members(scenario).into_values().next();
         setting.extend(

@@ -1,49 +1,16 @@
-//! The command line of `ringwatch load`.
+//! The flags that all scenarios share, and how values of flags are read.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use ringwatch_apimachinery::duration;
 use serde::{Serialize, Serializer};
 
-use super::client::{Encoding, HttpVersion};
-use super::compare;
-use super::scenario::{
-    burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
-};
-use super::target::TargetFlags;
-use super::verify;
+use crate::client::{Encoding, HttpVersion};
 
 /// More runs than anybody waits for.
 const RUNS_MAX: u32 = 1_000;
-
-/// Load a Kubernetes API server, and check that every watcher gets every event once and in order.
-///
-/// Everything happens in a namespace of its own, which is deleted at the end. Figures are the median
-/// and the range of several runs. A run that lost or repeated an event scores zero, and the exit code
-/// is 1.
-#[derive(Args, Clone, Debug)]
-#[command(next_line_help = true)]
-pub struct LoadFlags {
-    #[command(flatten)]
-    pub(crate) target: TargetFlags,
-
-    #[command(flatten)]
-    pub(crate) run: RunFlags,
-
-    #[command(subcommand)]
-    pub(crate) action: Action,
-}
-
-/// The subcommand: a scenario, or the comparison or report of outcomes.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Action {
-    #[command(flatten)]
-    Scenario(Scenario),
-    Compare(compare::Flags),
-    Show(compare::ShowFlags),
-}
 
 /// Flags of all scenarios.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -130,44 +97,6 @@ pub(crate) struct RunFlags {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Output")]
     #[serde(skip)]
     pub(crate) report: Option<PathBuf>,
-}
-
-/// A scenario.
-#[derive(Clone, Debug, Serialize, Subcommand)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Scenario {
-    Fanout(fanout::Flags),
-    Burst(burst::Flags),
-    Idle(idle::Flags),
-    Write(write::Flags),
-    List(list::Flags),
-    Get(get::Flags),
-    Selective(selective::Flags),
-    Slow(slow::Flags),
-    Resume(resume::Flags),
-    Storm(storm::Flags),
-    Restart(restart::Flags),
-    Verify(verify::Flags),
-}
-
-impl Scenario {
-    /// Returns its name on the command line.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Fanout(_) => "fanout",
-            Self::Burst(_) => "burst",
-            Self::Idle(_) => "idle",
-            Self::Write(_) => "write",
-            Self::List(_) => "list",
-            Self::Get(_) => "get",
-            Self::Selective(_) => "selective",
-            Self::Slow(_) => "slow",
-            Self::Resume(_) => "resume",
-            Self::Storm(_) => "storm",
-            Self::Restart(_) => "restart",
-            Self::Verify(_) => "verify",
-        }
-    }
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {

@@ -25,7 +25,7 @@
 )]
 
 mod client;
-mod command;
+mod command_line;
 mod compare;
 mod context;
 mod error;
@@ -36,15 +36,18 @@ mod measure;
 mod outcome;
 mod output;
 mod payload;
+mod report;
 mod requests;
 mod run;
 mod scenario;
 mod schedule;
+mod shell_command;
+mod show;
 mod target;
 mod time;
 mod verify;
 mod workspace;
 mod writer;
 
-pub use flags::LoadFlags;
+pub use command_line::LoadFlags;
 pub use run::run;

@@ -6,15 +6,15 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::client::Client;
+use super::command_line::{Action, LoadFlags, Scenario};
 use super::compare;
 use super::context::{Context, Length, server_version};
 use super::error::LoadError;
-use super::flags::{Action, LoadFlags, Scenario};
 use super::outcome::{Outcome, Run};
-use super::output::show;
 use super::scenario::{
-    self, burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
+    burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
 };
+use super::show;
 use super::target::Target;
 use super::time::timestamp;
 use super::verify;
@@ -91,7 +91,7 @@ async fn in_workspace(
     let started = timestamp();
     let server = server_version(client).await?;
     workspace.create(&mut client.connect().await?).await?;
-    let length = Length::of(&flags.run, scenario::default_length(scenario));
+    let length = Length::new(&flags.run, scenario.default_length());
     let run_flags = flags.run.clone();
     let context = Context::new(client.clone(), run_flags, length, workspace.clone()).await;
     let runs = measure(&context, scenario).await?;

@@ -8,8 +8,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::super::target::{Credentials, TargetError};
 use super::HttpVersion;
+use crate::target::{Credentials, TargetError};
 
 /// A configuration that shows and checks what the credentials say, and offers one protocol.
 pub(super) fn config(

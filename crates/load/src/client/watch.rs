@@ -257,9 +257,9 @@ mod tests {
 
     use tokio::net::TcpListener;
 
-    use super::super::super::target::{Credentials, Target};
-    use super::super::HttpVersion;
     use super::*;
+    use crate::client::HttpVersion;
+    use crate::target::{Credentials, Target};
 
     const WAIT_MAX: Duration = Duration::from_secs(30);
 

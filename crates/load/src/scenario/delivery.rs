@@ -18,8 +18,8 @@ use crate::payload::Kind;
 use crate::schedule::Schedule;
 use crate::writer::{Objects, Writers};
 
-/// Some 50 seconds in all.
-pub(super) const DEFAULT_LENGTH: Length = Length {
+/// The length of most scenarios: some 50 seconds in all.
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 5,
     duration: Duration::from_secs(8),
     warm_up: Duration::from_secs(2),

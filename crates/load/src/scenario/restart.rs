@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::delivery::Delivery;
 use super::parameters::SteadyFlags;
-use crate::command;
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::fleet::Group;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
+use crate::shell_command;
 use crate::time::now;
 
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -68,7 +68,7 @@ async fn one_run(
     let restarting = async {
         tokio::time::sleep(half).await;
         let began = now();
-        command::run(&flags.command)
+        shell_command::run(&flags.command)
             .await
             .map_err(LoadError::Command)?;
         let ended = began.elapsed();

@@ -39,11 +39,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "functions are called by the interpreter and call it, and the checker shares their table",
     ),
     (
-        "crates/load/src",
-        "compare context error flags fleet measure output requests scenario verify workspace writer",
-        "scenarios use everything, and flags and errors name them",
-    ),
-    (
         "crates/resources/src",
         "apps core events policy storage",
         "workloads of apps have pods of the core group, whose ReplicationControllers are checked as workloads are; events and volumes stand in two groups",

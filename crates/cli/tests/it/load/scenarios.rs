@@ -214,7 +214,7 @@ async fn a_run_that_lost_an_event_scores_zero_and_says_so() {
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
 }
 
-/// What is sent by the server is sent by the floor again, and its figures stand beside the server's.
+/// The floor sends all that the server has sent, and its figures stand beside the server's.
 #[tokio::test]
 async fn the_floor_gets_everything_across_too() {
     let mut server = Server::start(&["--storage-backend", "memory"]);

@@ -29,11 +29,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::client::{Encoding, Request};
-use crate::command;
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::flags::rate;
 use crate::outcome::Run;
+use crate::shell_command;
 use crate::time::now;
 
 use super::checks::check;
@@ -197,7 +197,7 @@ impl<'a> Stage<'a> {
         let readers = (0..self.flags.readers).map(|_| self.reader(&selectors).run(until));
         let faults = self.flags.faults.iter().map(|fault| async move {
             tokio::time::sleep_until(begun + fault.at).await;
-            command::run(&fault.command).await
+            shell_command::run(&fault.command).await
         });
         let all = join3(join_all(writers), join_all(readers), join_all(faults));
         let (_, failed, faults) = all.await;

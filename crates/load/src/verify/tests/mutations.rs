@@ -438,7 +438,7 @@ fn a_deletion_that_came_to_nobody() {
 fn read(
     history: &History,
     pick: usize,
-    holds: impl Fn(&super::super::history::Read) -> bool,
+    holds: impl Fn(&crate::verify::history::Read) -> bool,
 ) -> Option<(usize, String)> {
     let reads = history.reads.iter().enumerate();
     let fitting = reads

@@ -13,10 +13,10 @@ mod timeline;
 
 use self::chart::Chart;
 use self::html::Html;
-use super::number::{count, short};
-use super::parameter;
 use crate::compare::{Comparison, Side};
 use crate::outcome::{Outcome, Verdict};
+use crate::output::number::{count, short};
+use crate::output::parameter;
 
 /// How many reasons of a failure, and how many differing parameters, a page tells.
 const TOLD_MAX: usize = 50;
