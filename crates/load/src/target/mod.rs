@@ -89,10 +89,10 @@ pub enum TargetError {
     )]
     NotLoopback { host: String, address: SocketAddr },
     #[error(
-        "nothing says whose certificate to trust, and this machine has no authorities{why}; use \
+        "nothing says whose certificate to trust, and this machine has no authorities; use \
          --certificate-authority, or --insecure-skip-tls-verify"
     )]
-    NoAuthority { why: String },
+    NoAuthority,
     #[error("{what} cannot be used: {why}")]
     Credentials { what: &'static str, why: String },
 }
