@@ -41,7 +41,7 @@ pub(crate) struct Answers {
 }
 
 /// So many wrong answers of a client are told in full.
-const FAULTS_TOLD_MAX: usize = 3;
+const FAULTS_SHOWN_MAX: usize = 3;
 
 impl Clients {
     /// Opens so many connections.
@@ -119,7 +119,7 @@ impl Clients {
                             match check(number, &bodies) {
                                 Ok(None) => recorder.record(Some(nanos(took)), bytes),
                                 Ok(more) => next = more,
-                                Err(why) if faults.len() < FAULTS_TOLD_MAX => faults.push(why),
+                                Err(why) if faults.len() < FAULTS_SHOWN_MAX => faults.push(why),
                                 Err(_) => {}
                             }
                         }

@@ -104,7 +104,11 @@ impl Connection {
                 let body = answer.into_body().collect().await.map_err(broken)?;
                 return Err(Failure::read(&body.to_bytes()).into_error(status.as_u16()));
             }
-            Ok(Watch::of(answer.into_body(), self.another(), encoding))
+            Ok(Watch::from_body(
+                answer.into_body(),
+                self.another(),
+                encoding,
+            ))
         })
         .await
     }

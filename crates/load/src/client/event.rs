@@ -62,7 +62,7 @@ struct JsonEvent<'a> {
 }
 
 impl EventKind {
-    fn of(name: &[u8]) -> Result<Self, ClientError> {
+    fn from_name(name: &[u8]) -> Result<Self, ClientError> {
         Ok(match name {
             b"ADDED" => Self::Added,
             b"MODIFIED" => Self::Modified,
@@ -94,7 +94,7 @@ impl<'a> Event<'a> {
         };
         let (name, object) = read.ok_or(ClientError::Malformed("not a watch event"))?;
         Ok(Self {
-            kind: EventKind::of(name)?,
+            kind: EventKind::from_name(name)?,
             object,
             encoding,
         })

@@ -52,8 +52,12 @@ enum Source {
 }
 
 impl Watch {
-    /// The watch in the body of an answer.
-    pub(super) fn of(body: Incoming, connection: Option<Connection>, encoding: Encoding) -> Self {
+    /// Returns the watch in the body of an answer. `connection` is what keeps the body's connection open, if any.
+    pub(super) fn from_body(
+        body: Incoming,
+        connection: Option<Connection>,
+        encoding: Encoding,
+    ) -> Self {
         let source = Source::Shared {
             body,
             _connection: connection,

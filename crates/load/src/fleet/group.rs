@@ -1,6 +1,7 @@
 //! Watchers that behave alike, and what they have counted.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::measure::Recorder;
 use crate::payload::Stamp;
 
 /// So many faults of a group are told in full.
-const FAULTS_TOLD_MAX: usize = 5;
+const FAULTS_SHOWN_MAX: usize = 5;
 /// A group must have gone away within this time.
 const AWAY_SECONDS_MAX: u64 = 30;
 
@@ -75,15 +76,6 @@ struct Part {
 struct Faults {
     count: usize,
     first: Vec<String>,
-}
-
-/// The consequence of an event for its watch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Heard {
-    /// Read on.
-    More,
-    /// The watch is over and cannot be resumed.
-    Over,
 }
 
 impl fmt::Debug for WatchSpec {
@@ -225,7 +217,7 @@ impl Group {
     pub(crate) fn fault(&self, what: String) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.count += 1;
-        if faults.first.len() < FAULTS_TOLD_MAX {
+        if faults.first.len() < FAULTS_SHOWN_MAX {
             faults.first.push(what);
         }
     }
@@ -288,15 +280,16 @@ impl Group {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970.
-    pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> Heard {
+    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970. Breaks if the watch is over and cannot be
+    /// resumed.
+    pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> ControlFlow<()> {
         if event.kind == EventKind::Error {
             let failure = event.failure();
             if failure.is_gone() {
                 self.count_gone();
             }
             self.fault(format!("watcher {watcher}: {failure}"));
-            return Heard::Over;
+            return ControlFlow::Break(());
         }
         let mut positions = self.positions(watcher);
         let position = &mut positions[watcher / self.parts.len()];
@@ -332,7 +325,7 @@ impl Group {
             let latency = (event.kind != EventKind::Deleted).then(|| now.saturating_sub(stamp.at));
             recorder.record(latency, event.object.len());
         }
-        Heard::More
+        ControlFlow::Continue(())
     }
 }
 
@@ -371,7 +364,7 @@ mod tests {
         event(EventKind::Modified, object)
     }
 
-    fn take(group: &Group, watcher: usize, event: &OwnedEvent) -> Heard {
+    fn take(group: &Group, watcher: usize, event: &OwnedEvent) -> ControlFlow<()> {
         group.take(watcher, &event.borrowed(), 1_000_005)
     }
 
@@ -380,7 +373,10 @@ mod tests {
         let group = group(3);
         for watcher in 0..3 {
             for (number, revision) in [(1, 11), (2, 15)] {
-                assert_eq!(take(&group, watcher, &write(number, revision)), Heard::More);
+                assert_eq!(
+                    take(&group, watcher, &write(number, revision)),
+                    ControlFlow::Continue(())
+                );
             }
         }
         assert_eq!(group.take_faults(&[3]), Vec::<String>::new());
@@ -414,8 +410,8 @@ mod tests {
     fn a_gone_position_ends_a_watch() {
         let group = group(1);
         let gone = r#"{"kind":"Status","message":"too old","code":410}"#.to_owned();
-        let heard = take(&group, 0, &event(EventKind::Error, gone));
-        assert_eq!((heard, group.gone()), (Heard::Over, 1));
+        let flow = take(&group, 0, &event(EventKind::Error, gone));
+        assert_eq!((flow, group.gone()), (ControlFlow::Break(()), 1));
         assert!(group.has_faults());
     }
 

@@ -6,8 +6,8 @@
 
 mod follow;
 mod group;
-mod lines;
 mod position;
+mod shared_connections;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::client::{Client, HttpVersion};
 use super::error::LoadError;
 use super::measure::{Gauges, Latencies, Recorder, cpu, thread, watch_lag};
 use super::time::now;
-use lines::Lines;
+use shared_connections::SharedConnections;
 
 /// So many connections of a fleet are being opened at once.
 const OPENING_MAX: usize = 64;
@@ -99,13 +99,14 @@ impl Fleet {
         let group = Arc::new(Group::new(spec, self.threads.len()));
         let shared = self.client.http() == HttpVersion::Two;
         let streams = if shared { self.streams } else { 1 };
-        let lines = Arc::new(Lines::new(group.watchers().div_ceil(streams)));
+        let connections = SharedConnections::new(group.watchers().div_ceil(streams));
+        let connections = Arc::new(connections);
         for watcher in 0..group.watchers() {
             let follower = follow::Follower {
                 client: self.client.clone(),
                 group: Arc::clone(&group),
                 watcher,
-                lines: shared.then(|| (Arc::clone(&lines), watcher / streams)),
+                shared: shared.then(|| (Arc::clone(&connections), watcher / streams)),
                 opening: Arc::clone(&self.opening),
             };
             let thread = &self.threads[watcher % self.threads.len()];

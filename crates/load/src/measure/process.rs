@@ -24,7 +24,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Returns the usage of a process so far; `None` if there is no such process.
-    pub(crate) fn of(pid: u32) -> Option<Self> {
+    pub(crate) fn read(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         Some(Self {
             cpu: cpu(&format!("{pid}"))?,
@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
-        let usage = Usage::of(std::process::id()).expect("this process");
+        let usage = Usage::read(std::process::id()).expect("this process");
         assert!(usage.rss > 0);
         assert!(usage.rss_peak >= Some(usage.rss));
         let thread = thread().expect("this thread");
         assert!(cpu(&thread).is_some());
-        assert_eq!(Usage::of(u32::MAX), None);
+        assert_eq!(Usage::read(u32::MAX), None);
     }
 }

@@ -43,7 +43,7 @@ impl Probe {
     /// Returns the usage of the server so far, if it is known.
     pub(crate) async fn usage(&self) -> Option<Usage> {
         match self {
-            Self::Process { pid } => Usage::of(*pid),
+            Self::Process { pid } => Usage::read(*pid),
             Self::Metrics { client, connection } => {
                 let mut connection = connection.lock().await;
                 let answer = scrape(client, &mut connection).await;
@@ -59,7 +59,7 @@ impl Probe {
     /// The same, unless asking costs the server anything: its metrics may be megabytes.
     pub(crate) fn usage_for_free(&self) -> Option<Usage> {
         match self {
-            Self::Process { pid } => Usage::of(*pid),
+            Self::Process { pid } => Usage::read(*pid),
             Self::Metrics { .. } | Self::Nowhere => None,
         }
     }

@@ -40,7 +40,7 @@ pub(crate) fn page(outcome: &Outcome) -> String {
         "; what is not whole is zero</p>\n"
     });
     figures::tiles(&mut page, outcome);
-    write_charts(&mut page, &charts::of_one(outcome));
+    write_charts(&mut page, &charts::outcome_charts(outcome));
     runs(&mut page, outcome);
     setting(&mut page, outcome);
     end(page, &[outcome])
@@ -74,7 +74,7 @@ pub(crate) fn comparison_page(comparison: &Comparison) -> String {
     page.raw("<h2>Figures</h2><p class=\"about\">median over the runs, least and most; less than 20&#8239;% apart, or overlapping ranges, is a tie</p>\n");
     figures::comparison(&mut page, comparison);
     let named = sides.map(|Side { name, outcome }| (name.as_str(), outcome));
-    write_charts(&mut page, &charts::of_two(named));
+    write_charts(&mut page, &charts::comparison_charts(named));
     for side in sides {
         page.raw("<h2>").text(&side.name).raw("</h2>\n");
         runs(&mut page, &side.outcome);

@@ -20,7 +20,7 @@ use crate::payload::Stamp;
 use crate::requests::{Answers, Clients, Pace};
 
 /// Processor time is told for so many objects.
-const OBJECTS_TOLD: f64 = 1_000.0;
+const CPU_OBJECTS: f64 = 1_000.0;
 
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
 /// one, and in pages; in JSON and in protobuf.
@@ -121,7 +121,7 @@ impl Listing<'_> {
     ) -> Result<Run, LoadError> {
         let flags = self.flags;
         let context = delivery.context;
-        let each = f64::from(flags.objects.objects) / OBJECTS_TOLD;
+        let each = f64::from(flags.objects.objects) / CPU_OBJECTS;
         let each = ("1000 objects", each);
         let mut phases = delivery.phases();
         for form in FORMS {

@@ -150,7 +150,7 @@ async fn storm(
     }
     run.expected += clients;
     run.received += watches.len() as u64;
-    faults.truncate(FAULTS_TOLD_MAX);
+    faults.truncate(FAULTS_SHOWN_MAX);
     run.faults.extend(faults);
     add_figures(run, name, &seen.latencies, seen.server_cpu, clients as f64);
     if let Some(rss) = seen.server_rss {
@@ -180,7 +180,7 @@ async fn storm(
 }
 
 /// So many clients that failed are told in full.
-const FAULTS_TOLD_MAX: usize = 5;
+const FAULTS_SHOWN_MAX: usize = 5;
 
 fn add_figures(
     run: &mut Run,
@@ -223,7 +223,7 @@ async fn follow_up(
     }
     for followed in following.join_all().await {
         if let Err(why) = followed
-            && faults.len() < FAULTS_TOLD_MAX
+            && faults.len() < FAULTS_SHOWN_MAX
         {
             faults.push(why);
         }

@@ -108,7 +108,7 @@ impl Target {
             None => kubeconfig::read(flags)?,
         };
         credentials.overrule(flags)?;
-        let place = guard::Place::parse(&url)?;
+        let place = guard::ServerUrl::parse(&url)?;
         let address = place.resolve(flags.i_own_this_cluster).await?;
         Ok(Self {
             address,

@@ -22,7 +22,7 @@ impl Type {
     const COUNT: u32 = 3;
 
     /// The type of the object of this name, whenever it is created.
-    pub(crate) fn of(key: Key) -> Self {
+    pub(crate) fn from_key(key: Key) -> Self {
         Self(key.0 % Self::COUNT)
     }
 }
@@ -125,7 +125,7 @@ impl Selector {
             Self::Groups(groups) => groups.contains(&group),
             Self::Name(name) => *name == key,
             Self::NotName(name) => *name != key,
-            Self::Type(of) => *of == Type::of(key),
+            Self::Type(of) => *of == Type::from_key(key),
         }
     }
 
@@ -187,12 +187,12 @@ pub(crate) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) at: Nanos,
-    pub(crate) what: What,
+    pub(crate) item: Item,
 }
 
 /// An item of a watch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum Item {
     Event {
         kind: Kind,
         object: Version,
@@ -204,7 +204,7 @@ pub(crate) enum What {
     },
 }
 
-impl What {
+impl Item {
     /// The version up to which the watcher has come with this.
     pub(crate) fn revision(&self) -> u64 {
         match self {
@@ -244,14 +244,14 @@ impl Session {
     /// The revision of which the initial events were the state.
     pub(crate) fn initial_revision(&self) -> Option<u64> {
         let end = self.initial_end()?;
-        Some(self.seen[end].what.revision())
+        Some(self.seen[end].item.revision())
     }
 
     fn initial_end(&self) -> Option<usize> {
         let ends = |seen: &Seen| {
             matches!(
-                seen.what,
-                What::Bookmark {
+                seen.item,
+                Item::Bookmark {
                     ends_initial: true,
                     ..
                 }
@@ -264,7 +264,7 @@ impl Session {
 /// A list, of one page or several.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
-    pub(crate) asked: RevisionMatch,
+    pub(crate) revision_match: RevisionMatch,
     pub(crate) selector: Selector,
     /// How many objects a page could have.
     pub(crate) limit: Option<usize>,
@@ -433,13 +433,13 @@ impl fmt::Display for Kind {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", At(self.at))?;
-        match &self.what {
-            What::Event { kind, object } => write!(f, "{kind} {object}"),
-            What::Bookmark {
+        match &self.item {
+            Item::Event { kind, object } => write!(f, "{kind} {object}"),
+            Item::Bookmark {
                 revision,
                 ends_initial: false,
             } => write!(f, "BOOKMARK {revision}"),
-            What::Bookmark { revision, .. } => {
+            Item::Bookmark { revision, .. } => {
                 write!(f, "BOOKMARK {revision}, the end of the initial events")
             }
         }
@@ -464,7 +464,7 @@ impl fmt::Display for Start {
 impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: list ", At(self.invoked()))?;
-        match self.asked {
+        match self.revision_match {
             RevisionMatch::Any => f.write_str("any state"),
             RevisionMatch::Newest => f.write_str("the newest state"),
             RevisionMatch::NotOlderThan(revision) => write!(f, "a state not older than {revision}"),

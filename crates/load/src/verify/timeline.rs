@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::coverage::{covers, intervals};
 use super::history::{
-    Answer, Group, History, Key, Kind, Selector, Verb, Version, What, Write, WriteId,
+    Answer, Group, History, Item, Key, Kind, Selector, Verb, Version, Write, WriteId,
 };
 use super::violation::{Rule, Violation};
 
@@ -220,10 +220,10 @@ impl Evidence {
                 };
                 let seen = watcher.sessions.iter().flat_map(|session| &session.seen);
                 for seen in seen {
-                    if let What::Event {
+                    if let Item::Event {
                         kind: Kind::Deleted,
                         object,
-                    } = seen.what
+                    } = seen.item
                     {
                         self.effects
                             .entry(object.revision)
@@ -240,9 +240,9 @@ fn agreed_objects(history: &History) -> Vec<Version> {
     let mut witnesses: HashMap<Version, usize> = HashMap::new();
     let events = history.watchers.iter().flat_map(|it| &it.sessions);
     let events = events.flat_map(|session| &session.seen);
-    let shown = events.filter_map(|seen| match seen.what {
-        What::Event { kind, object } if kind != Kind::Deleted => Some(object),
-        What::Event { .. } | What::Bookmark { .. } => None,
+    let shown = events.filter_map(|seen| match seen.item {
+        Item::Event { kind, object } if kind != Kind::Deleted => Some(object),
+        Item::Event { .. } | Item::Bookmark { .. } => None,
     });
     let listed = history
         .reads

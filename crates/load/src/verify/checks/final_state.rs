@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Facts;
-use crate::verify::history::{End, Key, Kind, Read, Start, Watcher, What};
+use crate::verify::history::{End, Item, Key, Kind, Read, Start, Watcher};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -59,17 +59,17 @@ fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
             Start::Resume { .. } => {}
         }
         for seen in &session.seen {
-            match &seen.what {
-                What::Event {
+            match &seen.item {
+                Item::Event {
                     kind: Kind::Deleted,
                     object,
                 } if object.revision <= until => {
                     state.remove(&object.key);
                 }
-                What::Event { object, .. } if object.revision <= until => {
+                Item::Event { object, .. } if object.revision <= until => {
                     state.insert(object.key, object.revision);
                 }
-                What::Event { .. } | What::Bookmark { .. } => {}
+                Item::Event { .. } | Item::Bookmark { .. } => {}
             }
         }
     }

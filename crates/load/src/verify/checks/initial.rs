@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::snapshot::{Difference, State, states};
 use super::{Facts, read_revision};
-use crate::verify::history::{Key, Kind, Seen, Session, Start, Version, Watcher, What};
+use crate::verify::history::{Item, Key, Kind, Seen, Session, Start, Version, Watcher};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
-    let known = read_revision::Known::of(facts);
+    let known = read_revision::KnownRevisions::new(facts);
     let mut found = Vec::new();
     each_end(facts, |end, state| {
         let watcher = &facts.history.watchers[end.watcher];
@@ -57,7 +57,7 @@ pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Versio
     let mut shown: BTreeMap<Key, Version> = BTreeMap::new();
     let mut goes_back = None;
     for seen in initial {
-        let What::Event { kind, object } = seen.what else {
+        let Item::Event { kind, object } = seen.item else {
             continue;
         };
         let before = match kind {
@@ -73,7 +73,7 @@ pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Versio
 
 /// The newest state was asked for, and more was known by then.
 fn older_than_known(
-    known: &read_revision::Known,
+    known: &read_revision::KnownRevisions,
     watcher: &Watcher,
     session: &Session,
     revision: u64,
@@ -102,7 +102,7 @@ fn incomplete(
         return Some(named(watcher, message).shown_by(seen));
     }
     let objects: Vec<Version> = shown.into_values().collect();
-    let difference = Difference::of(facts, state, &watcher.selector, objects.iter())?;
+    let difference = Difference::find(facts, state, &watcher.selector, objects.iter())?;
     let message = format!("the initial events end at {revision}, and {difference}");
     Some(
         named(watcher, message)

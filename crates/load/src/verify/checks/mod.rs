@@ -7,6 +7,7 @@ mod conditional;
 mod final_state;
 mod gap;
 mod initial;
+mod never_written;
 mod order;
 mod pages;
 mod read_revision;
@@ -15,7 +16,6 @@ mod tally;
 mod transition;
 mod unresolved;
 mod write_order;
-mod written;
 
 pub(super) use final_state::difference;
 pub(crate) use tally::Tally;
@@ -71,7 +71,7 @@ pub(crate) fn check(history: &History) -> Checked {
         gap::check,
         unresolved::check,
         transition::check,
-        written::check,
+        never_written::check,
         initial::check,
         write_order::check,
         conditional::check,

@@ -7,7 +7,7 @@
 use super::{Facts, initial};
 use crate::verify::coverage::intervals;
 use crate::verify::expectation::Expectation;
-use crate::verify::history::{Watcher, What};
+use crate::verify::history::{Item, Watcher};
 use crate::verify::timeline::Change;
 
 /// The events of one watcher.
@@ -66,7 +66,7 @@ fn of_changes(facts: &Facts<'_>, watcher: &Watcher) -> Tally {
     }
     let sessions = watcher.sessions.iter();
     for seen in sessions.flat_map(|session| session.split_initial().1) {
-        let What::Event { object, .. } = &seen.what else {
+        let Item::Event { object, .. } = &seen.item else {
             continue;
         };
         let change = facts.timeline.at(object.revision);

@@ -6,7 +6,7 @@
 use super::Facts;
 use std::ops::RangeInclusive;
 
-use crate::verify::history::{Key, Kind, Verb, Watcher, What, Write, WriteId};
+use crate::verify::history::{Item, Key, Kind, Verb, Watcher, Write, WriteId};
 use crate::verify::timeline::State;
 use crate::verify::violation::{Rule, Violation};
 
@@ -44,7 +44,7 @@ fn saw_it_go(
 ) -> bool {
     let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);
     seen.any(|seen| {
-        let What::Event { kind, object } = &seen.what else {
+        let Item::Event { kind, object } = &seen.item else {
             return false;
         };
         let is_explained = facts.timeline.write_at(object.revision).is_some();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::measure::{Gauges, Recorder};
 use crate::time::{Instant, nanos, now};
 use crate::verify::history::{
-    Answer, End, History, Nanos, Read, Seen, Selector, Session, Start, Watcher, What, Write,
+    Answer, End, History, Item, Nanos, Read, Seen, Selector, Session, Start, Watcher, Write,
     WriteId,
 };
 
@@ -109,16 +109,16 @@ impl Journal {
     }
 
     /// Takes down what came over the newest watch.
-    pub(super) fn see(&self, watcher: usize, what: What) {
+    pub(super) fn see(&self, watcher: usize, item: Item) {
         let at = self.now();
-        if let What::Event { object, .. } = &what {
+        if let Item::Event { object, .. } = &item {
             if !self.keys.contains(&object.key.0) {
                 return;
             }
             self.events.lock().received += 1;
         }
         if let Some(session) = self.history().watchers[watcher].sessions.last_mut() {
-            session.seen.push(Seen { at, what });
+            session.seen.push(Seen { at, item });
         }
     }
 

@@ -58,7 +58,7 @@ impl Wanted<'_> {
         json!({
             "kind": KIND,
             "apiVersion": "v1",
-            "type": Type::of(self.key).to_string(),
+            "type": Type::from_key(self.key).to_string(),
             "metadata": {
                 "name": self.key.to_string(),
                 "resourceVersion": self.base.map(|base| base.to_string()),
@@ -93,7 +93,7 @@ impl Wanted<'_> {
         );
         let mut object = Vec::new();
         protobuf::put(&mut object, OBJECT_METADATA, &metadata);
-        let of = Type::of(self.key).to_string();
+        let of = Type::from_key(self.key).to_string();
         protobuf::put(&mut object, OBJECT_TYPE, of.as_bytes());
         protobuf::envelope("v1", KIND, &object).into()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::outcome::Run;
 use crate::verify::checks::Checked;
-use crate::verify::history::{Answer, At, End, History, Start, What};
+use crate::verify::history::{Answer, At, End, History, Item, Start};
 use crate::verify::violation::{Rule, Violation};
 
 /// So many violations of a rule are shown; the rest is counted.
@@ -32,7 +32,7 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
     let resumed = sessions().filter(|it| matches!(it.start, Start::Resume { .. }));
     let initial = sessions().filter(|it| it.initial_revision().is_some());
     let seen = sessions().flat_map(|it| &it.seen);
-    let bookmarks = seen.filter(|it| matches!(it.what, What::Bookmark { .. }));
+    let bookmarks = seen.filter(|it| matches!(it.item, Item::Bookmark { .. }));
     let done = |answer: &Answer| matches!(answer, Answer::Acknowledged { .. });
     for (name, count) in [
         ("writes done", writes(done)),

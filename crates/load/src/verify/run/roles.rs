@@ -29,7 +29,7 @@ fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
     let named = Key(keys.start + NAMED);
     let everything = || Selector::Everything;
     let groups = |groups: &[u8]| Selector::Groups(groups.iter().copied().map(Group).collect());
-    let of_type = || Selector::Type(Type::of(named));
+    let of_type = || Selector::Type(Type::from_key(named));
     let initial = |any| Plan::InitialEvents { any };
     vec![
         ("everything", everything(), Plan::Follow),

@@ -17,7 +17,7 @@ const PAGES_MAX: usize = 1_000;
 
 /// A connection that comes back.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ReconnectingConnection {
     client: Client,
     connection: Option<Connection>,
 }
@@ -57,16 +57,16 @@ impl Scope {
 
 /// A list to be asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Wish<'a> {
+pub(super) struct ListRequest<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selector: &'a Selector,
-    pub(super) asked: RevisionMatch,
+    pub(super) revision_match: RevisionMatch,
     /// How many objects a page may have.
     pub(super) limit: Option<usize>,
     pub(super) encoding: Encoding,
 }
 
-impl Line {
+impl ReconnectingConnection {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,
@@ -98,24 +98,24 @@ impl Line {
     pub(super) async fn list(
         &mut self,
         journal: &Journal,
-        wish: &Wish<'_>,
+        request: &ListRequest<'_>,
     ) -> Result<(usize, Read), ClientError> {
         let mut read = Read {
-            asked: wish.asked,
-            selector: wish.selector.clone(),
-            limit: wish.limit,
-            encoding: wish.encoding,
+            revision_match: request.revision_match,
+            selector: request.selector.clone(),
+            limit: request.limit,
+            encoding: request.encoding,
             pages: Vec::new(),
         };
         let mut next = None;
         for _ in 0..PAGES_MAX {
-            let path = wish.path(next.as_deref());
+            let path = request.path(next.as_deref());
             self.connect().await?;
             let invoked = journal.now();
             let answer = self
-                .ask(Request::get(path).accepting(wish.encoding))
+                .ask(Request::get(path).accepting(request.encoding))
                 .await?;
-            let (page, rest) = page(journal, invoked, &answer.success()?, wish.encoding)?;
+            let (page, rest) = page(journal, invoked, &answer.success()?, request.encoding)?;
             read.pages.push(page);
             next = rest;
             if next.is_none() {
@@ -142,7 +142,7 @@ fn page(
     Ok((page, head.next))
 }
 
-impl Wish<'_> {
+impl ListRequest<'_> {
     fn path(&self, next: Option<&str>) -> String {
         let mut path = self.scope.path(self.selector);
         if let Some(limit) = self.limit {
@@ -152,7 +152,7 @@ impl Wish<'_> {
             // A token holds no characters that a query could misread.
             return path + "&continue=" + next;
         }
-        path + &match self.asked {
+        path + &match self.revision_match {
             RevisionMatch::Newest => String::new(),
             RevisionMatch::Any => "&resourceVersion=0".to_owned(),
             RevisionMatch::NotOlderThan(revision) => {
