@@ -29,7 +29,8 @@ pub(crate) struct Length {
     pub(crate) warm_up: Duration,
 }
 
-/// The context of a scenario.
+/// Everything that a scenario needs: the client, the flags, the namespace, the gauges of the server, and the warnings
+/// so far.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) client: Client,
@@ -107,7 +108,7 @@ impl Context {
         Ok(self.client.connect().await?)
     }
 
-    /// The version of a collection. A watch from here gets every later event.
+    /// Returns the version of a collection. A watch from here gets every later event.
     pub(crate) async fn revision(&self, kind: Kind) -> Result<u64, LoadError> {
         let what = format!("list {}", kind.resource());
         let path = format!("{}?limit=1", self.workspace.collection(kind));
@@ -125,8 +126,8 @@ impl Context {
         Ok(head.revision)
     }
 
-    /// Objects that are so many bytes long on the wire, with all that the server adds, unless they
-    /// are longer without any padding. One is written and read to see how long that is.
+    /// Returns objects that are so many bytes long on the wire, with all that the server adds, unless they are longer
+    /// without any padding. One is written and read to see how long that is.
     pub(crate) async fn payload(&self, kind: Kind, size: u32) -> Result<Payload, LoadError> {
         let trial = Payload::new(self.flags.encoding, 0);
         let length = self
@@ -137,7 +138,7 @@ impl Context {
         Ok(Payload::new(self.flags.encoding, padding))
     }
 
-    /// The length of an object as it is read, after it was written twice.
+    /// Returns the length of an object as it is read, after it was written twice.
     async fn trial(&self, kind: Kind, payload: &Payload) -> Result<usize, ClientError> {
         let collection = self.workspace.collection(kind);
         let mut connection = self.client.connect().await?;
@@ -231,7 +232,7 @@ fn members(value: &impl Serialize) -> BTreeMap<String, Value> {
     }
 }
 
-/// The processors and the kernel of the machine that this runs on.
+/// Returns the processors and the kernel of the machine that this runs on.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -245,7 +246,7 @@ fn machine() -> String {
     format!("{cores} x {model}, Linux {}", kernel.trim())
 }
 
-/// The server's version.
+/// Returns the server's version.
 pub(crate) async fn server_version(client: &Client) -> Result<String, LoadError> {
     let mut connection = client.connect().await?;
     let answer = connection.request(Request::get("/version")).await;

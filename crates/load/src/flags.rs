@@ -106,7 +106,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A rate: events in a second.
+/// Parses a rate, in events per second, from 0.001 to a million.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     if rate.is_finite() && (0.001..=1e6).contains(&rate) {

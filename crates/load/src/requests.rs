@@ -14,7 +14,7 @@ use super::measure::{Gauges, Observation, Recorder};
 use super::schedule::Schedule;
 use super::time::{nanos, now};
 
-/// Connections that ask.
+/// Connections whose requests are measured one by one.
 #[derive(Debug)]
 pub(crate) struct Clients {
     connections: Vec<Connection>,
@@ -31,12 +31,12 @@ pub(crate) enum Pace {
     For(Duration),
 }
 
-/// The answers of a run.
+/// The answers to the requests of a run, as far as they are measured.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) seen: Observation,
     pub(crate) asked: u64,
-    /// The first wrong answers.
+    /// The first wrong answers, a line each; the request counts as not received.
     pub(crate) faults: Vec<String>,
 }
 

@@ -65,7 +65,8 @@ impl Connection {
         })
     }
 
-    /// Another handle to the same connection; over HTTP/1.1 there is none.
+    /// Returns another handle to the same connection; `None` over HTTP/1.1, where a connection carries one request at
+    /// a time.
     pub(crate) fn another(&self) -> Option<Self> {
         let Sender::Two(sender) = &self.sender else {
             return None;

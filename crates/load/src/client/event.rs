@@ -22,7 +22,7 @@ thread_local! {
     static VERSION: Field = const { Field::new(br#""resourceVersion":""#) };
 }
 
-/// The type of an event.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EventKind {
     Added,
@@ -41,7 +41,7 @@ pub(crate) struct Event<'a> {
     encoding: Encoding,
 }
 
-/// An event that is kept.
+/// An event with a copy of its object, for readers that hold on to it.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedEvent {
     pub(crate) kind: EventKind,
@@ -100,7 +100,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// The object's version.
+    /// Returns the object's resource version; `None` if it has none that is a number.
     pub(crate) fn revision(&self) -> Option<u64> {
         match self.encoding {
             // Metadata come before whatever else may be called so.
@@ -123,7 +123,7 @@ impl<'a> Event<'a> {
         self.kind == EventKind::Bookmark && position(self.object, INITIAL_EVENTS_END).is_some()
     }
 
-    /// A copy to keep.
+    /// Copies the event out of the buffer that it lies in.
     pub(crate) fn kept(self) -> OwnedEvent {
         OwnedEvent {
             kind: self.kind,
@@ -159,7 +159,7 @@ impl OwnedEvent {
         }
     }
 
-    /// The event as it is handed over without copying.
+    /// Returns the event in the form that is handed over without copying.
     pub(crate) fn borrowed(&self) -> Event<'_> {
         Event {
             kind: self.kind,
@@ -169,7 +169,7 @@ impl OwnedEvent {
     }
 }
 
-/// Type and object of a line: quickly if it looks as servers write it, else in any form.
+/// Returns type and object of a line: quickly if it looks as servers write it, else in any form of JSON.
 fn json(line: &[u8]) -> Option<(&[u8], &[u8])> {
     const AFTER_TYPE: &[u8] = br#"","object":"#;
     let quickly = || {
@@ -183,7 +183,7 @@ fn json(line: &[u8]) -> Option<(&[u8], &[u8])> {
     })
 }
 
-/// Type and object of a frame.
+/// Returns type and object of a frame.
 fn binary(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     let object = protobuf::bytes(frame, EVENT_OBJECT)?;
     Some((

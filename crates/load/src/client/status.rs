@@ -39,7 +39,7 @@ impl Failure {
         })
     }
 
-    /// The error; its own code wins over the answer's.
+    /// Returns it as an error. The status' own code wins over `code`, that of the answer.
     pub(crate) fn into_error(self, code: u16) -> ClientError {
         ClientError::Refused {
             code: if self.code == 0 { code } else { self.code },

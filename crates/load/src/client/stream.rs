@@ -22,17 +22,17 @@ const SMALL_SEGMENT_BYTES: u32 = 1_400;
 /// How much room there is on the way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Buffers {
-    /// The system's default.
+    /// The system's default sizes.
     Usual,
     /// Little, so that a client that stalls is felt by the server.
     Small,
 }
 
-/// A connection's bytes.
+/// A byte stream to the server, over TLS or plain.
 #[derive(Debug)]
 pub(super) enum Stream {
     Plain(TcpStream),
-    /// Large, so it lies apart.
+    /// Boxed, since it is much larger than the other.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

@@ -180,7 +180,7 @@ impl Watch {
         }
     }
 
-    /// The next event; `None` when the watch has ended. Who drops the future has lost nothing.
+    /// Returns the next event; `None` when the watch has ended. Who drops the future has lost nothing.
     ///
     /// # Errors
     /// The connection broke, or the server ended the watch with an error.
@@ -203,7 +203,7 @@ impl Watch {
     }
 }
 
-/// The head of an answer.
+/// The parts of the head of an HTTP/1.1 answer that matter here.
 struct Head {
     status: u16,
     body: Body,
@@ -232,7 +232,7 @@ impl Head {
         })
     }
 
-    /// The body of a refusal, as far as it matters.
+    /// Returns the body of a refusal, as far as it matters.
     async fn refusal(&self, begun: &[u8], stream: &mut Stream) -> Vec<u8> {
         let (mut body, mut text) = (self.body, Vec::new());
         let mut bytes = begun.to_vec();

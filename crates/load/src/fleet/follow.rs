@@ -15,7 +15,7 @@ use crate::time::wall_nanos;
 /// How long a watcher waits before it tries again to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A watcher.
+/// A watcher of a group: a task that opens a watch, reads it, and opens it anew when its group resumes.
 pub(super) struct Follower {
     pub(super) client: Client,
     pub(super) group: Arc<Group>,
@@ -25,13 +25,13 @@ pub(super) struct Follower {
     pub(super) opening: Arc<Semaphore>,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended, which says what its watcher does next.
 enum End {
-    /// The group is away.
+    /// The group went away; wait until it comes back.
     Away,
-    /// Nothing to be done.
+    /// The position is gone, so the watcher ends.
     Over,
-    /// It can be resumed.
+    /// The connection or the watch broke; resume if the group does.
     Broken(String),
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct WatchSpec {
     pub(crate) resumes: bool,
 }
 
-/// How a group behaves.
+/// The behaviour of all watchers of a group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(usize)]
 pub(crate) enum Mode {
@@ -45,7 +45,7 @@ pub(crate) enum Mode {
     Away,
 }
 
-/// A group.
+/// Watchers that behave alike, their positions, and what they have counted.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) spec: WatchSpec,
@@ -91,7 +91,7 @@ impl fmt::Debug for WatchSpec {
 }
 
 impl Group {
-    /// A group of watchers that are not open yet, dealt out to so many threads.
+    /// Returns a group of watchers that are not open yet, dealt out to so many threads.
     pub(super) fn new(spec: WatchSpec, threads: usize) -> Self {
         let position = |watcher: usize| Position::new(spec.sees, watcher, spec.revision, spec.next);
         let part = |thread: usize| Part {
@@ -128,17 +128,19 @@ impl Group {
         self.parts.iter().map(|part| Arc::clone(&part.recorder))
     }
 
-    /// How many watchers are being answered.
+    /// Returns how many watchers are being answered.
     pub(crate) fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many are.
+    /// Waits until so many watchers are being answered, but at most so many seconds. Returns false if they are not by
+    /// then.
     pub(crate) async fn until_live(&self, live: usize, seconds_max: u64) -> bool {
         until(Duration::from_secs(seconds_max), || self.live() == live).await
     }
 
-    /// Waits until watches were begun again so often.
+    /// Waits until watches were begun again so often, but at most so many seconds. Returns false if they were not by
+    /// then.
     pub(crate) async fn until_resumed(&self, resumed: usize, seconds_max: u64) -> bool {
         until(Duration::from_secs(seconds_max), || {
             self.resumed() >= resumed
@@ -146,22 +148,22 @@ impl Group {
         .await
     }
 
-    /// How many bookmarks came, over all watchers.
+    /// Returns how many bookmarks came, over all watchers.
     pub(crate) fn bookmarks(&self) -> usize {
         self.bookmarks.load(Ordering::Relaxed)
     }
 
-    /// How often a watch was begun again.
+    /// Returns how often a watch was begun again.
     pub(crate) fn resumed(&self) -> usize {
         self.resumed.load(Ordering::Relaxed)
     }
 
-    /// How often a watcher was told that its position is gone.
+    /// Returns how often a watcher was told that its position is gone.
     pub(crate) fn gone(&self) -> usize {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// How many events the run has had.
+    /// Returns how many events the run has had.
     pub(crate) fn received(&self) -> u64 {
         let received = self.parts.iter().map(|part| part.recorder.lock().received);
         received.sum()
@@ -213,7 +215,7 @@ impl Group {
         self.gone.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes what went wrong.
+    /// Notes a fault, which fails the run. The first few are told in full.
     pub(crate) fn fault(&self, what: String) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.count += 1;
@@ -228,7 +230,7 @@ impl Group {
         faults.count > 0
     }
 
-    /// The first of what went wrong so far.
+    /// Returns the first of what went wrong so far.
     pub(crate) fn first_faults(&self) -> Vec<String> {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.first.clone()
@@ -240,7 +242,7 @@ impl Group {
         self.take_faults_from(0, next)
     }
 
-    /// The same, leaving out objects before this one.
+    /// Returns the faults like [`Self::take_faults`], leaving out objects before `first`.
     pub(crate) fn take_faults_from(&self, first: u32, next: &[u32]) -> Vec<String> {
         for watcher in 0..self.watchers() {
             let missing = self.positions(watcher)[watcher / self.parts.len()].missing(first, next);
@@ -266,13 +268,13 @@ impl Group {
         std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Path and query of a watcher, from where it is.
+    /// Returns path and query of a watcher, with the version that it has come to.
     pub(super) fn path(&self, watcher: usize) -> String {
         let revision = self.positions(watcher)[watcher / self.parts.len()].revision;
         format!("{}&resourceVersion={revision}", (self.spec.path)(watcher))
     }
 
-    /// The positions of all watchers of this one's thread.
+    /// Returns the positions of all watchers of this one's thread.
     fn positions(&self, watcher: usize) -> MutexGuard<'_, Vec<Position>> {
         let part = &self.parts[watcher % self.parts.len()];
         part.positions
@@ -397,10 +399,10 @@ mod tests {
         ] {
             let group = group(2);
             for (number, revision) in events {
-                take(&group, 1, &write(*number, *revision));
+                let _ = take(&group, 1, &write(*number, *revision));
             }
-            take(&group, 0, &write(1, 11));
-            take(&group, 0, &write(2, 12));
+            let _ = take(&group, 0, &write(1, 11));
+            let _ = take(&group, 0, &write(2, 12));
             let faults = group.take_faults(&[3]).join("; ");
             assert!(faults.contains(words), "{faults}");
         }
@@ -418,10 +420,10 @@ mod tests {
     #[test]
     fn the_first_watcher_keeps_its_events_if_asked() {
         let group = group(1);
-        take(&group, 0, &write(1, 5));
+        let _ = take(&group, 0, &write(1, 5));
         group.start_keeping();
         for (number, revision) in [(2, 11), (3, 15)] {
-            take(&group, 0, &write(number, revision));
+            let _ = take(&group, 0, &write(number, revision));
         }
         let kept: Vec<u64> = group.take_kept().iter().map(|it| it.revision).collect();
         assert_eq!(kept, [11, 15]);
@@ -432,7 +434,7 @@ mod tests {
     fn objects_of_others_are_passed_over() {
         let group = group(1);
         let object = r#"{"metadata":{"resourceVersion":"12"}}"#.to_owned();
-        take(&group, 0, &event(EventKind::Added, object));
+        let _ = take(&group, 0, &event(EventKind::Added, object));
         assert_eq!(group.take_faults(&[1]), Vec::<String>::new());
         assert_eq!(group.received(), 0);
     }

@@ -44,10 +44,10 @@ pub(crate) struct Fleet {
 #[derive(Debug)]
 struct Thread {
     handle: Handle,
-    /// Its name under `/proc`.
+    /// Its name under `/proc`, by which its processor time is read; `None` if it could not be told.
     name: Option<String>,
     lag: Arc<Recorder>,
-    /// Dropped to end it.
+    /// Ends the thread when it is dropped.
     _stop: oneshot::Sender<()>,
 }
 
@@ -60,7 +60,8 @@ pub(crate) struct Strain {
 }
 
 impl Fleet {
-    /// Threads without watchers.
+    /// Starts so many threads, at least one, without watchers. `streams` is how many watchers share a connection over
+    /// HTTP/2.
     pub(crate) fn start(
         client: &Client,
         threads: usize,

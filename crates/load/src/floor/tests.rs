@@ -6,7 +6,7 @@ use tokio::try_join;
 use super::*;
 use crate::client::{Encoding, EventKind, Request};
 
-/// An event of the write with this number.
+/// Returns an event of the write with this number.
 fn event(encoding: Encoding, number: u32) -> OwnedEvent {
     let object = format!(
         r#"{{"metadata":{{"resourceVersion":"{}"}},"stamp":"rwl1:000000:{number:08}:{:019};"}}"#,

@@ -12,7 +12,7 @@ const TICK: Duration = Duration::from_millis(10);
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 
-/// Processor time and memory.
+/// Processor time and memory of a process so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
@@ -34,17 +34,18 @@ impl Usage {
     }
 }
 
-/// The processor time of this process so far.
+/// Returns the processor time of this process so far.
 pub(crate) fn own_cpu() -> Duration {
     cpu("self").unwrap_or_default()
 }
 
-/// The processor time of what `/proc` has under this name: a process, or one of its threads.
+/// Returns the processor time of the process or thread that has this name under `/proc`, in steps of ten
+/// milliseconds.
 pub(crate) fn cpu(name: &str) -> Option<Duration> {
     read_cpu(&fs::read_to_string(format!("/proc/{name}/stat")).ok()?)
 }
 
-/// The name of the present thread under `/proc`.
+/// Returns the name of the calling thread under `/proc`.
 pub(crate) fn thread() -> Option<String> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     Some(link.to_string_lossy().into_owned())
@@ -56,7 +57,7 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// A process' name, in parentheses, may hold spaces and parentheses.
+/// Reads the processor time in a `stat` file. A process' name in it, in parentheses, may hold spaces and parentheses.
 fn read_cpu(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();

@@ -20,7 +20,7 @@ pub(crate) enum Probe {
         client: Client,
         connection: Mutex<Option<Connection>>,
     },
-    /// The usage is unknown.
+    /// The usage is unknown: no process was named and the metrics do not tell.
     Nowhere,
 }
 
@@ -56,7 +56,7 @@ impl Probe {
         }
     }
 
-    /// The same, unless asking costs the server anything: its metrics may be megabytes.
+    /// Returns the usage of the server so far, unless asking costs it anything: its metrics may be megabytes.
     pub(crate) fn usage_for_free(&self) -> Option<Usage> {
         match self {
             Self::Process { pid } => Usage::read(*pid),

@@ -23,7 +23,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A step of so many events or answers; 0 if nobody knows. Its line goes when it is dropped.
+    /// Starts the line of a step of so many events or answers; 0 if nobody knows how many. The line goes when it is
+    /// dropped.
     pub(crate) fn start(what: &str, expected: u64) -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()

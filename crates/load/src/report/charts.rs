@@ -23,7 +23,7 @@ pub(super) type Named<'a> = (&'a str, &'a Outcome);
 /// A quantity of a second. The second may be shorter or longer than one: its length comes along.
 type Quantity = fn(&Second, f64) -> Option<f64>;
 
-/// A chart over time.
+/// A chart of quantities over the time of the runs.
 struct OverTime {
     id: &'static str,
     title: &'static str,
@@ -107,7 +107,7 @@ const SERVER_PROCESSORS: OverTime = OverTime {
     ..PROCESSORS
 };
 
-/// The charts of an outcome.
+/// Returns the charts of an outcome.
 pub(super) fn outcome_charts(outcome: &Outcome) -> Vec<Chart> {
     let axis = axis_of_percentiles(&[outcome]);
     let curve = |(number, run): (usize, &Run)| Curve {
@@ -129,7 +129,7 @@ pub(super) fn outcome_charts(outcome: &Outcome) -> Vec<Chart> {
     charts
 }
 
-/// The charts of two outcomes.
+/// Returns the charts of two outcomes.
 pub(super) fn comparison_charts(outcomes: [Named<'_>; 2]) -> Vec<Chart> {
     let axis = axis_of_percentiles(&outcomes.map(|(_, outcome)| outcome));
     let curve = |(colour, (name, outcome)): (usize, Named<'_>)| {
@@ -188,7 +188,7 @@ fn percentiles(curves: Vec<Curve>, axis: Percentiles) -> Chart {
     }
 }
 
-/// One axis for all curves of a chart.
+/// Returns one axis for all curves of a chart.
 fn axis_of_percentiles(outcomes: &[&Outcome]) -> Percentiles {
     let runs = outcomes.iter().flat_map(|outcome| &outcome.runs);
     let latencies = runs.filter_map(|run| run.latency.as_ref());
@@ -203,7 +203,7 @@ fn significant(latency: &Latency) -> impl Iterator<Item = &(f64, f64)> {
     points.filter(move |(percentile, _)| *percentile >= 100.0 || above(*percentile) >= 1.0)
 }
 
-/// The line of a run, if it has one.
+/// Returns the line of a run, if it has one.
 fn percentile_line(number: usize, run: &Run, axis: Percentiles) -> Option<Vec<Point>> {
     let latency = run.latency.as_ref()?;
     let point = |(percentile, value): &(f64, f64)| Point {
@@ -264,7 +264,7 @@ impl OverTime {
         }
     }
 
-    /// A line for each stretch without a gap.
+    /// Returns a line for each stretch without a gap.
     fn lines(&self, outcome: &Outcome, quantity: Quantity, timeline: &Timeline) -> Vec<Vec<Point>> {
         let mut lines = Vec::new();
         for (number, run) in outcome.runs.iter().enumerate() {

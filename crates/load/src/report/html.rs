@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Markup.
+/// A page of HTML while it is written. Only literals become markup; all else is text.
 #[derive(Debug, Default)]
 pub(super) struct Html(String);
 
@@ -23,7 +23,7 @@ impl Html {
         self
     }
 
-    /// The page.
+    /// Returns the page.
     pub(super) fn finish(self) -> String {
         self.0
     }

@@ -21,7 +21,7 @@ use crate::output::parameter;
 /// How many reasons of a failure, and how many differing parameters, a page tells.
 const TOLD_MAX: usize = 50;
 
-/// The page of an outcome.
+/// Writes the page of an outcome, which loads nothing from the network.
 pub(crate) fn page(outcome: &Outcome) -> String {
     let mut page = begin(&format!("ringwatch load: {}", outcome.scenario));
     page.raw("<header><p class=\"kicker\">ringwatch load</p><h1>")
@@ -46,7 +46,7 @@ pub(crate) fn page(outcome: &Outcome) -> String {
     end(page, &[outcome])
 }
 
-/// The page of two outcomes.
+/// Writes the page of two outcomes side by side, which loads nothing from the network.
 pub(crate) fn comparison_page(comparison: &Comparison) -> String {
     let sides = [&comparison.left, &comparison.right];
     let scenario = &comparison.left.outcome.scenario;

@@ -9,7 +9,7 @@ const TICKS: f64 = 4.0;
 /// the axis with one peak.
 const LINEAR_RATIO_MAX: f64 = 50.0;
 
-/// A tick of an axis.
+/// A tick of an axis: a place with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     /// From 0 to 1.
@@ -17,7 +17,7 @@ pub(super) struct Tick {
     pub(super) label: String,
 }
 
-/// The vertical axis.
+/// The scale of a vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
     /// From zero to `top`, named every `step`.
@@ -52,7 +52,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies, from 0 at the bottom to 1 at the top.
+    /// Returns where a value lies, from 0 at the bottom to 1 at the top.
     pub(super) fn place(self, value: f64) -> f64 {
         let place = match self {
             Self::Linear { top, .. } => value / top,
@@ -64,7 +64,7 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
-    /// The values that it names.
+    /// Returns the ticks: the places that the axis names.
     pub(super) fn ticks(self) -> Vec<Tick> {
         let values: Vec<f64> = match self {
             Self::Linear { top, step } => {
@@ -100,7 +100,7 @@ impl Percentiles {
         }
     }
 
-    /// Where a percentile lies, from 0 to 1.
+    /// Returns where a percentile lies, from 0 to 1.
     pub(super) fn place(self, percentile: f64) -> f64 {
         if percentile >= 100.0 {
             return 1.0;
@@ -124,12 +124,12 @@ impl Percentiles {
     }
 }
 
-/// How many nines: 1 for 90 %, 2 for 99 %.
+/// Returns how many nines: 1 for 90 %, 2 for 99 %.
 fn nines(percentile: f64) -> f64 {
     (100.0 / (100.0 - percentile)).log10()
 }
 
-/// The next of 1, 2 and 5 times a power of ten.
+/// Returns the next of 1, 2 and 5 times a power of ten.
 pub(super) fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0].map(|factor| factor * power);

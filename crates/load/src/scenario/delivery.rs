@@ -48,7 +48,7 @@ pub(super) struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    /// Config maps to write to, one for each writer, and nobody who watches.
+    /// Creates config maps to write to, one for each writer, with nobody who watches.
     pub(super) async fn prepare(
         context: &'a Context,
         flags: &WriteFlags,
@@ -56,7 +56,7 @@ impl<'a> Delivery<'a> {
         Self::prepare_objects(context, Kind::ConfigMaps, flags, flags.writers).await
     }
 
-    /// Config maps to be read.
+    /// Creates as many config maps to be read as the flags say.
     pub(super) async fn prepare_to_read(
         context: &'a Context,
         flags: &ObjectFlags,
@@ -68,7 +68,7 @@ impl<'a> Delivery<'a> {
         Self::prepare_objects(context, Kind::ConfigMaps, &writes, flags.objects).await
     }
 
-    /// As many objects as there shall be.
+    /// Creates `count` objects of a kind, as large as the flags say, with nobody who watches.
     pub(super) async fn prepare_objects(
         context: &'a Context,
         kind: Kind,
@@ -95,15 +95,15 @@ impl<'a> Delivery<'a> {
         })
     }
 
-    /// Watchers that are opened from here on begin with what is written from here on. All objects must
-    /// have had as many writes.
+    /// Lets watchers that are opened from here on begin with what is written from here on. All objects must have had
+    /// as many writes.
     pub(super) async fn begin_anew(&mut self) -> Result<(), LoadError> {
         self.revision = self.context.revision(self.objects.kind).await?;
         self.next = self.writers.next().first().copied().unwrap_or(1);
         Ok(())
     }
 
-    /// Watchers that may go on in another way than usual.
+    /// Returns the request of so many watchers of the collection, for callers that change a part of it.
     pub(super) fn spec(&self, watchers: u32, sees: Sees) -> WatchSpec {
         let collection = self.objects.collection.clone();
         WatchSpec {
@@ -117,13 +117,13 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Watchers of all objects.
+    /// Opens watchers of all objects and waits until they watch.
     pub(super) async fn watch_all(&mut self, watchers: u32) -> Result<Arc<Group>, LoadError> {
         let spec = self.spec(watchers, Sees::All(self.objects.count));
         self.watch(spec).await
     }
 
-    /// The same who go on where they were when their watches end.
+    /// Opens watchers as [`Self::watch_all`] does, who go on where they were when their watches end.
     pub(super) async fn watch_all_and_resume(
         &mut self,
         watchers: u32,
@@ -146,7 +146,7 @@ impl<'a> Delivery<'a> {
         Ok(group)
     }
 
-    /// How many events so many writes to all objects in turn make for these groups.
+    /// Returns how many events so many writes to all objects in turn make for these groups.
     fn events_of(&self, groups: &[Arc<Group>], writes: u64) -> u64 {
         let count = u64::from(self.objects.count);
         let each = writes / count;
@@ -242,17 +242,17 @@ impl<'a> Delivery<'a> {
         self.idle = seen.server_cpu.map(cores);
     }
 
-    /// The version from which watchers are opened: that of the newest object, at first.
+    /// Returns the version from which watchers are opened: that of the newest object, at first.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Processors that the server keeps busy with nothing to do, once that was measured.
+    /// Returns processors that the server keeps busy with nothing to do, once that was measured.
     pub(super) fn idle_cores(&self) -> Option<f64> {
         self.idle
     }
 
-    /// A run of requests.
+    /// Begins a run that is put together from phases, with the baseline measured before.
     pub(super) fn phases(&self) -> Phases {
         Phases::new(self.idle_cores())
     }
@@ -293,7 +293,8 @@ impl<'a> Delivery<'a> {
             .await
     }
 
-    /// The figures of what was delivered to all groups.
+    /// Returns the run of what was delivered to all groups: figures, faults, series. Warns if the figures are
+    /// doubtful.
     pub(super) fn assess(&self, delivered: Delivered) -> Run {
         self.doubt(&delivered);
         let Delivered {
@@ -386,7 +387,7 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// How many watchers see a write to an object.
+/// Returns how many watchers see a write to an object.
 fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
     let seeing = groups.iter().map(|group| match group.spec.sees {
         Sees::All(_) => group.watchers() as u64,
@@ -425,7 +426,7 @@ pub(super) fn add_usage(
     );
 }
 
-/// `p50`, `p99.9`, `max`.
+/// Returns the name of a percentile in figures: `p50`, `p99.9`, `max`.
 pub(super) fn percentile_name(percentile: f64) -> String {
     if percentile >= 100.0 {
         return "max".to_owned();

@@ -26,7 +26,7 @@ const MICROS: f64 = 1e6;
 /// The runs against the floor beside those of a server, if there are to be any.
 pub(super) struct FloorRuns(Option<Replay>);
 
-/// A floor and its watchers.
+/// A floor with its watchers, and the group whose events it sends again.
 struct Replay {
     floor: Floor,
     fleet: Fleet,
@@ -37,7 +37,7 @@ struct Replay {
 }
 
 impl FloorRuns {
-    /// Makes no runs.
+    /// Returns no runs, for scenarios without a floor.
     pub(super) fn none() -> Self {
         Self(None)
     }

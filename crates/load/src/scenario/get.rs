@@ -34,7 +34,7 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-/// The queries, by their names.
+/// The kinds of reads that are measured: the name in figures, and the query.
 const KINDS: [(&str, &str); 2] = [("rv=0", "?resourceVersion=0"), ("consistent", "")];
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {

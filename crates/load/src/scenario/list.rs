@@ -161,7 +161,7 @@ impl Listing<'_> {
     }
 }
 
-/// Lists of one form.
+/// Lists of one form in one encoding, and what they must contain.
 struct Lists {
     collection: String,
     /// The number of objects that there must be.

@@ -24,7 +24,7 @@ pub(super) struct Phases {
 }
 
 impl Phases {
-    /// Before the first phase, with what the server uses with nothing to do.
+    /// Returns a run before its first phase. `idle` is how many processors the server keeps busy with nothing to do.
     pub(super) fn new(idle: Option<f64>) -> Self {
         Self {
             idle: idle.unwrap_or_default(),
@@ -32,7 +32,7 @@ impl Phases {
         }
     }
 
-    /// The run, with what client and server used over all phases.
+    /// Returns the run, with what client and server used over all phases.
     pub(super) fn finish(self, context: &Context) -> Run {
         let mut run = self.run;
         let busy = self.client_cpu.as_secs_f64() / run.seconds.max(f64::MIN_POSITIVE);
@@ -124,7 +124,7 @@ impl Phases {
     }
 }
 
-/// How busy the client was, and a warning if that is what was measured.
+/// Adds how busy the client was, with a warning if that is what was measured.
 pub(super) fn add_client(run: &mut Run, name: &str, cores: f64, context: &Context) {
     run.note(name, "cores", cores);
     if cores > BUSY_MAX {

@@ -39,7 +39,7 @@ pub(super) struct Receivers<'a> {
     pub(super) groups: &'a [Arc<Group>],
 }
 
-/// The result of a delivery.
+/// The result of a delivery: how many events there had to be, and what was measured.
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) expected: u64,

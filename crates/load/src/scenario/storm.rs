@@ -51,7 +51,7 @@ pub(crate) struct Flags {
     way: Ways,
 }
 
-/// Which ways are measured.
+/// The ways that are measured, as the flag has them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ways {
@@ -78,7 +78,7 @@ impl Ways {
 }
 
 impl Way {
-    /// The name in figures.
+    /// Returns the name in figures.
     fn name(self) -> &'static str {
         match self {
             Self::List => "list+watch",
@@ -101,7 +101,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     Ok(runs)
 }
 
-/// All clients at once; then one more write, which each must get as its first event.
+/// Lets all clients begin at once, then writes once more, which each must get as its first event.
 async fn storm(
     delivery: &mut Delivery<'_>,
     flags: &Flags,

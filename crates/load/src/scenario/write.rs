@@ -32,7 +32,7 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-/// The phases of a run.
+/// The phases of a run: one kind of write after the other.
 #[derive(Clone, Copy, Debug)]
 enum Verb {
     Create,
@@ -139,7 +139,7 @@ async fn one_run(
     Ok(run)
 }
 
-/// The watcher must have seen every write; it is closed then.
+/// Waits until the watcher has seen every write, notes what is missing, and closes it.
 async fn watched(run: &mut Run, watcher: &Arc<Group>, writes: u64, next: &[u32]) {
     all_received(&[Arc::clone(watcher)], writes).await;
     run.expected += writes;

@@ -47,7 +47,7 @@ impl ServerUrl {
         })
     }
 
-    /// Where to connect, if that may be loaded.
+    /// Resolves the address to connect to. Unless `anywhere`, all addresses of the host must be of this machine.
     pub(super) async fn resolve(&self, anywhere: bool) -> Result<SocketAddr, TargetError> {
         let unresolved = |why: String| TargetError::Resolve {
             host: self.host.clone(),

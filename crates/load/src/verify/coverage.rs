@@ -12,12 +12,12 @@ pub(crate) struct Interval {
     pub(crate) after: u64,
     /// up to this one.
     pub(crate) until: u64,
-    /// The watches, by their places.
+    /// The watches, by their places among the watcher's sessions.
     pub(crate) sessions: Range<usize>,
 }
 
-/// A watcher's intervals. `last` is the revision of the final state, up to which everybody had the time
-/// to come.
+/// Returns a watcher's intervals. `last` is the revision of the final state, up to which everybody had the time to
+/// come.
 pub(crate) fn intervals(watcher: &Watcher, last: Option<u64>) -> Vec<Interval> {
     let mut found: Vec<Interval> = Vec::new();
     let mut open = false;

@@ -52,7 +52,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unique => "unique",
@@ -85,7 +85,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A broken rule.
+/// A broken rule, by whom, and the history that shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub(crate) rule: Rule,
@@ -115,7 +115,7 @@ impl Violation {
         self
     }
 
-    /// Adds several.
+    /// Adds several lines of history, as far as there is room.
     pub(crate) fn shown_by_all<T: fmt::Display>(self, lines: impl IntoIterator<Item = T>) -> Self {
         lines.into_iter().fold(self, Self::shown_by)
     }

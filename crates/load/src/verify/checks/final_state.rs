@@ -26,7 +26,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         .collect()
 }
 
-/// In what a watcher's state differs from what a list of everything shows.
+/// Returns in what a watcher's state differs from what a list of everything shows.
 pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
     let right: BTreeMap<Key, u64> = list
         .objects()
@@ -46,8 +46,8 @@ pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
     ))
 }
 
-/// The state that a watcher has made of what it was told up to a revision. A write that nobody waited
-/// for any longer may still have happened after it.
+/// Returns the state that a watcher has made of what it was told up to a revision. A write that nobody waited for any
+/// longer may still have happened after it.
 fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
     let mut state = BTreeMap::new();
     for session in &watcher.sessions {

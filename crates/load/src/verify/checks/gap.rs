@@ -31,7 +31,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// Says how the watch went past a change that did not come.
+/// Returns the violation of a change that did not come, with how the watch went past it.
 fn missing(
     facts: &Facts<'_>,
     watcher: &Watcher,
@@ -74,12 +74,12 @@ fn missing(
     violation
 }
 
-/// Where a watch went past a revision.
+/// The items of a watch between which it went past a revision.
 struct Crossing<'a> {
     session: &'a Session,
-    /// The last that came before.
+    /// The last item that came before.
     before: Option<&'a Seen>,
-    /// The first that came from beyond.
+    /// The first item from beyond the revision.
     by: &'a Seen,
     /// Nothing had come since the watch was resumed.
     after_resume: bool,

@@ -52,7 +52,7 @@ pub(super) fn each_end<'a>(facts: &Facts<'a>, mut take: impl FnMut(InitialEnd<'a
     });
 }
 
-/// The objects that initial events show at their end, and the first event with which one goes back.
+/// Returns the objects that initial events show at their end, and the first event with which one goes back.
 pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Version, &Seen)>) {
     let mut shown: BTreeMap<Key, Version> = BTreeMap::new();
     let mut goes_back = None;
@@ -71,7 +71,7 @@ pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Versio
     (shown, goes_back)
 }
 
-/// The newest state was asked for, and more was known by then.
+/// Returns the violation of initial events that had to be the newest state, and were older than what was known.
 fn older_than_known(
     known: &read_revision::KnownRevisions,
     watcher: &Watcher,

@@ -84,7 +84,7 @@ fn wrong_content(facts: &Facts<'_>, object: &Version) -> Option<String> {
     (!fits).then(|| format!("{object} is not what was written"))
 }
 
-/// Deletions that nobody asked for.
+/// Finds deletions that no write asked for.
 fn unwanted_deletions(facts: &Facts<'_>) -> Vec<Violation> {
     let named = facts.history.named_writes();
     let wanted: HashSet<(Key, u64)> = named

@@ -71,7 +71,7 @@ impl KnownRevisions {
         Self { moments }
     }
 
-    /// The newest revision that was known before a time, and from what.
+    /// Returns the newest revision that was known before a time, and from what.
     pub(super) fn before(&self, time: Nanos) -> Option<(u64, String)> {
         let place = self.moments.partition_point(|(at, ..)| *at < time);
         let (at, revision, source) = self.moments.get(place.checked_sub(1)?)?;
@@ -84,7 +84,7 @@ impl KnownRevisions {
     }
 }
 
-/// The moment that is shown may be a later one at which the revision was still the newest.
+/// Writes a moment as a bound: that which is shown may be a later one, at which the revision was still the newest.
 fn at_most(at: Nanos) -> String {
     format!("by {}", At(at))
 }

@@ -102,7 +102,7 @@ impl Difference {
         })
     }
 
-    /// The write that should show, or should not.
+    /// Returns the lines about the writes that should show, or should not.
     pub(super) fn write(&self, facts: &Facts<'_>) -> Vec<String> {
         let versions = [self.right, self.shown].into_iter().flatten();
         versions

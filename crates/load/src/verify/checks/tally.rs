@@ -30,7 +30,7 @@ pub(crate) struct Count {
     pub(crate) received: u64,
 }
 
-/// A tally for each watcher, in their order.
+/// Returns a tally for each watcher, in their order.
 pub(super) fn tallies(facts: &Facts<'_>) -> Vec<Tally> {
     let watchers = &facts.history.watchers;
     let mut tallies: Vec<Tally> = watchers.iter().map(|it| of_changes(facts, it)).collect();

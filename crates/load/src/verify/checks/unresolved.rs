@@ -62,7 +62,7 @@ fn never_came(watcher: &str, id: WriteId, write: &Write, after: u64, until: u64)
         .shown_by(format_args!("{id}: {write}"))
 }
 
-/// The newest revision that surely lies before the write.
+/// Returns the newest revision that surely lies before the write.
 fn latest_before(facts: &Facts<'_>, write: &Write) -> u64 {
     let writes = facts.history.named_writes();
     let acknowledged =
@@ -72,7 +72,7 @@ fn latest_before(facts: &Facts<'_>, write: &Write) -> u64 {
     revisions.chain(base).max().unwrap_or(0)
 }
 
-/// The oldest revision that surely lies behind something that was answered at this time.
+/// Returns the oldest revision that surely lies behind something that was answered at this time.
 fn earliest_after(facts: &Facts<'_>, at: u64) -> Option<u64> {
     let writes = facts.history.named_writes();
     let later = writes.filter(|(_, other)| other.invoked > at);

@@ -34,7 +34,7 @@ pub(super) struct Minimums<'a> {
     pub(super) roles: &'a [Role],
 }
 
-/// How many of something were done.
+/// How many of something were done, were asked for, and had to be done at the least.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     done: u64,
@@ -47,7 +47,8 @@ impl Done {
         Self::counting_on(requested, done, requested)
     }
 
-    /// Less is demanded where not all that was asked for can be counted on.
+    /// Returns the count of what was done, of which less is demanded where not all that was asked for can be counted
+    /// on.
     fn counting_on(expected: u64, done: u64, requested: u64) -> Self {
         let least = expected / DONE_ONE_OF;
         Self {
@@ -57,7 +58,7 @@ impl Done {
         }
     }
 
-    /// Names it if it is too little.
+    /// Returns the violation if too little was done.
     fn falls_short(self, rule: Rule, who: impl Into<String>, what: &str) -> Option<Violation> {
         let Self {
             done,
@@ -73,7 +74,7 @@ impl Done {
 }
 
 impl Minimums<'_> {
-    /// Everything of which there was too little.
+    /// Returns a violation for everything of which there was too little.
     pub(super) fn check(&self, history: &History, tallies: &[Tally]) -> Vec<Violation> {
         let mut found = self.few_writes(&history.writes);
         found.extend(self.few_reads(&history.reads));
@@ -87,12 +88,13 @@ impl Minimums<'_> {
         found
     }
 
-    /// How often something is asked for in the whole run.
+    /// Returns how often something is asked for in the whole run.
     fn in_all(&self, per_second: f64) -> u64 {
         (per_second * self.seconds) as u64
     }
 
-    /// Writers that meet at one object keep each other from writing.
+    /// Returns how many writers can write at the same time: writers that meet at one object keep each other from
+    /// writing.
     fn undisturbed_writers(&self) -> u64 {
         u64::from(self.flags.writers.min(self.flags.objects))
     }
@@ -193,7 +195,7 @@ impl Minimums<'_> {
         done.falls_short(Rule::FewResumes, who, "resumes were granted")
     }
 
-    /// How often something happens in the whole run that happens once in this time.
+    /// Returns how often something happens in the whole run that happens once in this time.
     fn times(&self, every: Duration) -> u64 {
         self.in_all(1.0 / every.as_secs_f64())
     }
@@ -266,7 +268,7 @@ mod tests {
         (0..count).map(|place| read(ENCODINGS[place % 2])).collect()
     }
 
-    /// One that begins with initial events, and one that goes on.
+    /// Returns one that begins with initial events, and one that goes on.
     fn sessions(end: &End) -> Vec<Session> {
         let bookmark = Item::Bookmark {
             revision: 5,

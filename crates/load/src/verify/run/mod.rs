@@ -92,7 +92,7 @@ pub(crate) struct Flags {
     faults: Vec<Fault>,
 }
 
-/// Runs the scenario.
+/// Runs the scenario: writers, watchers and readers at once, then the checks of what they saw.
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let seconds = context.length.duration.as_secs_f64();
     if seconds * flags.rate * f64::from(flags.watchers) > EVENTS_MAX {
@@ -108,7 +108,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     Ok(runs)
 }
 
-/// A run begins without the objects of the run before.
+/// Deletes the objects of the run before.
 async fn clear(context: &Context) -> Result<(), LoadError> {
     let collection = context.workspace.path(objects::RESOURCE);
     let answer = context
@@ -183,7 +183,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Writes, reads and faults, once all watch. Gives what went wrong with the faults.
+    /// Has all write and read and injects the faults, once all watch. Returns what went wrong with the faults.
     async fn act(&self) -> Vec<String> {
         if let Err(trouble) = settle::all_watch(&self.journal).await {
             return vec![trouble];

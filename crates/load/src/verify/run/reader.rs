@@ -21,7 +21,7 @@ pub(super) const WAYS: u64 = 6;
 /// A page has so many objects at most.
 const PAGE_OBJECTS_MAX: usize = 9;
 
-/// One of those who list.
+/// A client that lists in every way, one list after the other.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) scope: &'a Scope,
@@ -32,7 +32,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Lists until it is over. Gives why lists failed.
+    /// Lists until the given time. Returns the errors of lists that failed.
     pub(super) async fn run(mut self, until: Instant) -> Vec<ClientError> {
         let (mut newest, mut failed) = (0, Vec::new());
         for turn in 0_u64.. {

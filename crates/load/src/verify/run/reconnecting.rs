@@ -15,14 +15,14 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A list has at most this many pages.
 const PAGES_MAX: usize = 1_000;
 
-/// A connection that comes back.
+/// A connection for one request after the other, which is made anew when it broke.
 #[derive(Debug)]
 pub(super) struct ReconnectingConnection {
     client: Client,
     connection: Option<Connection>,
 }
 
-/// Which objects there are to select from.
+/// The objects from which is selected: a collection and a query.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     /// The path of the collection.
@@ -32,7 +32,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// A collection of one namespace.
+    /// Returns the objects in the collection of one namespace.
     pub(super) fn namespace(collection: &str) -> Self {
         Self {
             collection: collection.to_owned(),
@@ -40,7 +40,7 @@ impl Scope {
         }
     }
 
-    /// The collection of all namespaces, in which a label tells the objects of a run.
+    /// Returns the objects of a run in all namespaces, where a label tells them from others.
     pub(super) fn cluster(run: &str) -> Self {
         Self {
             collection: format!("/api/v1/{}", objects::RESOURCE),
@@ -48,14 +48,14 @@ impl Scope {
         }
     }
 
-    /// Where a selection is read.
+    /// Returns the path and query that read a selection.
     pub(super) fn path(&self, selector: &Selector) -> String {
         let Self { collection, query } = self;
         format!("{collection}?{query}{}", objects::query(selector))
     }
 }
 
-/// A list to be asked for.
+/// The parameters of a list.
 #[derive(Clone, Debug)]
 pub(super) struct ListRequest<'a> {
     pub(super) scope: &'a Scope,
@@ -94,7 +94,7 @@ impl ReconnectingConnection {
         Ok(answer)
     }
 
-    /// Lists, page by page, and says which place the list has among those that are recorded.
+    /// Lists page by page and takes the list down. Returns its place among the lists of the run, and the list.
     pub(super) async fn list(
         &mut self,
         journal: &Journal,

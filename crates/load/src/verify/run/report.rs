@@ -10,8 +10,8 @@ use crate::verify::violation::{Rule, Violation};
 /// So many violations of a rule are shown; the rest is counted.
 const SHOWN_MAX: usize = 3;
 
-/// The run. What was expected and what was received are counted apart, so a run in which they differ
-/// fails, whatever the rules say of it.
+/// Returns the run. What was expected and what was received are counted apart, so a run in which they differ fails,
+/// whatever the rules say of it.
 pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>) -> Run {
     let sessions = || history.watchers.iter().flat_map(|it| &it.sessions);
     let counts = checked.tallies.iter();
@@ -81,7 +81,7 @@ pub(super) fn warnings(history: &History) -> Vec<String> {
     warnings
 }
 
-/// Some violations of each rule with their history, and how many more there are.
+/// Writes some violations of each rule with their history, and how many more there are.
 fn shown(violations: &[Violation]) -> Vec<String> {
     let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
     for violation in violations {

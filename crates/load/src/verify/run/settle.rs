@@ -15,7 +15,7 @@ const OPEN_MAX: Duration = Duration::from_secs(30);
 /// All watchers must have seen everything so long after the last write. A server that was just
 /// restarted may need some of it to come back.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
-/// How often is looked.
+/// The time between two looks at the watchers.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The result of the end of a run.
@@ -88,7 +88,7 @@ pub(super) async fn settle(
     }
 }
 
-/// A watcher without an open watch.
+/// Returns the name of a watcher without an open watch.
 fn absent(history: &History) -> Option<String> {
     let mut watchers = history.watchers.iter();
     let absent = watchers.find(|it| it.sessions.last().is_none_or(|it| it.end != End::Open));

@@ -23,18 +23,18 @@ const STAY_MAX: Duration = Duration::from_secs(2);
 /// A watch must be opened within this time, and have ended so long after it should have.
 const OPEN_MAX: Duration = Duration::from_secs(10);
 
-/// The phase of a run.
+/// The phase of a run, which all watchers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// There are writes.
+    /// Clients write.
     Running,
-    /// There are none any more, and nobody leaves.
+    /// Nobody writes any more, and no watcher leaves.
     Settling,
     /// Everybody has had the time to see everything.
     Over,
 }
 
-/// The way in which somebody watches.
+/// The way in which a client watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Lists once and watches from there.
@@ -48,7 +48,7 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    /// The longest time between two resumes of who resumes by plan.
+    /// Returns the longest time between two resumes, if the plan resumes.
     pub(super) fn resumes_every(self) -> Option<Duration> {
         match self {
             Self::Follow => None,
@@ -58,17 +58,17 @@ impl Plan {
         }
     }
 
-    /// The longest time between two beginnings with initial events.
+    /// Returns the longest time between two beginnings with initial events, if the plan has them.
     pub(super) fn begins_every(self) -> Option<Duration> {
         // In between is one watch that goes on.
         matches!(self, Self::InitialEvents { .. }).then_some(STAY_MAX * 2)
     }
 }
 
-/// One of those who watch.
+/// A client that follows a selection, over as many watches as it takes.
 #[derive(Debug)]
 pub(super) struct Follower<'a> {
-    /// Its place in the history.
+    /// Its place among the watchers of the history.
     pub(super) place: usize,
     pub(super) plan: Plan,
     pub(super) scope: Scope,
@@ -195,7 +195,7 @@ impl Follower<'_> {
         position.filter(|_| !lost && !begins_anew)
     }
 
-    /// How long it stays, if it leaves by itself.
+    /// Returns how long it stays on a watch, if it leaves by itself.
     fn stay(&mut self) -> Option<Duration> {
         let leaves = matches!(self.plan, Plan::Leave | Plan::InitialEvents { .. });
         leaves.then(|| self.random.random_range(STAY_MIN..STAY_MAX))

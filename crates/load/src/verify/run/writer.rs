@@ -83,7 +83,7 @@ impl KnownObjects {
     }
 }
 
-/// One of those who write.
+/// A client that writes to random objects of the run.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     pub(super) objects: &'a KnownObjects,
@@ -94,7 +94,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes once in every pause until it is over.
+    /// Writes once in every pause until the given time.
     pub(super) async fn run(mut self, pause: Duration, until: Instant) {
         let mut ticks = tokio::time::interval(pause);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

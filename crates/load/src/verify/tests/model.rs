@@ -114,7 +114,7 @@ pub(super) struct World {
     history: History,
 }
 
-/// The history of these steps, to the end.
+/// Returns the history of these steps, to the end.
 pub(super) fn play(steps: &[Step]) -> History {
     let mut world = World::new();
     for step in steps {
@@ -276,7 +276,7 @@ impl World {
         self.told[watcher] = to.max(from);
     }
 
-    /// The revision up to which a watcher was told everything.
+    /// Returns the revision up to which a watcher was told everything.
     fn told_revision(&self, watcher: usize) -> u64 {
         let told = self.told[watcher];
         let last = told.checked_sub(1).map(|place| self.log[place].revision);

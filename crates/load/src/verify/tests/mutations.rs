@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// One of the places after the initial events of which this holds.
+/// Returns one of the places after the initial events of which this holds.
 fn place(history: &History, pick: usize, holds: impl Fn(&Session, usize) -> bool) -> Option<Place> {
     let mut places = Vec::new();
     for (watcher, it) in history.watchers.iter().enumerate() {
@@ -434,7 +434,7 @@ fn a_deletion_that_came_to_nobody() {
     });
 }
 
-/// One of the reads of which this holds, and its name.
+/// Returns one of the reads of which this holds, and its name.
 fn read(
     history: &History,
     pick: usize,
@@ -574,7 +574,7 @@ fn initial_events_of_an_old_state() {
     });
 }
 
-/// The acknowledged writes with their revisions, by revision.
+/// Returns the acknowledged writes with their revisions, by revision.
 fn acknowledged(history: &History) -> Vec<(WriteId, u64)> {
     let mut found: Vec<_> = history
         .named_writes()
