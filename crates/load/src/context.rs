@@ -187,8 +187,8 @@ impl Context {
         observe(gauges, &self.probe, &progress, doing).await
     }
 
-    /// Returns every parameter, the machine, the server and the transport. `scenario` is the enum of scenarios, which serialises
-    /// as its name with its flags.
+    /// Returns every parameter, the machine, the server and the transport. `scenario` is the enum of scenarios, which
+    /// serialises as its name with its flags.
     pub(crate) fn setting(
         &self,
         scenario: &impl Serialize,

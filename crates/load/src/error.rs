@@ -1,4 +1,4 @@
-//! Whatever keeps the load generator from its figures, as one line for the user.
+//! The errors of the load generator, each one line for the user.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -15,8 +15,8 @@ const RUNS_MAX: u32 = 1_000;
 /// Flags of all scenarios.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct RunFlags {
-    /// Number of runs; the figures are their median and range. The default depends on the scenario, as those of --duration
-    /// and --warm-up do.
+    /// Number of runs; the figures are their median and range. The default depends on the scenario, as those of
+    /// --duration and --warm-up do.
     #[arg(long, global = true, value_name = "N", help_heading = "Run",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
     #[serde(skip)]
@@ -66,8 +66,8 @@ pub(crate) struct RunFlags {
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
 
-    /// Process ID of a server on this machine, whose processor time and memory are measured. Without it they are read from
-    /// /metrics.
+    /// Process ID of a server on this machine, whose processor time and memory are measured. Without it they are read
+    /// from /metrics.
     #[arg(long, global = true, value_name = "PID", help_heading = "Run")]
     #[serde(skip)]
     pub(crate) pid: Option<u32>,

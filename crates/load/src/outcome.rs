@@ -1,5 +1,5 @@
-//! The outcome of a scenario. `--json` prints an [`Outcome`]; tables, pages and comparisons show one and nothing else, so
-//! that all of them agree.
+//! The outcome of a scenario. `--json` prints an [`Outcome`]; tables, pages and comparisons show one and nothing
+//! else, so that all of them agree.
 //!
 //! The hard part is honesty: a run that lost or repeated an event scores zero. [`Outcome::new`]
 //! sees to it, so that no scenario can forget.

@@ -1,4 +1,4 @@
-//! From the command line to an outcome. Whatever happens in between, a failure, ctrl-C or the time
+//! Runs a scenario from the command line to its outcome. Whatever happens in between, a failure, ctrl-C or the time
 //! limit, the namespace is deleted.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -123,7 +123,8 @@ async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, Loa
     }
 }
 
-/// Every watcher is an open file. If the limit cannot be raised, whoever needs more will say so.
+/// Raises the limit of open files to the hard one, since every watcher is an open file. If that fails, an error says
+/// so later.
 fn raise_limit_of_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

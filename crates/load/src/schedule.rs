@@ -1,4 +1,4 @@
-//! When writes are due.
+//! The schedule of writes: when each is due.
 //!
 //! Latency counts from these times, not from when a write was sent: a server that stalls delays the
 //! writes behind it too, and each of them is charged with that.

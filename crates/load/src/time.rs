@@ -1,7 +1,7 @@
 //! The only place in the load generator that reads time.
 //!
-//! Times that are compared across processes are wall time in nanoseconds, since that is what a stamp in an object can hold;
-//! everything else is monotonic.
+//! Times that are compared across processes are wall time in nanoseconds, since that is what a stamp in an object can
+//! hold; everything else is monotonic.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

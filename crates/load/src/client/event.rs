@@ -1,4 +1,4 @@
-//! An event of a watch, read as far as anybody asks.
+//! An event of a watch, decoded as far as its readers need: type, object, version.
 
 use bytes::Bytes;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! How requests are made and watches are read: lean, since the client shares the machine with what
-//! it measures.
+//! The client: makes requests and reads watches. It is lean, since it shares the machine with the server that it
+//! measures.
 //!
 //! ```text
 //! let client = Client::new(target, HttpVersion::One)?;

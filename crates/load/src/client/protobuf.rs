@@ -1,4 +1,4 @@
-//! As much of protobuf as a client of its own objects needs: fields by number, read and written.
+//! The part of protobuf that a client of its own objects needs: fields by number, read and written.
 //!
 //! Kubernetes wraps every object: four bytes, then a message whose field 1 is the type and whose
 //! field 2 the object.

@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests to the server, and their answers.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};

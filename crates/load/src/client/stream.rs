@@ -14,8 +14,8 @@ use tokio_rustls::client::TlsStream;
 
 use super::{Client, ClientError};
 
-/// The receive buffer and the segment size of a small connection: with the segments of loopback, 64 KiB, the sender's kernel
-/// buffers megabytes.
+/// The receive buffer and the segment size of a small connection: with the segments of loopback, 64 KiB, the sender's
+/// kernel buffers megabytes.
 const SMALL_BUFFER_BYTES: u32 = 4_096;
 const SMALL_SEGMENT_BYTES: u32 = 1_400;
 

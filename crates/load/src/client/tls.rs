@@ -15,8 +15,8 @@ use crate::target::{Credentials, TargetError};
 /// Returns a configuration that shows and checks what the credentials say, and offers one protocol.
 ///
 /// # Errors
-/// [`TargetError::Credentials`]: a certificate or key is none. [`TargetError::NoAuthority`]: the machine trusts nobody, and
-/// the credentials name no authority.
+/// [`TargetError::Credentials`]: a certificate or key is none. [`TargetError::NoAuthority`]: the machine trusts
+/// nobody, and the credentials name no authority.
 pub(super) fn config(
     credentials: &Credentials,
     http: HttpVersion,

@@ -1,4 +1,4 @@
-//! A watch: events as they come.
+//! A watch: a request whose answer is read event by event, as they come.
 //!
 //! Over HTTP/1.1 a watch that has its connection to itself is read without hyper: into one buffer
 //! that all connections of a thread share, chunks and frames cut out of it where they lie.

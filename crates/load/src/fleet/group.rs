@@ -236,8 +236,8 @@ impl Group {
         faults.first.clone()
     }
 
-    /// Returns the faults since the last call, after every watcher was asked whether it has got everything up to the number
-    /// of each object's next event.
+    /// Returns the faults since the last call, after every watcher was asked whether it has got everything up to the
+    /// number of each object's next event.
     pub(crate) fn take_faults(&self, next: &[u32]) -> Vec<String> {
         self.take_faults_from(0, next)
     }
@@ -282,8 +282,8 @@ impl Group {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970. Breaks if the watch is over and cannot be
-    /// resumed.
+    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970. Breaks if the watch is over and cannot
+    /// be resumed.
     pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> ControlFlow<()> {
         if event.kind == EventKind::Error {
             let failure = event.failure();

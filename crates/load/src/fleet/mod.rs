@@ -1,4 +1,4 @@
-//! Watchers by the thousand, and whether each of them got what it must.
+//! The watchers of a load, thousands of them, and the check that each of them got what it must.
 //!
 //! A fleet is a few threads with a runtime each; a watcher is a task on one of them and stays
 //! there, so that what it touches is touched by one processor. Watchers that behave alike are a

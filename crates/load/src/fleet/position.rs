@@ -1,4 +1,4 @@
-//! Where a watcher is, and whether an event is the one that comes next.
+//! The position of a watcher, and the check that an event is the one that comes next.
 //!
 //! Versions rise over all events. Each object's writes are numbered, and one writer makes them one
 //! after the other; so for each object a watcher sees every number once and in order, whatever the

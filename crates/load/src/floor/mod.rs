@@ -1,10 +1,10 @@
 //! The floor: the least that could send the same bytes over TLS, measured in the same run on the same machine, so that
 //! the server's own cost can be told from that of sockets and encryption.
 //!
-//! It is a thread of this program with blocking sockets. Watchers get each batch of events in one write, behind the head
-//! of an answer; clients that list get bodies that were recorded from the server. There is no cache, no store and no
-//! runtime, and of HTTP only what clients insist on. The fleet that reads it is the one that reads the server, on threads
-//! of its own, and the processor time is that of the floor's threads alone.
+//! It is a thread of this program with blocking sockets. Watchers get each batch of events in one write, behind the
+//! head of an answer; clients that list get bodies that were recorded from the server. There is no cache, no store
+//! and no runtime, and of HTTP only what clients insist on. The fleet that reads it is the one that reads the server,
+//! on threads of its own, and the processor time is that of the floor's threads alone.
 //!
 //! ```text
 //! Floor ---- orders ----> thread: Server { listener, watches }
@@ -138,8 +138,8 @@ impl Floor {
         self.order(Work::Deliver(batches(events, schedule))).await
     }
 
-    /// Takes so many connections and answers the requests of each with these bodies in turn, until it is closed. Returns
-    /// the processor time of the answers.
+    /// Takes so many connections and answers the requests of each with these bodies in turn, until it is closed.
+    /// Returns the processor time of the answers.
     ///
     /// # Errors
     /// [`LoadError::System`]: a connection broke, or asked nothing for a minute.

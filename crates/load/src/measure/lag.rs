@@ -1,5 +1,5 @@
-//! How late the client itself is: a task that wakes every few milliseconds and looks how late it
-//! was woken. What it finds is part of every latency that the same thread measures.
+//! The client's own lateness, measured by a task that wakes every few milliseconds and looks how late it was woken.
+//! It is part of every latency that the same thread measures.
 
 use std::sync::Arc;
 use std::time::Duration;

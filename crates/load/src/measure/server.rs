@@ -1,4 +1,5 @@
-//! The usage of the server: from `/proc` when it runs on this machine and its process is known, else from its `/metrics`.
+//! The usage of the server: from `/proc` when it runs on this machine and its process is known, else from its
+//! `/metrics`.
 
 use std::time::Duration;
 

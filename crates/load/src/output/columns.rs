@@ -1,4 +1,4 @@
-//! Cells below each other.
+//! Columns: rows of cells, aligned below each other.
 
 /// Where the cells of a column begin or end alike.
 #[derive(Clone, Copy, Debug)]

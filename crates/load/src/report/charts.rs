@@ -1,4 +1,4 @@
-//! Which charts a page has. One outcome has a curve for each quantity, two have a curve each.
+//! The charts of a page. One outcome has a curve for each quantity, two have a curve each.
 
 use super::chart::{Chart, Curve, Point};
 use super::scale::{Percentiles, Scale};

@@ -1,4 +1,4 @@
-//! A page while it is written.
+//! HTML while it is written.
 //!
 //! Only literals of this program become markup; whatever is computed or read is text and is escaped.
 //! The types see to it, so that no name, reason or file can put markup into a page.

@@ -1,4 +1,4 @@
-//! From values to places on a chart, and the values that its axes name.
+//! Scales, which give values a place on a chart, and the values that the axes name.
 
 use crate::output::number::compact;
 
@@ -27,7 +27,7 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// From zero to a round number above all values.
+    /// Returns the scale from zero to a round number above all values.
     pub(super) fn linear(values: &[f64]) -> Self {
         let most = values.iter().copied().fold(0.0, f64::max);
         let step = round_step(if most > 0.0 { most } else { 1.0 } / TICKS);
@@ -35,7 +35,7 @@ impl Scale {
         Self::Linear { top, step }
     }
 
-    /// Linear, unless the values lie too far apart for it.
+    /// Returns a linear scale, or a logarithmic one if the values lie too far apart for it.
     pub(super) fn fitting(values: &[f64]) -> Self {
         let mut positive: Vec<f64> = values.iter().copied().filter(|it| *it > 0.0).collect();
         positive.sort_by(f64::total_cmp);
@@ -92,7 +92,7 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// For a curve of these percentiles.
+    /// Returns the axis for curves of these percentiles.
     pub(super) fn new(percentiles: impl Iterator<Item = f64>) -> Self {
         let nines = percentiles.filter(|it| *it < 100.0).map(nines);
         Self {

@@ -1,5 +1,5 @@
-//! The common parts of scenarios with writers and watchers: a run, its figures, and the check that every watcher got every
-//! event once and in order.
+//! The common parts of scenarios with writers and watchers: a run, its figures, and the check that every watcher got
+//! every event once and in order.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -168,7 +168,8 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// Warms up, measures the baseline and all runs, each with that against the floor if there is to be one, and closes.
+    /// Warms up, measures the baseline and all runs, each with that against the floor if there is to be one, and
+    /// closes.
     pub(super) async fn measure(
         &mut self,
         rate: f64,

@@ -1,5 +1,5 @@
-//! The runs of a delivery against the floor: each event that the server delivered is delivered again, byte for byte but for
-//! its due time, to as many watchers of the floor.
+//! The runs of a delivery against the floor: each event that the server delivered is delivered again, byte for byte
+//! but for its due time, to as many watchers of the floor.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,7 +46,8 @@ impl FloorRuns {
     /// been written since the group was opened. `turns` are those of the longest run.
     ///
     /// # Errors
-    /// [`LoadError::WrongFlags`]: a run's events are too large to be kept. Else the floor cannot be started, or watched.
+    /// [`LoadError::WrongFlags`]: a run's events are too large to be kept. Else the floor cannot be started, or
+    /// watched.
     pub(super) async fn open(
         flags: FloorFlags,
         SizeFlags { size }: &SizeFlags,
@@ -99,8 +100,8 @@ impl FloorRuns {
         Ok(())
     }
 
-    /// Delivers the events of the last run again and adds the figures to those of the run. After a run in which something
-    /// was lost there is nothing to compare with, and no further run against the floor.
+    /// Delivers the events of the last run again and adds the figures to those of the run. After a run in which
+    /// something was lost there is nothing to compare with, and no further run against the floor.
     pub(super) async fn measure(
         &mut self,
         delivery: &Delivery<'_>,

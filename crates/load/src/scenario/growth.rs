@@ -1,7 +1,7 @@
-//! How much memory watchers took, and whether that can be told.
+//! The memory that watchers took, as far as it can be told.
 //!
-//! A server reuses freed memory before it grows. So only one that had to grow beyond all that it ever had shows how much
-//! watchers take; of any other the growth is too little, or nothing at all.
+//! A server reuses freed memory before it grows. So only one that had to grow beyond all that it ever had shows how
+//! much watchers take; of any other the growth is too little, or nothing at all.
 
 use crate::measure::Usage;
 

@@ -1,5 +1,5 @@
-//! The scenarios, one file each. Each sets up its objects in the workspace, is measured in several runs, and checks that
-//! everything came.
+//! The scenarios, one file each. Each sets up its objects in the workspace, is measured in several runs, and checks
+//! that everything came.
 
 pub(crate) mod burst;
 mod delivery;

@@ -1,5 +1,5 @@
-//! Watchers while they receive: a run's events are written turn by turn, and each turn is over when all of its events have
-//! come.
+//! Watchers while they receive: a run's events are written turn by turn, and each turn is over when all of its events
+//! have come.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -66,8 +66,8 @@ impl Turns {
 }
 
 impl Receivers<'_> {
-    /// Has `write` make the events of each turn by a new schedule, and waits after each until that many `events` have come
-    /// to all groups together. `write` also counts what it has written.
+    /// Has `write` make the events of each turn by a new schedule, and waits after each until that many `events` have
+    /// come to all groups together. `write` also counts what it has written.
     ///
     /// # Errors
     /// Those of `write`. Events that do not come are no error here.

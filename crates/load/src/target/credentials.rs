@@ -1,4 +1,4 @@
-//! As whom requests are made, and whom they trust.
+//! Credentials: the user as whom requests are made, and the authorities that are trusted.
 
 use std::fmt;
 use std::fs;

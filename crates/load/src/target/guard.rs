@@ -1,4 +1,4 @@
-//! Which servers may be loaded: those of this machine, unless the user says that another is theirs.
+//! The guard of servers that may be loaded: those of this machine, unless the user says that another is theirs.
 //!
 //! A name counts as this machine only if every address it resolves to does.
 

@@ -1,4 +1,4 @@
-//! Which server is loaded, as whom, and whether that is allowed.
+//! The target: the server that is loaded and the credentials for it, if loading it is allowed.
 
 mod credentials;
 mod guard;

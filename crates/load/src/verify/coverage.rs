@@ -1,4 +1,4 @@
-//! Which revisions a watcher answers for: all between the start of an unbroken run of watches and the
+//! The revisions that a watcher answers for: all between the start of an unbroken run of watches and the
 //! position that it came to.
 
 use std::ops::Range;

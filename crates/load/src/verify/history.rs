@@ -231,8 +231,8 @@ impl Session {
         is_resume && (has_stood || !self.seen.is_empty())
     }
 
-    /// Returns the items before the initial events were complete, and those with and after their end. Without such an end
-    /// all are initial; a watch that did not ask for them has none.
+    /// Returns the items before the initial events were complete, and those with and after their end. Without such an
+    /// end all are initial; a watch that did not ask for them has none.
     pub(crate) fn split_initial(&self) -> (&[Seen], &[Seen]) {
         if !matches!(self.start, Start::InitialEvents { .. }) {
             return (&[], &self.seen);

@@ -5,8 +5,8 @@ use std::fmt;
 /// How many lines of history a violation shows at most.
 pub(crate) const EVIDENCE_LINES_MAX: usize = 12;
 
-/// A promise that must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them; without the
-/// last four the others would hold since nothing happened.
+/// A promise that must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them;
+/// without the last four the others would hold since nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rule {
     /// A revision is one change of one object, and a write happens once.

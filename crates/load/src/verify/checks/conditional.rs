@@ -1,4 +1,4 @@
-//! A conditional write happens on the version that it demands, so at most one happens on each.
+//! Rule: a conditional write happens on the version that it demands, so at most one happens on each.
 
 use std::collections::HashMap;
 

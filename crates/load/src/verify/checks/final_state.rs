@@ -1,4 +1,4 @@
-//! In the end every watcher has what the list shows.
+//! Rule: in the end every watcher has what the list shows.
 
 use std::collections::BTreeMap;
 

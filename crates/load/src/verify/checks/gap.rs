@@ -1,4 +1,4 @@
-//! Between the start of a watch and its position nothing that it selects is left out.
+//! Rule: between the start of a watch and its position nothing that it selects is left out.
 
 use std::collections::HashSet;
 

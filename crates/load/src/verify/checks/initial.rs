@@ -1,4 +1,4 @@
-//! The initial events of a watch are, at their end, the state of the revision that the end names.
+//! Rule: the initial events of a watch are, at their end, the state of the revision that the end names.
 
 use std::collections::BTreeMap;
 

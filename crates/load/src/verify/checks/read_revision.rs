@@ -1,4 +1,4 @@
-//! A read is of a revision that it may be of: the newest is not older than anything known before it began.
+//! Rule: a read is of a revision that it may be of: the newest is not older than anything known before it began.
 
 use super::{Facts, read_name};
 use crate::verify::history::{At, Nanos, Read, RevisionMatch};

@@ -1,4 +1,4 @@
-//! A list is the state of its revision: every object that was there, at the version that it had.
+//! Rule: a list is the state of its revision: every object that was there, at the version that it had.
 
 use std::collections::BTreeMap;
 use std::fmt;

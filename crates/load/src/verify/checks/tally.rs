@@ -1,5 +1,5 @@
-//! How many events each watcher had to get, and how many it got. The first is counted from what was written
-//! and from where its watches began and how far they came, the second from what they brought.
+//! A tally of each watcher: how many events it had to get, and how many it got. The first is counted from what was
+//! written and from where its watches began and how far they came, the second from what they brought.
 //!
 //! Some events may or may not come: that of a write that was never answered, and those of an object of which
 //! not everything was seen. They are counted apart, as uncertain, and are in neither of the two.

@@ -1,4 +1,4 @@
-//! An event's type says whether its object entered the selection, stayed in it or left it.
+//! Rule: an event's type says whether its object entered the selection, stayed in it or left it.
 
 use super::{Facts, write_of};
 use crate::verify::expectation::Expectation;

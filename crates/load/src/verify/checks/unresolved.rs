@@ -1,4 +1,4 @@
-//! A deletion that was acknowledged came to whoever watched all the while.
+//! Rule: a deletion that was acknowledged came to whoever watched all the while.
 //!
 //! Its answer names no revision, so a deletion that came to nobody has no place among the changes. But what
 //! was acknowledged before it began lies before it, and what began after its answer lies behind it.
@@ -34,8 +34,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// Returns true if an object left a watcher's selection in some way that no write is known for. A watcher that selects by
-/// label cannot tell whether it was deleted.
+/// Returns true if an object left a watcher's selection in some way that no write is known for. A watcher that
+/// selects by label cannot tell whether it was deleted.
 fn saw_it_go(
     facts: &Facts<'_>,
     watcher: &Watcher,

@@ -1,4 +1,4 @@
-//! Where all clients write down what they are told, as they are told.
+//! The journal, into which all clients write what they are told, as they are told.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! How much must have happened in a run for its verdict to say anything.
+//! The minimums: how much must have happened in a run for its verdict to say anything.
 //!
 //! A server that refuses every write breaks no promise of the watch protocol, and neither does one whose
 //! watches end before their first event. So every kind of request must have been answered as often as a
@@ -319,7 +319,7 @@ mod tests {
         tally
     }
 
-    /// Just enough of everything.
+    /// Returns a history and tallies with just enough of everything.
     fn enough() -> (History, Vec<Tally>) {
         let history = History {
             writes: [

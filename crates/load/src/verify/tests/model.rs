@@ -19,7 +19,7 @@ const GROUPS: u8 = 3;
 const STEPS: std::ops::Range<usize> = 60..160;
 const FIRST_REVISION: u64 = 10;
 
-/// Those who watch. The first two watch everything and never lose their place.
+/// Returns the selections of the watchers. The first two watch everything and never lose their place.
 fn selectors() -> Vec<Selector> {
     vec![
         Selector::Everything,
@@ -338,7 +338,7 @@ impl World {
         self.begun[watcher] = revision;
     }
 
-    /// With initial events, which may break off before they are complete, or be overtaken by changes.
+    /// Opens a watch with initial events, which may break off before they are complete, or be overtaken by changes.
     fn open_with_state(&mut self, watcher: usize, how: u8, revision: u64) {
         let any = how & 8 == 0;
         let revision = if any { revision } else { self.revision };

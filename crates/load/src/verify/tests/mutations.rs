@@ -35,7 +35,7 @@ fn is_found(rule: Rule, fault: Fault) {
     });
 }
 
-/// The events that were expected and those that came differ by one.
+/// Asserts that after this fault the events that were expected and those that came differ by `lost`.
 fn is_counted(fault: Fault, lost: i64) {
     shows(fault, |checked, _| {
         let counts = checked.tallies.iter();
