@@ -198,11 +198,16 @@ fn an_event_skipped_by_a_resume() {
 fn an_older_event_after_a_resume() {
     is_found(Rule::Resume, |history, pick| {
         let place = place(history, pick, is_first_after_resume)?;
-        let known: Vec<u64> = history.watchers[place.watcher]
-            .sessions
-            .iter()
-            .flat_map(|it| &it.seen)
-            .map(|seen| seen.item.revision())
+        let sessions = history.watchers[place.watcher].sessions.iter();
+        let known: Vec<u64> = sessions
+            .flat_map(|it| {
+                let seen = it.seen.iter().map(|seen| seen.item.revision());
+                let listed: &[Version] = match &it.start {
+                    Start::List { objects, .. } => objects,
+                    _ => &[],
+                };
+                seen.chain(listed.iter().map(|object| object.revision))
+            })
             .collect();
         let session = place.session(history);
         let Start::Resume { after } = session.start else {
