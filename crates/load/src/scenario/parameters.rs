@@ -33,8 +33,9 @@ pub(crate) struct SteadyFlags {
 /// The flag of the floor.
 #[derive(Args, Clone, Copy, Debug, Serialize)]
 pub(crate) struct FloorFlags {
-    /// Run everything a second time against a floor that this program starts: one thread that only writes the same
-    /// bytes over TLS. Its processor time and latency stand beside the server's, with the ratio.
+    /// Follow each run with the same one against a floor that this program starts: a thread that only writes the same
+    /// bytes over TLS, by HTTP/1.1 on a connection for each client. Its processor time and latency stand beside the
+    /// server's, with the ratio.
     #[arg(long)]
     pub(super) floor: bool,
 }

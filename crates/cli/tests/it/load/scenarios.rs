@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::loading::{Loaded, left_behind, median};
+use super::loading::{Loaded, end, left_behind, median, start};
 use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
@@ -234,6 +234,11 @@ async fn the_floor_gets_everything_across_too() {
         assert!(median(&outcome, "floor delivery p99") > 0.0);
         assert!(outcome["summary"]["server CPU over floor"].is_object());
     }
+    let too_many = ["fanout", "--duration=1000s", "--rate=1000", "--floor"];
+    let refused = end(start(&[&target[..], &too_many].concat(), &[])).await;
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(why.contains("shorten --duration"), "{why}");
     let burst = ["burst", "--watchers=10", "--writes=16", "--every=200ms"];
     received(&beside_floor(&burst).await, 2 * 3 * 16 * 10);
     let list = ["list", "--objects=100", "--page=30", "--write-rate=100"];
