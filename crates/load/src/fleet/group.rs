@@ -258,9 +258,9 @@ impl Group {
         first
     }
 
-    /// Begins to keep the events of the first watcher, for [`Group::take_kept`].
-    pub(crate) fn start_keeping(&self) {
-        self.keeps.store(true, Ordering::Relaxed);
+    /// Sets whether the events of the first watcher are kept from here on, for [`Group::take_kept`].
+    pub(crate) fn set_keeping(&self, keeps: bool) {
+        self.keeps.store(keeps, Ordering::Relaxed);
     }
 
     /// Returns the events that the first watcher got since the last call, if the group keeps them.
@@ -421,12 +421,14 @@ mod tests {
     fn the_first_watcher_keeps_its_events_if_asked() {
         let group = group(1);
         let _ = take(&group, 0, &write(1, 5));
-        group.start_keeping();
+        group.set_keeping(true);
         for (number, revision) in [(2, 11), (3, 15)] {
             let _ = take(&group, 0, &write(number, revision));
         }
         let kept: Vec<u64> = group.take_kept().iter().map(|it| it.revision).collect();
         assert_eq!(kept, [11, 15]);
+        group.set_keeping(false);
+        let _ = take(&group, 0, &write(4, 16));
         assert!(group.take_kept().is_empty());
     }
 

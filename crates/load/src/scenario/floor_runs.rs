@@ -71,7 +71,7 @@ impl FloorRuns {
         let spec = delivery.spec(watchers, served.spec.sees);
         let taking = floor.take_watches(served.watchers());
         let ((), group) = try_join(taking, fleet.open(spec)).await?;
-        served.start_keeping();
+        served.set_keeping(true);
         Ok(Self(Some(Replay {
             floor,
             fleet,
@@ -110,8 +110,11 @@ impl FloorRuns {
         schedule: impl Fn() -> Schedule,
         run: &mut Run,
     ) -> Result<(), LoadError> {
-        if !run.is_whole() {
-            self.0 = None;
+        if !run.is_whole()
+            && let Some(replay) = self.0.take()
+        {
+            replay.served.set_keeping(false);
+            replay.served.take_kept();
         }
         let Some(replay) = &self.0 else {
             return Ok(());
