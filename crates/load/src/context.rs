@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::client::{Client, ClientError, Connection, ListHead, Request};
 use super::error::LoadError;
-use super::flags::{RunFlags, Scenario};
+use super::flags::RunFlags;
 use super::fleet::Fleet;
 use super::measure::{Gauges, Observation, Probe, observe};
 use super::output::Progress;
@@ -29,7 +29,8 @@ pub(crate) struct Length {
     pub(crate) warm_up: Duration,
 }
 
-/// The context of a scenario.
+/// Everything that a scenario needs: the client, the flags, the namespace, the gauges of the server, and the warnings
+/// so far.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) client: Client,
@@ -42,7 +43,7 @@ pub(crate) struct Context {
 
 impl Length {
     /// Returns the length that the flags give, else the scenario's own.
-    pub(crate) fn of(flags: &RunFlags, default: Self) -> Self {
+    pub(crate) fn new(flags: &RunFlags, default: Self) -> Self {
         Self {
             runs: flags.runs.unwrap_or(default.runs),
             duration: flags.duration.unwrap_or(default.duration),
@@ -92,17 +93,22 @@ impl Context {
         warnings.clone()
     }
 
-    /// Threads for watchers.
+    /// Starts threads for watchers of the server.
     pub(crate) fn fleet(&self) -> Result<Fleet, LoadError> {
+        self.fleet_of(&self.client)
+    }
+
+    /// Starts threads for watchers that another client connects.
+    pub(crate) fn fleet_of(&self, client: &Client) -> Result<Fleet, LoadError> {
         let (threads, streams) = (self.flags.threads, self.flags.streams);
-        Fleet::start(&self.client, threads as usize, streams as usize)
+        Fleet::start(client, threads as usize, streams as usize)
     }
 
     pub(crate) async fn connect(&self) -> Result<Connection, LoadError> {
         Ok(self.client.connect().await?)
     }
 
-    /// The version of a collection. A watch from here gets every later event.
+    /// Returns the version of a collection. A watch from here gets every later event.
     pub(crate) async fn revision(&self, kind: Kind) -> Result<u64, LoadError> {
         let what = format!("list {}", kind.resource());
         let path = format!("{}?limit=1", self.workspace.collection(kind));
@@ -120,8 +126,8 @@ impl Context {
         Ok(head.revision)
     }
 
-    /// Objects that are so many bytes long on the wire, with all that the server adds, unless they
-    /// are longer without any padding. One is written and read to see how long that is.
+    /// Returns objects that are so many bytes long on the wire, with all that the server adds, unless they are longer
+    /// without any padding. One is written and read to see how long that is.
     pub(crate) async fn payload(&self, kind: Kind, size: u32) -> Result<Payload, LoadError> {
         let trial = Payload::new(self.flags.encoding, 0);
         let length = self
@@ -132,7 +138,7 @@ impl Context {
         Ok(Payload::new(self.flags.encoding, padding))
     }
 
-    /// The length of an object as it is read, after it was written twice.
+    /// Returns the length of an object as it is read, after it was written twice.
     async fn trial(&self, kind: Kind, payload: &Payload) -> Result<usize, ClientError> {
         let collection = self.workspace.collection(kind);
         let mut connection = self.client.connect().await?;
@@ -181,8 +187,13 @@ impl Context {
         observe(gauges, &self.probe, &progress, doing).await
     }
 
-    /// Every parameter, the machine, the server and the transport.
-    pub(crate) fn setting(&self, scenario: &Scenario, server: &str) -> BTreeMap<String, Value> {
+    /// Returns every parameter, the machine, the server and the transport. `scenario` is the enum of scenarios, which
+    /// serialises as its name with its flags.
+    pub(crate) fn setting(
+        &self,
+        scenario: &impl Serialize,
+        server: &str,
+    ) -> BTreeMap<String, Value> {
         let mut setting = members(&self.flags);
         let of_scenario = members(scenario).into_values().next();
         setting.extend(
@@ -221,7 +232,7 @@ fn members(value: &impl Serialize) -> BTreeMap<String, Value> {
     }
 }
 
-/// The processors and the kernel of the machine that this runs on.
+/// Returns the processors and the kernel of the machine that this runs on.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -235,7 +246,7 @@ fn machine() -> String {
     format!("{cores} x {model}, Linux {}", kernel.trim())
 }
 
-/// The server's version.
+/// Returns the server's version.
 pub(crate) async fn server_version(client: &Client) -> Result<String, LoadError> {
     let mut connection = client.connect().await?;
     let answer = connection.request(Request::get("/version")).await;

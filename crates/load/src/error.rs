@@ -1,4 +1,4 @@
-//! Whatever keeps the load generator from its figures, as one line for the user.
+//! The errors of the load generator, each one line for the user.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::client::ClientError;
 use super::compare::SavedError;
 use super::target::TargetError;
 
-/// Why there is no outcome.
+/// The reason why a load ended without an outcome, as one line for the user.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The command line asks for what cannot be.
@@ -52,7 +52,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// For `map_err`: a request that failed, and what it was for.
+    /// Returns the conversion of a failed request, for `map_err`. `what` completes "cannot".
     pub(crate) fn request(what: impl Into<String>) -> impl FnOnce(ClientError) -> Self {
         let what = what.into();
         move |error| Self::Request { what, error }

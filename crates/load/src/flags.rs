@@ -1,55 +1,22 @@
-//! The command line of `ringwatch load`.
+//! The flags that all scenarios share, and how values of flags are read.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use ringwatch_apimachinery::duration;
 use serde::{Serialize, Serializer};
 
-use super::client::{Encoding, HttpVersion};
-use super::compare;
-use super::scenario::{
-    burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
-};
-use super::target::TargetFlags;
-use super::verify;
+use crate::client::{Encoding, HttpVersion};
 
 /// More runs than anybody waits for.
 const RUNS_MAX: u32 = 1_000;
 
-/// Load a Kubernetes API server, and check that every watcher gets every event once and in order.
-///
-/// Everything happens in a namespace of its own, which is deleted at the end. Figures are the median
-/// and the range of several runs. A run that lost or repeated an event scores zero, and the exit code
-/// is 1.
-#[derive(Args, Clone, Debug)]
-#[command(next_line_help = true)]
-pub struct LoadFlags {
-    #[command(flatten)]
-    pub(crate) target: TargetFlags,
-
-    #[command(flatten)]
-    pub(crate) run: RunFlags,
-
-    #[command(subcommand)]
-    pub(crate) action: Action,
-}
-
-/// The subcommand: a scenario, or the comparison or report of outcomes.
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Action {
-    #[command(flatten)]
-    Scenario(Scenario),
-    Compare(compare::Flags),
-    Show(compare::ShowFlags),
-}
-
 /// Flags of all scenarios.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct RunFlags {
-    /// Number of runs; the figures are their median and range. The default depends on the scenario, as those of --duration
-    /// and --warm-up do.
+    /// Number of runs; the figures are their median and range. The default depends on the scenario, as those of
+    /// --duration and --warm-up do.
     #[arg(long, global = true, value_name = "N", help_heading = "Run",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
     #[serde(skip)]
@@ -99,8 +66,8 @@ pub(crate) struct RunFlags {
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
 
-    /// Process ID of a server on this machine, whose processor time and memory are measured. Without it they are read from
-    /// /metrics.
+    /// Process ID of a server on this machine, whose processor time and memory are measured. Without it they are read
+    /// from /metrics.
     #[arg(long, global = true, value_name = "PID", help_heading = "Run")]
     #[serde(skip)]
     pub(crate) pid: Option<u32>,
@@ -132,44 +99,6 @@ pub(crate) struct RunFlags {
     pub(crate) report: Option<PathBuf>,
 }
 
-/// A scenario.
-#[derive(Clone, Debug, Serialize, Subcommand)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Scenario {
-    Fanout(fanout::Flags),
-    Burst(burst::Flags),
-    Idle(idle::Flags),
-    Write(write::Flags),
-    List(list::Flags),
-    Get(get::Flags),
-    Selective(selective::Flags),
-    Slow(slow::Flags),
-    Resume(resume::Flags),
-    Storm(storm::Flags),
-    Restart(restart::Flags),
-    Verify(verify::Flags),
-}
-
-impl Scenario {
-    /// Returns its name on the command line.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Fanout(_) => "fanout",
-            Self::Burst(_) => "burst",
-            Self::Idle(_) => "idle",
-            Self::Write(_) => "write",
-            Self::List(_) => "list",
-            Self::Get(_) => "get",
-            Self::Selective(_) => "selective",
-            Self::Slow(_) => "slow",
-            Self::Resume(_) => "resume",
-            Self::Storm(_) => "storm",
-            Self::Restart(_) => "restart",
-            Self::Verify(_) => "verify",
-        }
-    }
-}
-
 fn some_time(text: &str) -> Result<Duration, String> {
     match duration::parse(text)? {
         Duration::ZERO => Err("no time at all".to_owned()),
@@ -177,7 +106,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A rate: events in a second.
+/// Parses a rate, in events per second, from 0.001 to a million.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
     if rate.is_finite() && (0.001..=1e6).contains(&rate) {

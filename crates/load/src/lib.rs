@@ -6,6 +6,7 @@
 //!        -> scenario --- fleet ----> watchers, on threads of their own
 //!              |     \-- writers --> writes, at their due times
 //!              |      \- measure --> histograms; processor time of server and client
+//!              |       \ floor ----> the same bytes again, from a thread that does nothing else
 //!              v
 //!           outcome -> table, JSON, report page; saved ones side by side
 //! ```
@@ -25,25 +26,29 @@
 )]
 
 mod client;
-mod command;
+mod command_line;
 mod compare;
 mod context;
 mod error;
 mod flags;
 mod fleet;
+mod floor;
 mod measure;
 mod outcome;
 mod output;
 mod payload;
+mod report;
 mod requests;
 mod run;
 mod scenario;
 mod schedule;
+mod shell_command;
+mod show;
 mod target;
 mod time;
 mod verify;
 mod workspace;
 mod writer;
 
-pub use flags::LoadFlags;
+pub use command_line::LoadFlags;
 pub use run::run;

@@ -1,5 +1,5 @@
-//! The outcome of a scenario. `--json` prints an [`Outcome`]; tables, pages and comparisons show one and nothing else, so
-//! that all of them agree.
+//! The outcome of a scenario. `--json` prints an [`Outcome`]; tables, pages and comparisons show one and nothing
+//! else, so that all of them agree.
 //!
 //! The hard part is honesty: a run that lost or repeated an event scores zero. [`Outcome::new`]
 //! sees to it, so that no scenario can forget.
@@ -16,7 +16,7 @@ pub(crate) const FORMAT: u32 = 1;
 /// The outcome of a scenario, with all that is needed to judge and repeat it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Outcome {
-    /// [`FORMAT`].
+    /// The format of the file: [`FORMAT`] as it was when this was written.
     pub(crate) format: u32,
     /// The version of this program.
     pub(crate) ringwatch: String,
@@ -33,7 +33,7 @@ pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
 }
 
-/// A figure over all runs.
+/// A figure over all runs: median and range.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Figure {
     pub(crate) unit: String,
@@ -43,7 +43,7 @@ pub(crate) struct Figure {
     pub(crate) max: f64,
 }
 
-/// Which way a figure improves.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
@@ -54,7 +54,7 @@ pub(crate) enum Better {
 }
 
 impl Better {
-    /// Which values are better, in a word.
+    /// Returns the word for the better values, `less` or `more`; `None` if neither are.
     pub(crate) fn word(self) -> Option<&'static str> {
         match self {
             Self::Lower => Some("less"),
@@ -64,14 +64,14 @@ impl Better {
     }
 }
 
-/// One run.
+/// One run of a scenario: its figures, its curves, and what was lost.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Run {
-    /// How long it took.
+    /// How long it took, in seconds.
     pub(crate) seconds: f64,
     /// How many events (or answers) there had to be over all clients.
     pub(crate) expected: u64,
-    /// How many there were.
+    /// How many of these events or answers came.
     pub(crate) received: u64,
     pub(crate) figures: IndexMap<String, Sample>,
     pub(crate) latency: Option<Latency>,
@@ -88,7 +88,7 @@ pub(crate) struct Sample {
     pub(crate) value: f64,
 }
 
-/// A distribution of latencies.
+/// A distribution of latencies, as points of a curve.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Latency {
     pub(crate) count: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Latency {
     pub(crate) percentiles: Vec<(f64, f64)>,
 }
 
-/// One second of a run.
+/// One second of a run, or the rest of one at its end.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Second {
     /// Its end, in seconds since the run began.
@@ -115,7 +115,7 @@ pub(crate) struct Second {
     pub(crate) client_cpu: f64,
 }
 
-/// The verdict on an outcome.
+/// The verdict on an outcome: failed if any run lost, repeated or reordered an event.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
 pub(crate) enum Verdict {
@@ -139,6 +139,11 @@ impl Run {
         self.add(name, unit, Better::Neither, value);
     }
 
+    /// Returns the value of the figure of this name, if the run has it.
+    pub(crate) fn value(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|sample| sample.value)
+    }
+
     fn add(&mut self, name: &str, unit: &str, better: Better, value: f64) {
         let unit = unit.to_owned();
         let sample = Sample {
@@ -154,7 +159,7 @@ impl Run {
         self.faults.is_empty() && self.received == self.expected
     }
 
-    /// Why it is not whole.
+    /// Returns the reasons why the run is not whole, each as a line that names the run by its number.
     fn reasons(&self, number: usize) -> Vec<String> {
         let mut reasons: Vec<String> = Vec::new();
         if self.received != self.expected {
@@ -166,7 +171,7 @@ impl Run {
         reasons
     }
 
-    /// The figures of a run that is not whole are worth nothing.
+    /// Sets all figures to zero, since those of a run that is not whole are worth nothing.
     fn score_zero(&mut self) {
         for sample in self.figures.values_mut() {
             sample.value = 0.0;
@@ -176,7 +181,7 @@ impl Run {
 }
 
 impl Outcome {
-    /// The outcome of these runs. What is not whole fails and scores zero.
+    /// Returns the outcome of these runs. One that is not whole fails it and scores zero.
     pub(crate) fn new(
         scenario: &str,
         started: String,
@@ -218,7 +223,7 @@ impl Outcome {
     }
 }
 
-/// Median and range of every figure that any run has.
+/// Returns median and range of every figure that any run has.
 fn summary(runs: &[Run]) -> IndexMap<String, Figure> {
     let mut values: IndexMap<&String, (&Sample, Vec<f64>)> = IndexMap::new();
     for (name, sample) in runs.iter().flat_map(|run| &run.figures) {
@@ -239,7 +244,7 @@ fn summary(runs: &[Run]) -> IndexMap<String, Figure> {
     values.into_iter().map(figure).collect()
 }
 
-/// The middle of sorted values; between the two in the middle of an even number of them.
+/// Returns the middle of sorted values; between the two in the middle of an even number of them.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     match sorted.len() {

@@ -23,7 +23,7 @@ thread_local! {
     static STAMP: Field = const { Field::new(MARKER) };
 }
 
-/// Which write it is.
+/// The text in an object that says which write made it, and when that was due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Stamp {
     /// The object's index among those of the scenario.
@@ -34,7 +34,7 @@ pub(crate) struct Stamp {
     pub(crate) at: u64,
 }
 
-/// The content of objects.
+/// The content of the objects that a scenario writes: their encoding and their padding.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
     encoding: Encoding,
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 }
 
 impl Stamp {
-    /// The stamp in an object, in whatever form that is.
+    /// Finds the stamp in an object, in whatever encoding that is.
     pub(crate) fn find(object: &[u8]) -> Option<Self> {
         let rest = STAMP.with(|field| field.after(object))?;
         let (number, at) = (OBJECT_DIGITS + 1, OBJECT_DIGITS + NUMBER_DIGITS + 2);
@@ -62,7 +62,7 @@ impl Stamp {
         })
     }
 
-    /// How many stamped objects there are in a list, in whatever form that is.
+    /// Counts the stamped objects in a list, in whatever encoding that is.
     pub(crate) fn count(list: &[u8]) -> usize {
         let mut count = 0;
         let mut at = 0;
@@ -76,6 +76,22 @@ impl Stamp {
         count
     }
 
+    /// Overwrites the due time of the stamp in an object or frame, whose length stays. Returns false if there is no
+    /// stamp.
+    pub(crate) fn set_due(object: &mut [u8], at: u64) -> bool {
+        let from = MARKER.len() + OBJECT_DIGITS + NUMBER_DIGITS + 2;
+        let marker = object
+            .windows(MARKER.len())
+            .position(|bytes| bytes == MARKER);
+        let digits =
+            marker.and_then(|marker| object.get_mut(marker + from..)?.get_mut(..AT_DIGITS));
+        let Some(digits) = digits else {
+            return false;
+        };
+        digits.copy_from_slice(format!("{at:0AT_DIGITS$}").as_bytes());
+        true
+    }
+
     fn text(self) -> String {
         let Self { object, number, at } = self;
         format!("rwl1:{object:0OBJECT_DIGITS$}:{number:0NUMBER_DIGITS$}:{at:0AT_DIGITS$};")
@@ -83,7 +99,7 @@ impl Stamp {
 }
 
 impl Kind {
-    /// The resource's name in paths.
+    /// Returns the resource's name in paths.
     pub(crate) fn resource(self) -> &'static str {
         match self {
             Self::ConfigMaps => "configmaps",
@@ -92,18 +108,18 @@ impl Kind {
     }
 }
 
-/// The name of an object.
+/// Returns the name of an object.
 pub(crate) fn name(object: u32) -> String {
     format!("load-{object}")
 }
 
-/// The node of a pod.
+/// Returns the node of a pod.
 pub(crate) fn node(object: u32) -> String {
     format!("ringwatch-load-{object}")
 }
 
 impl Payload {
-    /// Objects with so many bytes of padding.
+    /// Returns objects with so many bytes of padding.
     pub(crate) fn new(encoding: Encoding, padding: usize) -> Self {
         Self {
             encoding,
@@ -111,19 +127,19 @@ impl Payload {
         }
     }
 
-    /// The form in which objects are sent.
+    /// Returns the encoding in which objects are sent.
     pub(crate) fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Creates an object in this collection.
+    /// Returns the request that creates an object in this collection.
     pub(crate) fn create(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
         let request = Request::post(collection, self.whole(kind, stamp));
         request.accepting(self.encoding)
     }
 
-    /// Writes an object's next version, whatever its present one is. Doing it twice changes nothing
-    /// more.
+    /// Returns the request that writes an object's next version, whatever its present one is. Sent twice, it changes
+    /// nothing more.
     pub(crate) fn update(&self, kind: Kind, collection: &str, stamp: Stamp) -> Request {
         let path = format!("{collection}/{}", name(stamp.object));
         let request = match kind {
@@ -175,8 +191,8 @@ impl Payload {
         protobuf::envelope("v1", "ConfigMap", &object).into()
     }
 
-    /// Fields 1 of a pod and 2 of its spec are the metadata and the containers, field 10 of the
-    /// spec is the node, field 21 whether a token is mounted.
+    /// Encodes a pod. Its field 1 is the metadata; of its spec, field 2 the containers, field 10 the node, field 21
+    /// true if a token is mounted.
     fn pod_protobuf(&self, stamp: Stamp) -> Bytes {
         let mut container = Vec::new();
         protobuf::put(&mut container, 1, b"c");
@@ -192,7 +208,7 @@ impl Payload {
     }
 }
 
-/// Field 1 of the metadata is the name, field 12 the annotations.
+/// Encodes the metadata: field 1 is the name, field 12 the annotations.
 fn metadata(stamp: Stamp, padding: Option<&str>) -> Vec<u8> {
     let mut metadata = Vec::new();
     protobuf::put(&mut metadata, 1, name(stamp.object).as_bytes());
@@ -239,6 +255,22 @@ mod tests {
         }
         assert_eq!(Stamp::find(b"rwl1:000001:"), None);
         assert_eq!(Stamp::find(b"nothing"), None);
+    }
+
+    #[test]
+    fn the_due_time_of_a_stamp_is_overwritten_in_place() {
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let mut object = bytes(Kind::ConfigMaps, encoding).to_vec();
+            let length = object.len();
+            assert!(Stamp::set_due(&mut object, 5));
+            let expected = Stamp { at: 5, ..STAMP };
+            assert_eq!(Stamp::find(&object), Some(expected));
+            assert_eq!(object.len(), length);
+        }
+        assert!(!Stamp::set_due(
+            &mut b"rwl1:000001:00000001:12;".to_vec(),
+            5
+        ));
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::try_join_all;
 
-use super::client::{Connection, Request};
+use super::client::{Client, Connection, Request};
 use super::context::Context;
 use super::error::LoadError;
 use super::measure::{Gauges, Observation, Recorder};
 use super::schedule::Schedule;
 use super::time::{nanos, now};
 
-/// Connections that ask.
+/// Connections whose requests are measured one by one.
 #[derive(Debug)]
 pub(crate) struct Clients {
     connections: Vec<Connection>,
@@ -31,24 +31,24 @@ pub(crate) enum Pace {
     For(Duration),
 }
 
-/// The answers of a run.
+/// The answers to the requests of a run, as far as they are measured.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) seen: Observation,
     pub(crate) asked: u64,
-    /// The first wrong answers.
+    /// The first wrong answers, a line each; the request counts as not received.
     pub(crate) faults: Vec<String>,
 }
 
 /// So many wrong answers of a client are told in full.
-const FAULTS_TOLD_MAX: usize = 3;
+const FAULTS_SHOWN_MAX: usize = 3;
 
 impl Clients {
     /// Opens so many connections.
-    pub(crate) async fn connect(context: &Context, count: u32) -> Result<Self, LoadError> {
+    pub(crate) async fn connect(client: &Client, count: u32) -> Result<Self, LoadError> {
         let mut connections = Vec::new();
         for _ in 0..count {
-            connections.push(context.connect().await?);
+            connections.push(client.connect().await?);
         }
         let recorder = Arc::new(Recorder::default());
         let gauges = Gauges {
@@ -119,7 +119,7 @@ impl Clients {
                             match check(number, &bodies) {
                                 Ok(None) => recorder.record(Some(nanos(took)), bytes),
                                 Ok(more) => next = more,
-                                Err(why) if faults.len() < FAULTS_TOLD_MAX => faults.push(why),
+                                Err(why) if faults.len() < FAULTS_SHOWN_MAX => faults.push(why),
                                 Err(_) => {}
                             }
                         }

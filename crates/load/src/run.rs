@@ -1,4 +1,4 @@
-//! From the command line to an outcome. Whatever happens in between, a failure, ctrl-C or the time
+//! Runs a scenario from the command line to its outcome. Whatever happens in between, a failure, ctrl-C or the time
 //! limit, the namespace is deleted.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,15 +6,15 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::client::Client;
+use super::command_line::{Action, LoadFlags, Scenario};
 use super::compare;
 use super::context::{Context, Length, server_version};
 use super::error::LoadError;
-use super::flags::{Action, LoadFlags, Scenario};
 use super::outcome::{Outcome, Run};
-use super::output::show;
 use super::scenario::{
-    self, burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
+    burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
 };
+use super::show;
 use super::target::Target;
 use super::time::timestamp;
 use super::verify;
@@ -91,7 +91,7 @@ async fn in_workspace(
     let started = timestamp();
     let server = server_version(client).await?;
     workspace.create(&mut client.connect().await?).await?;
-    let length = Length::of(&flags.run, scenario::default_length(scenario));
+    let length = Length::new(&flags.run, scenario.default_length());
     let run_flags = flags.run.clone();
     let context = Context::new(client.clone(), run_flags, length, workspace.clone()).await;
     let runs = measure(&context, scenario).await?;
@@ -123,7 +123,8 @@ async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, Loa
     }
 }
 
-/// Every watcher is an open file. If the limit cannot be raised, whoever needs more will say so.
+/// Raises the limit of open files to the hard one, since every watcher is an open file. If that fails, an error says
+/// so later.
 fn raise_limit_of_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -1,4 +1,4 @@
-//! When writes are due.
+//! The schedule of writes: when each is due.
 //!
 //! Latency counts from these times, not from when a write was sent: a server that stalls delays the
 //! writes behind it too, and each of them is charged with that.
@@ -18,12 +18,12 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// One write after the other, beginning now.
+    /// Returns the schedule of one write after the other, `rate` per second, beginning now.
     pub(crate) fn steady(rate: f64) -> Self {
         Self::bursts(1, Duration::from_secs_f64(1.0 / rate))
     }
 
-    /// So many writes at once, again and again.
+    /// Returns the schedule of so many writes at once, every `interval`, beginning now.
     pub(crate) fn bursts(at_once: u32, interval: Duration) -> Self {
         Self {
             start: now(),
@@ -33,13 +33,13 @@ impl Schedule {
         }
     }
 
-    /// How many writes a rate makes in a time.
+    /// Returns how many writes a rate per second makes in a time, rounded up.
     pub(crate) fn writes(rate: f64, duration: Duration) -> u64 {
         (duration.as_secs_f64() * rate).ceil() as u64
     }
 
-    /// When a write is due: for sleeping, and for its stamp. The first is due an interval from the
-    /// start.
+    /// Returns when a write is due, by its number: for sleeping, and for its stamp, in nanoseconds since 1970. The
+    /// first is due an interval from the start.
     pub(crate) fn due(&self, write: u64) -> (Instant, u64) {
         let turn = write / u64::from(self.at_once) + 1;
         let since = self.interval.mul_f64(turn as f64);

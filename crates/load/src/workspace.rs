@@ -25,7 +25,7 @@ const WRITTEN: [&str; 3] = ["configmaps", "pods", "secrets"];
 const TRIES_MAX: u32 = 120;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// A namespace of our own.
+/// A namespace of our own, in which everything is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Workspace {
     name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// A namespace that does not exist yet: of this name, else of one that nobody else has.
+    /// Returns a namespace that does not exist yet: of this name, else of one that nobody else has.
     pub(crate) fn new(name: Option<&str>) -> Self {
         Self {
             name: name.map_or_else(random_name, str::to_owned),
@@ -51,12 +51,12 @@ impl Workspace {
         self.asked_for
     }
 
-    /// The path of a collection in it.
+    /// Returns the path of a collection in it.
     pub(crate) fn collection(&self, kind: Kind) -> String {
         self.path(kind.resource())
     }
 
-    /// The path of the collection of a resource in it.
+    /// Returns the path of the collection of a resource in it.
     pub(crate) fn path(&self, resource: &str) -> String {
         format!("{}/{resource}", self.own_path())
     }
@@ -161,7 +161,7 @@ fn random_name() -> String {
     format!("{NAME_PREFIX}{}", String::from_utf8_lossy(&suffix))
 }
 
-/// A document; `None` if there is none.
+/// Gets a document; `None` if there is none.
 async fn get(connection: &mut Connection, path: &str) -> Result<Option<Value>, ClientError> {
     let answer = connection.request(Request::get(path)).await?;
     if answer.status.as_u16() == 404 {

@@ -49,7 +49,7 @@ pub(crate) struct Objects {
     pub(crate) payload: Payload,
 }
 
-/// The work of a lane.
+/// The writes that a lane makes in one run.
 struct Task<'a> {
     objects: &'a Objects,
     schedule: Schedule,
@@ -65,7 +65,7 @@ struct Task<'a> {
 }
 
 impl Writers {
-    /// So many connections, and the objects, which they create: each with a stamp numbered 0.
+    /// Opens so many connections and has them create the objects, each with a stamp numbered 0.
     pub(crate) async fn create(
         client: &Client,
         connections: u32,
@@ -82,7 +82,7 @@ impl Writers {
         Ok(writers)
     }
 
-    /// Connections to write objects that exist already, whose next event is number 1.
+    /// Opens connections to write objects that exist already, whose next event is number 1.
     async fn connect(client: &Client, count: u32, objects: u32) -> Result<Self, LoadError> {
         let mut lanes = Vec::new();
         for _ in 0..count {
@@ -106,26 +106,26 @@ impl Writers {
         self.lanes.iter().any(|lane| lane.persists)
     }
 
-    /// From here on a server that is not there is waited for.
+    /// Has writers wait for a server that is not there, from here on.
     pub(crate) fn start_persisting(&mut self) {
         for lane in &mut self.lanes {
             lane.persists = true;
         }
     }
 
-    /// How often a write had to be repeated.
+    /// Returns how often a write had to be repeated.
     pub(crate) fn repeated(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.repeated).sum()
     }
 
-    /// Counts from here on.
+    /// Sets the counts to zero, as a run begins.
     pub(crate) fn begin(&self) {
         for recorder in [&self.answers, &self.lateness] {
             recorder.lock().clear();
         }
     }
 
-    /// The number of each object's next event.
+    /// Returns the number of each object's next event.
     pub(crate) fn next(&self) -> &[u32] {
         &self.next
     }
@@ -186,7 +186,8 @@ impl Lane {
         Ok(())
     }
 
-    /// An object's writes are all made by one lane, one after the other.
+    /// Makes the writes of the lane's objects when they are due. An object's writes are all made by one lane, one
+    /// after the other.
     async fn write(&mut self, task: Task<'_>) -> Result<(), LoadError> {
         let count = task.next.len() as u64;
         let own = (0..task.writes).filter(|write| write % count % task.lanes == task.lane);
@@ -210,7 +211,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Repeating a write that was made changes nothing.
+    /// Writes one version of an object; again and again if the lane persists, since repeating a write that was made
+    /// changes nothing.
     async fn update(&mut self, objects: &Objects, stamp: Stamp) -> Result<(), LoadError> {
         let mut tries = 0;
         loop {

@@ -92,12 +92,6 @@ impl Etcd {
         format!("{scheme}://127.0.0.1:{}", self.ports.client)
     }
 
-    /// Returns the id of the process, while it runs.
-    #[allow(dead_code, reason = "only a bench asks")]
-    pub fn pid(&self) -> u32 {
-        self.child.as_ref().expect("etcd runs").id()
-    }
-
     /// Runs `etcdctl` against this etcd and returns its output; it lies beside the etcd.
     pub fn etcdctl(&self, arguments: &[&str]) -> String {
         let mut etcdctl = Command::new(self.binary.with_file_name("etcdctl"));

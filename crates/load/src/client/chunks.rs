@@ -23,7 +23,7 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// A body in chunks, at its beginning.
+    /// Returns the reader of a chunked body, at its beginning.
     pub(super) fn chunked() -> Self {
         Self::Size { bytes: 0 }
     }

@@ -65,7 +65,8 @@ impl Connection {
         })
     }
 
-    /// Another handle to the same connection; over HTTP/1.1 there is none.
+    /// Returns another handle to the same connection; `None` over HTTP/1.1, where a connection carries one request at
+    /// a time.
     pub(crate) fn another(&self) -> Option<Self> {
         let Sender::Two(sender) = &self.sender else {
             return None;
@@ -104,7 +105,11 @@ impl Connection {
                 let body = answer.into_body().collect().await.map_err(broken)?;
                 return Err(Failure::read(&body.to_bytes()).into_error(status.as_u16()));
             }
-            Ok(Watch::of(answer.into_body(), self.another(), encoding))
+            Ok(Watch::from_body(
+                answer.into_body(),
+                self.another(),
+                encoding,
+            ))
         })
         .await
     }

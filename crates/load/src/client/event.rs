@@ -1,4 +1,4 @@
-//! An event of a watch, read as far as anybody asks.
+//! An event of a watch, decoded as far as its readers need: type, object, version.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::field::{Field, leading_number, position};
 use super::status::Failure;
-use super::{ClientError, Encoding, protobuf};
+use super::{ClientError, Encoding, frames, protobuf};
 
 /// The fields of a WatchEvent in protobuf, of a RawExtension in it, and of an object's metadata.
 const EVENT_TYPE: u32 = 1;
@@ -22,7 +22,7 @@ thread_local! {
     static VERSION: Field = const { Field::new(br#""resourceVersion":""#) };
 }
 
-/// The type of an event.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EventKind {
     Added,
@@ -41,7 +41,7 @@ pub(crate) struct Event<'a> {
     encoding: Encoding,
 }
 
-/// An event that is kept.
+/// An event with a copy of its object, for readers that hold on to it.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedEvent {
     pub(crate) kind: EventKind,
@@ -62,7 +62,7 @@ struct JsonEvent<'a> {
 }
 
 impl EventKind {
-    fn of(name: &[u8]) -> Result<Self, ClientError> {
+    fn from_name(name: &[u8]) -> Result<Self, ClientError> {
         Ok(match name {
             b"ADDED" => Self::Added,
             b"MODIFIED" => Self::Modified,
@@ -71,6 +71,17 @@ impl EventKind {
             b"ERROR" => Self::Error,
             _ => return Err(ClientError::Malformed("an event of an unknown type")),
         })
+    }
+
+    /// Returns the name in the `type` field of a watch event.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+            Self::Error => "ERROR",
+        }
     }
 }
 
@@ -83,13 +94,13 @@ impl<'a> Event<'a> {
         };
         let (name, object) = read.ok_or(ClientError::Malformed("not a watch event"))?;
         Ok(Self {
-            kind: EventKind::of(name)?,
+            kind: EventKind::from_name(name)?,
             object,
             encoding,
         })
     }
 
-    /// The object's version.
+    /// Returns the object's resource version; `None` if it has none that is a number.
     pub(crate) fn revision(&self) -> Option<u64> {
         match self.encoding {
             // Metadata come before whatever else may be called so.
@@ -112,7 +123,7 @@ impl<'a> Event<'a> {
         self.kind == EventKind::Bookmark && position(self.object, INITIAL_EVENTS_END).is_some()
     }
 
-    /// A copy to keep.
+    /// Copies the event out of the buffer that it lies in.
     pub(crate) fn kept(self) -> OwnedEvent {
         OwnedEvent {
             kind: self.kind,
@@ -129,7 +140,26 @@ impl<'a> Event<'a> {
 }
 
 impl OwnedEvent {
-    /// The event as it is handed over without copying.
+    /// Encodes the event as a frame of a watch: what [`Event::parse`] reads, with its delimiter.
+    pub(crate) fn frame(&self) -> Vec<u8> {
+        let kind = self.kind.name();
+        match self.encoding {
+            Encoding::Json => {
+                let head = format!(r#"{{"type":"{kind}","object":"#);
+                [head.as_bytes(), &self.object, b"}\n"].concat()
+            }
+            Encoding::Protobuf => {
+                let mut extension = Vec::with_capacity(self.object.len() + 8);
+                protobuf::put(&mut extension, EXTENSION_RAW, &self.object);
+                let mut event = Vec::with_capacity(extension.len() + 32);
+                protobuf::put(&mut event, EVENT_TYPE, kind.as_bytes());
+                protobuf::put(&mut event, EVENT_OBJECT, &extension);
+                frames::length_delimited(&event)
+            }
+        }
+    }
+
+    /// Returns the event in the form that is handed over without copying.
     pub(crate) fn borrowed(&self) -> Event<'_> {
         Event {
             kind: self.kind,
@@ -139,7 +169,7 @@ impl OwnedEvent {
     }
 }
 
-/// Type and object of a line: quickly if it looks as servers write it, else in any form.
+/// Returns type and object of a line: quickly if it looks as servers write it, else in any form of JSON.
 fn json(line: &[u8]) -> Option<(&[u8], &[u8])> {
     const AFTER_TYPE: &[u8] = br#"","object":"#;
     let quickly = || {
@@ -153,7 +183,7 @@ fn json(line: &[u8]) -> Option<(&[u8], &[u8])> {
     })
 }
 
-/// Type and object of a frame.
+/// Returns type and object of a frame.
 fn binary(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     let object = protobuf::bytes(frame, EVENT_OBJECT)?;
     Some((
@@ -198,6 +228,24 @@ mod tests {
         assert_eq!(event.kind, EventKind::Deleted);
         assert_eq!(event.revision(), Some(7));
         assert_eq!(event.object, object);
+    }
+
+    #[test]
+    fn a_frame_of_an_event_is_read_again() {
+        let object = Bytes::from_static(br#"{"metadata":{"resourceVersion":"7"}}"#);
+        for (encoding, delimiters) in [(Encoding::Json, (0, 1)), (Encoding::Protobuf, (4, 0))] {
+            let event = OwnedEvent {
+                kind: EventKind::Deleted,
+                revision: 7,
+                object: object.clone(),
+                encoding,
+                ends_initial_events: false,
+            };
+            let frame = event.frame();
+            let inside = &frame[delimiters.0..frame.len() - delimiters.1];
+            let read = Event::parse(inside, encoding).expect("an event");
+            assert_eq!((read.kind, read.object), (EventKind::Deleted, &object[..]));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// A marker that was not found yet.
+    /// Returns the search for a marker, which may stand anywhere the first time.
     pub(crate) const fn new(marker: &'static [u8]) -> Self {
         Self {
             marker,
@@ -32,12 +32,12 @@ impl Field {
     }
 }
 
-/// Where the first occurrence begins.
+/// Returns where the first occurrence begins.
 pub(crate) fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|it| it == wanted)
 }
 
-/// The number whose digits come first, up to what is no digit.
+/// Returns the number whose digits come first, up to what is no digit.
 pub(crate) fn leading_number(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
     let mut number: Option<u64> = None;

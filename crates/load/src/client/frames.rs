@@ -10,7 +10,7 @@ const FRAME_BYTES_MAX: usize = 64 << 20;
 /// How many bytes tell the length of a frame.
 const LENGTH_BYTES: usize = 4;
 
-/// A reader of frames.
+/// Cuts the frames of one watch out of the data of its body.
 #[derive(Debug)]
 pub(super) struct Frames {
     encoding: Encoding,
@@ -19,7 +19,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Before the first frame.
+    /// Returns a reader that stands before the first frame.
     pub(super) fn new(encoding: Encoding) -> Self {
         Self {
             encoding,
@@ -53,7 +53,7 @@ impl Frames {
         Ok(())
     }
 
-    /// How much of the data belongs to the frame that is next, and whether it is whole with that.
+    /// Returns how much of the data belongs to the frame that is next, and whether it is whole with that.
     fn missing(&self, data: &[u8]) -> Result<(usize, bool), ClientError> {
         match self.encoding {
             Encoding::Json => {
@@ -80,13 +80,19 @@ impl Frames {
         }
     }
 
-    /// A frame without what delimits it.
+    /// Returns a frame without what delimits it.
     fn inside<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         match self.encoding {
             Encoding::Json => frame.strip_suffix(b"\n").unwrap_or(frame),
             Encoding::Protobuf => &frame[LENGTH_BYTES..],
         }
     }
+}
+
+/// Puts the length of a protobuf message before it, as in a watch's body.
+pub(super) fn length_delimited(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes(), message].concat()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl ListHead {
         }
     }
 
-    /// Metadata come before the items, and hold no braces.
+    /// Reads the metadata in JSON, which come before the items and hold no braces.
     fn json(list: &[u8]) -> Option<Self> {
         let list = &list[..list.len().min(HEAD_BYTES_MAX)];
         let at = position(list, br#""metadata":{"#)?;

@@ -1,5 +1,5 @@
-//! How requests are made and watches are read: lean, since the client shares the machine with what
-//! it measures.
+//! The client: makes requests and reads watches. It is lean, since it shares the machine with the server that it
+//! measures.
 //!
 //! ```text
 //! let client = Client::new(target, HttpVersion::One)?;
@@ -52,7 +52,7 @@ use stream::{Buffers, Stream};
 /// Connecting, and every request, must be done within this time.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 
-/// The protocol of a connection.
+/// The version of HTTP that a connection speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 pub(crate) enum HttpVersion {
     #[value(name = "1")]
@@ -72,7 +72,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The media type of objects.
+    /// Returns the media type of objects.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -80,7 +80,7 @@ impl Encoding {
         }
     }
 
-    /// The media type of a watch.
+    /// Returns the media type of a watch.
     fn stream_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -104,7 +104,7 @@ pub enum ClientError {
     Connect { address: String, why: String },
     #[error("{0}")]
     Broken(String),
-    /// The server refused.
+    /// The server answered with a status that is no success, or a watch with an error.
     #[error("{code} {message}")]
     Refused { code: u16, message: String },
     #[error("no answer within {0:?}")]
@@ -121,7 +121,7 @@ impl ClientError {
 }
 
 impl Client {
-    /// A client of a server.
+    /// Returns a client of a server.
     ///
     /// # Errors
     /// The credentials cannot be used.
@@ -135,12 +135,12 @@ impl Client {
         Ok(Self { target, tls, http })
     }
 
-    /// The protocol that it speaks.
+    /// Returns the version of HTTP that its connections speak.
     pub(crate) fn http(&self) -> HttpVersion {
         self.http
     }
 
-    /// For who reads the figures.
+    /// Returns the transport in words, such as `HTTP/2 over TLS`, for the setting of an outcome.
     pub(crate) fn transport(&self) -> String {
         let version = match self.http {
             HttpVersion::One => "HTTP/1.1",
@@ -150,7 +150,7 @@ impl Client {
         format!("{version}{tls}")
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub(crate) async fn connect(&self) -> Result<Connection, ClientError> {
         let connecting = async {
             let stream = Stream::connect(self, Buffers::Usual).await?;
@@ -159,12 +159,12 @@ impl Client {
         within_bound(connecting).await
     }
 
-    /// A watch on a connection of its own.
+    /// Opens a watch on a connection of its own. `path` has the query with it.
     pub(crate) async fn watch(&self, path: &str, encoding: Encoding) -> Result<Watch, ClientError> {
         self.watch_over(path, encoding, Buffers::Usual).await
     }
 
-    /// The same with so little room on the way that the server soon feels that nobody reads.
+    /// Opens a watch like [`Self::watch`], with socket buffers so small that the server soon feels when nobody reads.
     pub(crate) async fn watch_with_small_buffers(
         &self,
         path: &str,
@@ -192,7 +192,7 @@ impl Client {
         within_bound(opening).await
     }
 
-    /// The value of the authorization header.
+    /// Returns the value of the authorization header.
     fn authorization(&self) -> Option<String> {
         let token = self.target.credentials.token.as_ref();
         token.map(|token| format!("Bearer {token}"))

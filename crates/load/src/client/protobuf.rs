@@ -1,4 +1,4 @@
-//! As much of protobuf as a client of its own objects needs: fields by number, read and written.
+//! The part of protobuf that a client of its own objects needs: fields by number, read and written.
 //!
 //! Kubernetes wraps every object: four bytes, then a message whose field 1 is the type and whose
 //! field 2 the object.
@@ -12,7 +12,7 @@ const ENVELOPE_OBJECT: u32 = 2;
 const TYPE_API_VERSION: u32 = 1;
 const TYPE_KIND: u32 = 2;
 
-/// The first field with this number that holds bytes: a string, or a message.
+/// Returns the first field with this number that holds bytes: a string, or a message.
 pub(crate) fn bytes(message: &[u8], number: u32) -> Option<&[u8]> {
     fields(message).find_map(|(found, value)| match value {
         Content::Bytes(bytes) if found == number => Some(bytes),
@@ -20,7 +20,7 @@ pub(crate) fn bytes(message: &[u8], number: u32) -> Option<&[u8]> {
     })
 }
 
-/// Every field with this number that holds bytes: the items of a list, the entries of a map.
+/// Returns every field with this number that holds bytes: the items of a list, the entries of a map.
 pub(crate) fn each(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(message).filter_map(move |(found, value)| match value {
         Content::Bytes(bytes) if found == number => Some(bytes),
@@ -28,12 +28,12 @@ pub(crate) fn each(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The first field with this number that holds a string.
+/// Returns the first field with this number that holds a string.
 pub(crate) fn text(message: &[u8], number: u32) -> Option<&str> {
     std::str::from_utf8(bytes(message, number)?).ok()
 }
 
-/// The first field with this number that holds an integer.
+/// Returns the first field with this number that holds an integer.
 pub(crate) fn number(message: &[u8], number: u32) -> Option<u64> {
     fields(message).find_map(|(found, value)| match value {
         Content::Varint(value) if found == number => Some(value),
@@ -70,7 +70,7 @@ pub(crate) fn put_flag(out: &mut Vec<u8>, number: u32, value: bool) {
     put_number(out, number, u64::from(value));
 }
 
-/// The fields of a message, as far as they can be read.
+/// Returns the fields of a message, as far as they can be read.
 fn fields(message: &[u8]) -> impl Iterator<Item = (u32, Content<'_>)> {
     let mut fields = Fields::new(message);
     std::iter::from_fn(move || fields.next_field().ok().flatten())

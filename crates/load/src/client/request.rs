@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests to the server, and their answers.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use super::status::Failure;
 use super::{ClientError, Encoding};
 
-/// A request.
+/// A request to the server: method, path and query, body, and the accepted encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(super) method: Method,
@@ -23,7 +23,7 @@ pub(crate) struct Content {
     pub(crate) bytes: Bytes,
 }
 
-/// An answer.
+/// An answer to a request, read to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
@@ -31,7 +31,7 @@ pub(crate) struct Response {
 }
 
 impl Content {
-    /// A document in JSON.
+    /// Returns a document in JSON as a body.
     pub(crate) fn json(document: &serde_json::Value) -> Self {
         Self {
             media_type: Encoding::Json.media_type(),
@@ -53,7 +53,7 @@ impl Request {
         Self::new(Method::PUT, path.into(), Some(content))
     }
 
-    /// With a merge patch, if the content says so.
+    /// Returns a PATCH request; the media type of the content says which kind of patch it is.
     pub(crate) fn patch(path: impl Into<String>, content: Content) -> Self {
         Self::new(Method::PATCH, path.into(), Some(content))
     }
@@ -71,14 +71,14 @@ impl Request {
         }
     }
 
-    /// The same with a body.
+    /// Returns the request with this body.
     #[must_use]
     pub(crate) fn with(mut self, content: Content) -> Self {
         self.content = Some(content);
         self
     }
 
-    /// Asks for an answer in this form; else it is JSON.
+    /// Returns the request that accepts this encoding; otherwise it accepts JSON.
     #[must_use]
     pub(crate) fn accepting(mut self, encoding: Encoding) -> Self {
         self.accept = encoding;
@@ -87,7 +87,7 @@ impl Request {
 }
 
 impl Response {
-    /// The body of a success; any other status is an error.
+    /// Returns the body of a success.
     pub(crate) fn success(self) -> Result<Bytes, ClientError> {
         if self.status.is_success() {
             return Ok(self.body);

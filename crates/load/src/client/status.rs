@@ -7,8 +7,8 @@ use super::{ClientError, protobuf};
 /// The fields of a Status in protobuf.
 const STATUS_MESSAGE: u32 = 3;
 const STATUS_CODE: u32 = 6;
-/// How much of a message that is no Status is told.
-const TOLD_BYTES_MAX: usize = 200;
+/// How much of a message that is no Status is shown.
+const SHOWN_BYTES_MAX: usize = 200;
 
 /// A Status, as far as it matters here.
 #[derive(Debug, Default, Deserialize)]
@@ -30,16 +30,16 @@ impl Failure {
             };
         }
         serde_json::from_slice(body).unwrap_or_else(|_| {
-            let told = &body[..body.len().min(TOLD_BYTES_MAX)];
-            let told = String::from_utf8_lossy(told);
+            let shown = &body[..body.len().min(SHOWN_BYTES_MAX)];
+            let shown = String::from_utf8_lossy(shown);
             Self {
                 code: 0,
-                message: told.split_whitespace().collect::<Vec<_>>().join(" "),
+                message: shown.split_whitespace().collect::<Vec<_>>().join(" "),
             }
         })
     }
 
-    /// The error; its own code wins over the answer's.
+    /// Returns it as an error. The status' own code wins over `code`, that of the answer.
     pub(crate) fn into_error(self, code: u16) -> ClientError {
         ClientError::Refused {
             code: if self.code == 0 { code } else { self.code },

@@ -14,25 +14,25 @@ use tokio_rustls::client::TlsStream;
 
 use super::{Client, ClientError};
 
-/// The receive buffer and the segment size of a small connection: with the segments of loopback, 64 KiB, the sender's kernel
-/// buffers megabytes.
+/// The receive buffer and the segment size of a small connection: with the segments of loopback, 64 KiB, the sender's
+/// kernel buffers megabytes.
 const SMALL_BUFFER_BYTES: u32 = 4_096;
 const SMALL_SEGMENT_BYTES: u32 = 1_400;
 
 /// How much room there is on the way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Buffers {
-    /// The system's default.
+    /// The system's default sizes.
     Usual,
     /// Little, so that a client that stalls is felt by the server.
     Small,
 }
 
-/// A connection's bytes.
+/// A byte stream to the server, over TLS or plain.
 #[derive(Debug)]
 pub(super) enum Stream {
     Plain(TcpStream),
-    /// Large, so it lies apart.
+    /// Boxed, since it is much larger than the other.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

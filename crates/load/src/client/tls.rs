@@ -2,42 +2,31 @@
 
 use std::sync::Arc;
 
-use ringwatch_tls::verifiers::AnyServer;
+use ringwatch_tls::client_identity::ClientIdentity;
+use ringwatch_tls::pem;
+use ringwatch_tls::tls_client::{self, Trust};
+use ringwatch_tls::verifiers::Authorities;
+use rustls::ClientConfig;
 use rustls::client::Resumption;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
 
-use super::super::target::{Credentials, TargetError};
 use super::HttpVersion;
+use crate::target::{Credentials, TargetError};
 
-/// A configuration that shows and checks what the credentials say, and offers one protocol.
+/// Returns a configuration that shows and checks what the credentials say, and offers one protocol.
+///
+/// # Errors
+/// [`TargetError::Credentials`]: a certificate or key is none. [`TargetError::NoAuthority`]: the machine trusts
+/// nobody, and the credentials name no authority.
 pub(super) fn config(
     credentials: &Credentials,
     http: HttpVersion,
 ) -> Result<Arc<ClientConfig>, TargetError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(unusable("TLS"))?;
-    let builder = if credentials.trusts_anybody {
-        let anybody = Arc::new(AnyServer::new(provider));
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(anybody)
-    } else {
-        builder.with_root_certificates(roots(credentials)?)
-    };
-    let mut config = match &credentials.certificate {
-        Some((certificate, key)) => {
-            let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>();
-            let chain = chain.map_err(unusable("the client certificate"))?;
-            let key = PrivateKeyDer::from_pem_slice(key).map_err(unusable("the client key"))?;
-            let built = builder.with_client_auth_cert(chain, key);
-            built.map_err(unusable("the client certificate"))?
-        }
-        None => builder.with_no_client_auth(),
-    };
+    let identity = credentials.certificate.as_ref().map(|(certificate, key)| {
+        let read = ClientIdentity::read(&String::from_utf8_lossy(certificate), key);
+        read.map_err(unusable("the client certificate"))
+    });
+    let config = tls_client::config(trust(credentials)?, identity.transpose()?.as_ref());
+    let mut config = Arc::unwrap_or_clone(config.map_err(unusable("TLS"))?);
     let protocol: &[u8] = match http {
         HttpVersion::One => b"http/1.1",
         HttpVersion::Two => b"h2",
@@ -47,38 +36,27 @@ pub(super) fn config(
     Ok(Arc::new(config))
 }
 
-fn roots(credentials: &Credentials) -> Result<RootCertStore, TargetError> {
+fn trust(credentials: &Credentials) -> Result<Trust, TargetError> {
+    if credentials.trusts_anybody {
+        return Ok(Trust::Anyone);
+    }
     match &credentials.authorities {
-        Some(pem) => named_roots(pem),
-        None => system_roots(),
+        Some(pem) => named_authorities(pem).map(Trust::Authorities),
+        None => match Trust::system() {
+            Trust::Authorities(none) if none.is_empty() => Err(TargetError::NoAuthority),
+            system => Ok(system),
+        },
     }
 }
 
-/// The authorities that this machine trusts. Some of them may be too old for anybody to read.
-fn system_roots() -> Result<RootCertStore, TargetError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let why = found.errors.first().map(|error| format!(" ({error})"));
-        return Err(TargetError::NoAuthority {
-            why: why.unwrap_or_default(),
-        });
-    }
-    Ok(roots)
-}
-
-fn named_roots(pem: &[u8]) -> Result<RootCertStore, TargetError> {
+fn named_authorities(pem: &[u8]) -> Result<Authorities, TargetError> {
     const WHAT: &str = "the certificate authority";
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(unusable(WHAT))?;
-        roots.add(certificate).map_err(unusable(WHAT))?;
+    let mut authorities = Authorities::default();
+    let certificates = pem::certificates(&String::from_utf8_lossy(pem));
+    for certificate in certificates.map_err(unusable(WHAT))? {
+        authorities.add(certificate).map_err(unusable(WHAT))?;
     }
-    if roots.is_empty() {
-        return Err(unusable(WHAT)("there is no certificate in it"));
-    }
-    Ok(roots)
+    Ok(authorities)
 }
 
 fn unusable<E: ToString>(what: &'static str) -> impl FnOnce(E) -> TargetError {

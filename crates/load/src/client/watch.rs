@@ -1,4 +1,4 @@
-//! A watch: events as they come.
+//! A watch: a request whose answer is read event by event, as they come.
 //!
 //! Over HTTP/1.1 a watch that has its connection to itself is read without hyper: into one buffer
 //! that all connections of a thread share, chunks and frames cut out of it where they lie.
@@ -52,8 +52,12 @@ enum Source {
 }
 
 impl Watch {
-    /// The watch in the body of an answer.
-    pub(super) fn of(body: Incoming, connection: Option<Connection>, encoding: Encoding) -> Self {
+    /// Returns the watch in the body of an answer. `connection` is what keeps the body's connection open, if any.
+    pub(super) fn from_body(
+        body: Incoming,
+        connection: Option<Connection>,
+        encoding: Encoding,
+    ) -> Self {
         let source = Source::Shared {
             body,
             _connection: connection,
@@ -176,7 +180,7 @@ impl Watch {
         }
     }
 
-    /// The next event; `None` when the watch has ended. Who drops the future has lost nothing.
+    /// Returns the next event; `None` when the watch has ended. Who drops the future has lost nothing.
     ///
     /// # Errors
     /// The connection broke, or the server ended the watch with an error.
@@ -199,7 +203,7 @@ impl Watch {
     }
 }
 
-/// The head of an answer.
+/// The parts of the head of an HTTP/1.1 answer that matter here.
 struct Head {
     status: u16,
     body: Body,
@@ -228,7 +232,7 @@ impl Head {
         })
     }
 
-    /// The body of a refusal, as far as it matters.
+    /// Returns the body of a refusal, as far as it matters.
     async fn refusal(&self, begun: &[u8], stream: &mut Stream) -> Vec<u8> {
         let (mut body, mut text) = (self.body, Vec::new());
         let mut bytes = begun.to_vec();
@@ -257,9 +261,9 @@ mod tests {
 
     use tokio::net::TcpListener;
 
-    use super::super::super::target::{Credentials, Target};
-    use super::super::HttpVersion;
     use super::*;
+    use crate::client::HttpVersion;
+    use crate::target::{Credentials, Target};
 
     const WAIT_MAX: Duration = Duration::from_secs(30);
 

@@ -1,4 +1,4 @@
-//! The command line of what is done with saved outcomes.
+//! The flags of the subcommands about saved outcomes: `compare` and `show`.
 
 use std::path::PathBuf;
 

@@ -32,7 +32,7 @@ pub(crate) struct Side {
     pub(crate) outcome: Outcome,
 }
 
-/// Two outcomes side by side.
+/// Two outcomes of one scenario side by side, figure by figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) left: Side,
@@ -42,7 +42,7 @@ pub(crate) struct Comparison {
     pub(crate) differences: Vec<Difference>,
 }
 
-/// A figure of both.
+/// A figure of both outcomes, and which of them is better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -148,14 +148,14 @@ impl Row {
         })
     }
 
-    /// The ratio as it is shown.
+    /// Returns the ratio as it is shown.
     pub(crate) fn ratio_text(&self) -> String {
         self.ratio
             .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
     }
 }
 
-/// A failed outcome scores zero, also for the runs of it that were whole.
+/// Returns the figure at zero. A failed outcome scores that, also for the runs of it that were whole.
 fn zero(figure: &Figure) -> Figure {
     Figure {
         median: 0.0,

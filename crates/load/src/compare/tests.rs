@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::outcome::Run;
 
-/// An outcome whose runs have these values as a latency and as a rate.
+/// Returns an outcome whose runs have these values as a latency and as a rate.
 fn outcome(values: &[f64]) -> Outcome {
     let run = |value: &f64| {
         let mut run = Run {

@@ -11,7 +11,7 @@ use crate::output::number::digits;
 /// How many reasons of a failure are told.
 const REASONS_MAX: usize = 10;
 
-/// The comparison in lines.
+/// Writes a comparison as lines of text: figures, settings that differ, warnings, verdicts.
 pub(crate) fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -81,7 +81,7 @@ fn cells(row: &Row, left: &Side, right: &Side) -> [String; 5] {
     ]
 }
 
-/// A figure's name, its unit and which values are better.
+/// Returns a figure's name, its unit and which values are better.
 fn about(row: &Row) -> String {
     let better = row.better.word().map(|word| format!("{word} is better"));
     let unit = Some(row.unit.clone()).filter(|unit| !unit.is_empty());

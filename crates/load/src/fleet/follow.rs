@@ -1,36 +1,37 @@
 //! One watcher, from its first request to its end; again and again if its group resumes.
 
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::group::{Group, Heard, Mode};
-use super::lines::Lines;
+use super::group::{Group, Mode};
+use super::shared_connections::SharedConnections;
 use crate::client::{Client, ClientError, Watch};
 use crate::time::wall_nanos;
 
 /// How long a watcher waits before it tries again to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A watcher.
+/// A watcher of a group: a task that opens a watch, reads it, and opens it anew when its group resumes.
 pub(super) struct Follower {
     pub(super) client: Client,
     pub(super) group: Arc<Group>,
     pub(super) watcher: usize,
-    /// The connection that it shares.
-    pub(super) lines: Option<(Arc<Lines>, usize)>,
+    /// The connections of the group and the number of its own among them, if it shares one.
+    pub(super) shared: Option<(Arc<SharedConnections>, usize)>,
     pub(super) opening: Arc<Semaphore>,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended, which says what its watcher does next.
 enum End {
-    /// The group is away.
+    /// The group went away; wait until it comes back.
     Away,
-    /// Nothing to be done.
+    /// The position is gone, so the watcher ends.
     Over,
-    /// It can be resumed.
+    /// The connection or the watch broke; resume if the group does.
     Broken(String),
 }
 
@@ -76,11 +77,13 @@ impl Follower {
         let Self { client, group, .. } = self;
         let path = group.path(self.watcher);
         let encoding = group.spec.encoding;
-        match &self.lines {
+        match &self.shared {
             _ if group.has_small_buffers() => {
                 client.watch_with_small_buffers(&path, encoding).await
             }
-            Some((lines, line)) => lines.watch(*line, client, &path, encoding).await,
+            Some((connections, number)) => {
+                connections.watch(*number, client, &path, encoding).await
+            }
             None => client.watch(&path, encoding).await,
         }
     }
@@ -102,11 +105,11 @@ impl Follower {
                 }
             }
             let mut now = None;
-            let mut heard = Heard::More;
+            let mut flow = ControlFlow::Continue(());
             let take = watch.read(|event| {
-                if heard == Heard::More {
+                if flow.is_continue() {
                     let now = *now.get_or_insert_with(wall_nanos);
-                    heard = group.take(self.watcher, &event, now);
+                    flow = group.take(self.watcher, &event, now);
                 }
             });
             let read = tokio::select! {
@@ -114,7 +117,7 @@ impl Follower {
                 () = changed.as_mut() => None,
                 read = take => Some(read),
             };
-            if heard == Heard::Over {
+            if flow.is_break() {
                 return End::Over;
             }
             match read {

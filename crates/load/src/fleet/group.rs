@@ -1,6 +1,7 @@
 //! Watchers that behave alike, and what they have counted.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,12 +10,12 @@ use tokio::sync::Notify;
 
 use super::position::{Position, Sees};
 use super::until;
-use crate::client::{Encoding, Event, EventKind};
+use crate::client::{Encoding, Event, EventKind, OwnedEvent};
 use crate::measure::Recorder;
 use crate::payload::Stamp;
 
 /// So many faults of a group are told in full.
-const FAULTS_TOLD_MAX: usize = 5;
+const FAULTS_SHOWN_MAX: usize = 5;
 /// A group must have gone away within this time.
 const AWAY_SECONDS_MAX: u64 = 30;
 
@@ -32,7 +33,7 @@ pub(crate) struct WatchSpec {
     pub(crate) resumes: bool,
 }
 
-/// How a group behaves.
+/// The behaviour of all watchers of a group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(usize)]
 pub(crate) enum Mode {
@@ -44,7 +45,7 @@ pub(crate) enum Mode {
     Away,
 }
 
-/// A group.
+/// Watchers that behave alike, their positions, and what they have counted.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) spec: WatchSpec,
@@ -59,6 +60,10 @@ pub(crate) struct Group {
     resumed: AtomicUsize,
     gone: AtomicUsize,
     faults: Mutex<Faults>,
+    /// True if the first watcher's events are kept.
+    keeps: AtomicBool,
+    /// The first watcher's events of our own objects since they were taken last: as many as were written since.
+    kept: Mutex<Vec<OwnedEvent>>,
 }
 
 #[derive(Debug)]
@@ -71,15 +76,6 @@ struct Part {
 struct Faults {
     count: usize,
     first: Vec<String>,
-}
-
-/// The consequence of an event for its watch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Heard {
-    /// Read on.
-    More,
-    /// The watch is over and cannot be resumed.
-    Over,
 }
 
 impl fmt::Debug for WatchSpec {
@@ -95,7 +91,7 @@ impl fmt::Debug for WatchSpec {
 }
 
 impl Group {
-    /// A group of watchers that are not open yet, dealt out to so many threads.
+    /// Returns a group of watchers that are not open yet, dealt out to so many threads.
     pub(super) fn new(spec: WatchSpec, threads: usize) -> Self {
         let position = |watcher: usize| Position::new(spec.sees, watcher, spec.revision, spec.next);
         let part = |thread: usize| Part {
@@ -118,6 +114,8 @@ impl Group {
             resumed: AtomicUsize::default(),
             gone: AtomicUsize::default(),
             faults: Mutex::default(),
+            keeps: AtomicBool::new(false),
+            kept: Mutex::default(),
         }
     }
 
@@ -130,17 +128,19 @@ impl Group {
         self.parts.iter().map(|part| Arc::clone(&part.recorder))
     }
 
-    /// How many watchers are being answered.
+    /// Returns how many watchers are being answered.
     pub(crate) fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many are.
+    /// Waits until so many watchers are being answered, but at most so many seconds. Returns false if they are not by
+    /// then.
     pub(crate) async fn until_live(&self, live: usize, seconds_max: u64) -> bool {
         until(Duration::from_secs(seconds_max), || self.live() == live).await
     }
 
-    /// Waits until watches were begun again so often.
+    /// Waits until watches were begun again so often, but at most so many seconds. Returns false if they were not by
+    /// then.
     pub(crate) async fn until_resumed(&self, resumed: usize, seconds_max: u64) -> bool {
         until(Duration::from_secs(seconds_max), || {
             self.resumed() >= resumed
@@ -148,22 +148,22 @@ impl Group {
         .await
     }
 
-    /// How many bookmarks came, over all watchers.
+    /// Returns how many bookmarks came, over all watchers.
     pub(crate) fn bookmarks(&self) -> usize {
         self.bookmarks.load(Ordering::Relaxed)
     }
 
-    /// How often a watch was begun again.
+    /// Returns how often a watch was begun again.
     pub(crate) fn resumed(&self) -> usize {
         self.resumed.load(Ordering::Relaxed)
     }
 
-    /// How often a watcher was told that its position is gone.
+    /// Returns how often a watcher was told that its position is gone.
     pub(crate) fn gone(&self) -> usize {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// How many events the run has had.
+    /// Returns how many events the run has had.
     pub(crate) fn received(&self) -> u64 {
         let received = self.parts.iter().map(|part| part.recorder.lock().received);
         received.sum()
@@ -215,11 +215,11 @@ impl Group {
         self.gone.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes what went wrong.
+    /// Notes a fault, which fails the run. The first few are told in full.
     pub(crate) fn fault(&self, what: String) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.count += 1;
-        if faults.first.len() < FAULTS_TOLD_MAX {
+        if faults.first.len() < FAULTS_SHOWN_MAX {
             faults.first.push(what);
         }
     }
@@ -230,19 +230,19 @@ impl Group {
         faults.count > 0
     }
 
-    /// The first of what went wrong so far.
+    /// Returns the first of what went wrong so far.
     pub(crate) fn first_faults(&self) -> Vec<String> {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         faults.first.clone()
     }
 
-    /// Returns the faults since the last call, after every watcher was asked whether it has got everything up to the number
-    /// of each object's next event.
+    /// Returns the faults since the last call, after every watcher was asked whether it has got everything up to the
+    /// number of each object's next event.
     pub(crate) fn take_faults(&self, next: &[u32]) -> Vec<String> {
         self.take_faults_from(0, next)
     }
 
-    /// The same, leaving out objects before this one.
+    /// Returns the faults like [`Self::take_faults`], leaving out objects before `first`.
     pub(crate) fn take_faults_from(&self, first: u32, next: &[u32]) -> Vec<String> {
         for watcher in 0..self.watchers() {
             let missing = self.positions(watcher)[watcher / self.parts.len()].missing(first, next);
@@ -258,13 +258,23 @@ impl Group {
         first
     }
 
-    /// Path and query of a watcher, from where it is.
+    /// Sets whether the events of the first watcher are kept from here on, for [`Group::take_kept`].
+    pub(crate) fn set_keeping(&self, keeps: bool) {
+        self.keeps.store(keeps, Ordering::Relaxed);
+    }
+
+    /// Returns the events that the first watcher got since the last call, if the group keeps them.
+    pub(crate) fn take_kept(&self) -> Vec<OwnedEvent> {
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns path and query of a watcher, with the version that it has come to.
     pub(super) fn path(&self, watcher: usize) -> String {
         let revision = self.positions(watcher)[watcher / self.parts.len()].revision;
         format!("{}&resourceVersion={revision}", (self.spec.path)(watcher))
     }
 
-    /// The positions of all watchers of this one's thread.
+    /// Returns the positions of all watchers of this one's thread.
     fn positions(&self, watcher: usize) -> MutexGuard<'_, Vec<Position>> {
         let part = &self.parts[watcher % self.parts.len()];
         part.positions
@@ -272,15 +282,16 @@ impl Group {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970.
-    pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> Heard {
+    /// Takes an event that a watcher read at `now`, in nanoseconds since 1970. Breaks if the watch is over and cannot
+    /// be resumed.
+    pub(super) fn take(&self, watcher: usize, event: &Event<'_>, now: u64) -> ControlFlow<()> {
         if event.kind == EventKind::Error {
             let failure = event.failure();
             if failure.is_gone() {
                 self.count_gone();
             }
             self.fault(format!("watcher {watcher}: {failure}"));
-            return Heard::Over;
+            return ControlFlow::Break(());
         }
         let mut positions = self.positions(watcher);
         let position = &mut positions[watcher / self.parts.len()];
@@ -307,19 +318,22 @@ impl Group {
             self.fault(format!("watcher {watcher}: {why}"));
         }
         if let Some(stamp) = stamp {
+            if watcher == 0 && self.keeps.load(Ordering::Relaxed) {
+                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push(event.kept());
+            }
             let recorder = &self.parts[watcher % self.parts.len()].recorder;
             // A deletion carries the time of the last write, not its own.
             let latency = (event.kind != EventKind::Deleted).then(|| now.saturating_sub(stamp.at));
             recorder.record(latency, event.object.len());
         }
-        Heard::More
+        ControlFlow::Continue(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::OwnedEvent;
 
     fn group(watchers: usize) -> Group {
         let spec = WatchSpec {
@@ -352,7 +366,7 @@ mod tests {
         event(EventKind::Modified, object)
     }
 
-    fn take(group: &Group, watcher: usize, event: &OwnedEvent) -> Heard {
+    fn take(group: &Group, watcher: usize, event: &OwnedEvent) -> ControlFlow<()> {
         group.take(watcher, &event.borrowed(), 1_000_005)
     }
 
@@ -361,7 +375,10 @@ mod tests {
         let group = group(3);
         for watcher in 0..3 {
             for (number, revision) in [(1, 11), (2, 15)] {
-                assert_eq!(take(&group, watcher, &write(number, revision)), Heard::More);
+                assert_eq!(
+                    take(&group, watcher, &write(number, revision)),
+                    ControlFlow::Continue(())
+                );
             }
         }
         assert_eq!(group.take_faults(&[3]), Vec::<String>::new());
@@ -382,10 +399,10 @@ mod tests {
         ] {
             let group = group(2);
             for (number, revision) in events {
-                take(&group, 1, &write(*number, *revision));
+                let _ = take(&group, 1, &write(*number, *revision));
             }
-            take(&group, 0, &write(1, 11));
-            take(&group, 0, &write(2, 12));
+            let _ = take(&group, 0, &write(1, 11));
+            let _ = take(&group, 0, &write(2, 12));
             let faults = group.take_faults(&[3]).join("; ");
             assert!(faults.contains(words), "{faults}");
         }
@@ -395,16 +412,31 @@ mod tests {
     fn a_gone_position_ends_a_watch() {
         let group = group(1);
         let gone = r#"{"kind":"Status","message":"too old","code":410}"#.to_owned();
-        let heard = take(&group, 0, &event(EventKind::Error, gone));
-        assert_eq!((heard, group.gone()), (Heard::Over, 1));
+        let flow = take(&group, 0, &event(EventKind::Error, gone));
+        assert_eq!((flow, group.gone()), (ControlFlow::Break(()), 1));
         assert!(group.has_faults());
+    }
+
+    #[test]
+    fn the_first_watcher_keeps_its_events_if_asked() {
+        let group = group(1);
+        let _ = take(&group, 0, &write(1, 5));
+        group.set_keeping(true);
+        for (number, revision) in [(2, 11), (3, 15)] {
+            let _ = take(&group, 0, &write(number, revision));
+        }
+        let kept: Vec<u64> = group.take_kept().iter().map(|it| it.revision).collect();
+        assert_eq!(kept, [11, 15]);
+        group.set_keeping(false);
+        let _ = take(&group, 0, &write(4, 16));
+        assert!(group.take_kept().is_empty());
     }
 
     #[test]
     fn objects_of_others_are_passed_over() {
         let group = group(1);
         let object = r#"{"metadata":{"resourceVersion":"12"}}"#.to_owned();
-        take(&group, 0, &event(EventKind::Added, object));
+        let _ = take(&group, 0, &event(EventKind::Added, object));
         assert_eq!(group.take_faults(&[1]), Vec::<String>::new());
         assert_eq!(group.received(), 0);
     }

@@ -1,4 +1,4 @@
-//! Watchers by the thousand, and whether each of them got what it must.
+//! The watchers of a load, thousands of them, and the check that each of them got what it must.
 //!
 //! A fleet is a few threads with a runtime each; a watcher is a task on one of them and stays
 //! there, so that what it touches is touched by one processor. Watchers that behave alike are a
@@ -6,8 +6,8 @@
 
 mod follow;
 mod group;
-mod lines;
 mod position;
+mod shared_connections;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::client::{Client, HttpVersion};
 use super::error::LoadError;
 use super::measure::{Gauges, Latencies, Recorder, cpu, thread, watch_lag};
 use super::time::now;
-use lines::Lines;
+use shared_connections::SharedConnections;
 
 /// So many connections of a fleet are being opened at once.
 const OPENING_MAX: usize = 64;
@@ -44,10 +44,10 @@ pub(crate) struct Fleet {
 #[derive(Debug)]
 struct Thread {
     handle: Handle,
-    /// Its name under `/proc`.
+    /// Its name under `/proc`, by which its processor time is read; `None` if it could not be told.
     name: Option<String>,
     lag: Arc<Recorder>,
-    /// Dropped to end it.
+    /// Ends the thread when it is dropped.
     _stop: oneshot::Sender<()>,
 }
 
@@ -60,7 +60,8 @@ pub(crate) struct Strain {
 }
 
 impl Fleet {
-    /// Threads without watchers.
+    /// Starts so many threads, at least one, without watchers. `streams` is how many watchers share a connection over
+    /// HTTP/2.
     pub(crate) fn start(
         client: &Client,
         threads: usize,
@@ -99,13 +100,14 @@ impl Fleet {
         let group = Arc::new(Group::new(spec, self.threads.len()));
         let shared = self.client.http() == HttpVersion::Two;
         let streams = if shared { self.streams } else { 1 };
-        let lines = Arc::new(Lines::new(group.watchers().div_ceil(streams)));
+        let connections = SharedConnections::new(group.watchers().div_ceil(streams));
+        let connections = Arc::new(connections);
         for watcher in 0..group.watchers() {
             let follower = follow::Follower {
                 client: self.client.clone(),
                 group: Arc::clone(&group),
                 watcher,
-                lines: shared.then(|| (Arc::clone(&lines), watcher / streams)),
+                shared: shared.then(|| (Arc::clone(&connections), watcher / streams)),
                 opening: Arc::clone(&self.opening),
             };
             let thread = &self.threads[watcher % self.threads.len()];

@@ -1,4 +1,4 @@
-//! Where a watcher is, and whether an event is the one that comes next.
+//! The position of a watcher, and the check that an event is the one that comes next.
 //!
 //! Versions rise over all events. Each object's writes are numbered, and one writer makes them one
 //! after the other; so for each object a watcher sees every number once and in order, whatever the
@@ -9,13 +9,13 @@ use crate::payload::Stamp;
 /// Of which objects a watcher must see the events.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sees {
-    /// So many, from the first.
+    /// So many objects, from the first.
     All(u32),
     /// The one whose index is the watcher's.
     Own,
 }
 
-/// Where a watcher is.
+/// The position of a watcher: its version, and the number of the next event of each object.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     /// The version of the last event.
@@ -27,8 +27,8 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// A watcher that has seen everything up to this version, in which no object's next event is
-    /// any but this one.
+    /// Returns the position of a watcher that has seen everything up to this version, after which `next` numbers the
+    /// next event of every object.
     pub(crate) fn new(sees: Sees, watcher: usize, revision: u64, next: u32) -> Self {
         let watcher = u32::try_from(watcher).unwrap_or(u32::MAX);
         let (first, count) = match sees {

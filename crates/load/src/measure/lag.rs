@@ -1,5 +1,5 @@
-//! How late the client itself is: a task that wakes every few milliseconds and looks how late it
-//! was woken. What it finds is part of every latency that the same thread measures.
+//! The client's own lateness, measured by a task that wakes every few milliseconds and looks how late it was woken.
+//! It is part of every latency that the same thread measures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::latency::Recorder;
 use crate::time::{nanos, now};
 
-/// How often it wakes.
+/// The time between two looks at how late the task is.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Records lateness until it is dropped.
+/// Records how late the thread wakes its tasks, until it is dropped.
 pub(crate) async fn watch(lag: Arc<Recorder>) {
     loop {
         let due = now() + PERIOD;

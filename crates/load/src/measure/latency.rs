@@ -9,13 +9,13 @@ use crate::outcome::Latency;
 /// Latencies are told in microseconds, from one to ten minutes, to three digits.
 const MICROS_MAX: u64 = 600_000_000;
 const DIGITS: u8 = 3;
-/// Enough points for a curve.
+/// The percentiles that an outcome keeps: enough points for a curve.
 const PERCENTILES: [f64; 17] = [
     0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99,
     99.999, 100.0,
 ];
 
-/// A distribution of latencies.
+/// A histogram of latencies, from one microsecond to ten minutes.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies(Histogram<u64>);
 
@@ -26,13 +26,13 @@ pub(crate) struct Recorder(Mutex<Recorded>);
 /// Counts since the last look, and since the run began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorded {
-    /// Latencies since the last look.
+    /// Latencies since the last [`Recorded::look`].
     fresh: Latencies,
     /// Latencies of the run up to the last look.
     run: Latencies,
     /// Events or answers of the run.
     pub(crate) received: u64,
-    /// Bytes of these.
+    /// The bytes of these events or answers.
     pub(crate) bytes: u64,
 }
 
@@ -58,7 +58,7 @@ impl Latencies {
         self.0.reset();
     }
 
-    /// Milliseconds at a percentile; `None` if nothing was counted.
+    /// Returns the milliseconds at a percentile; `None` if nothing was counted.
     pub(crate) fn at(&self, percentile: f64) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.value_at_percentile(percentile) as f64 / 1e3)
     }
@@ -75,7 +75,7 @@ impl Latencies {
 }
 
 impl Recorder {
-    /// Locks the counts.
+    /// Locks the counts, so that several are read or written together.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,7 +97,7 @@ impl Recorded {
         self.fresh.record(nanos);
     }
 
-    /// Begins a run.
+    /// Sets all counts to zero, as a run begins.
     pub(crate) fn clear(&mut self) {
         self.fresh.clear();
         self.run.clear();
@@ -111,7 +111,7 @@ impl Recorded {
         self.fresh.clear();
     }
 
-    /// All latencies of the run.
+    /// Returns all latencies of the run so far.
     pub(crate) fn all(&self) -> Latencies {
         let mut all = self.run.clone();
         all.add(&self.fresh);

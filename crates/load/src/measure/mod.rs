@@ -10,5 +10,5 @@ mod server;
 pub(crate) use lag::watch as watch_lag;
 pub(crate) use latency::{Latencies, Recorder};
 pub(crate) use observation::{Gauges, Observation, observe};
-pub(crate) use process::{Usage, cpu, thread};
+pub(crate) use process::{Usage, cpu, thread, thread_cpu};
 pub(crate) use server::Probe;

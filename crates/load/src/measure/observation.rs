@@ -15,7 +15,7 @@ use crate::time::{Instant, now};
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS_A_SECOND: u32 = 4;
 
-/// The counters that are observed.
+/// The counters that are looked at while a run goes on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
     /// The recorders of events or answers.
@@ -24,7 +24,7 @@ pub(crate) struct Gauges {
     pub(crate) sent: Arc<AtomicUsize>,
 }
 
-/// The result of an observation.
+/// The measurements of one run: time, latencies, counts, processor time and memory.
 #[derive(Debug)]
 pub(crate) struct Observation {
     pub(crate) elapsed: Duration,
@@ -40,7 +40,7 @@ pub(crate) struct Observation {
 }
 
 impl Gauges {
-    /// Begins a run.
+    /// Sets all counts to zero, as a run begins.
     pub(crate) fn clear(&self) {
         for recorder in &self.recorders {
             recorder.lock().clear();
@@ -48,7 +48,7 @@ impl Gauges {
         self.sent.store(0, Ordering::Relaxed);
     }
 
-    /// How many events or answers the run has had.
+    /// Returns how many events or answers the run has had.
     pub(crate) fn received(&self) -> u64 {
         let received = self.recorders.iter().map(|it| it.lock().received);
         received.sum()
@@ -113,7 +113,7 @@ pub(crate) async fn observe<T>(
     (result, observation)
 }
 
-/// The state between two looks.
+/// The counts at the last look, from which the next one takes the difference.
 struct Looking<'a> {
     gauges: &'a Gauges,
     probe: &'a Probe,

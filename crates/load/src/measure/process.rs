@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Linux counts a process' time in hundredths of a second for everybody who asks, whatever its own
 /// timer does.
 const TICK: Duration = Duration::from_millis(10);
@@ -10,7 +12,7 @@ const TICK: Duration = Duration::from_millis(10);
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 
-/// Processor time and memory.
+/// Processor time and memory of a process so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
@@ -22,7 +24,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Returns the usage of a process so far; `None` if there is no such process.
-    pub(crate) fn of(pid: u32) -> Option<Self> {
+    pub(crate) fn read(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         Some(Self {
             cpu: cpu(&format!("{pid}"))?,
@@ -32,23 +34,30 @@ impl Usage {
     }
 }
 
-/// The processor time of this process so far.
+/// Returns the processor time of this process so far.
 pub(crate) fn own_cpu() -> Duration {
     cpu("self").unwrap_or_default()
 }
 
-/// The processor time of what `/proc` has under this name: a process, or one of its threads.
+/// Returns the processor time of the process or thread that has this name under `/proc`, in steps of ten
+/// milliseconds.
 pub(crate) fn cpu(name: &str) -> Option<Duration> {
     read_cpu(&fs::read_to_string(format!("/proc/{name}/stat")).ok()?)
 }
 
-/// The name of the present thread under `/proc`.
+/// Returns the name of the calling thread under `/proc`.
 pub(crate) fn thread() -> Option<String> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     Some(link.to_string_lossy().into_owned())
 }
 
-/// A process' name, in parentheses, may hold spaces and parentheses.
+/// Returns the processor time of the calling thread so far, to the nanosecond.
+pub(crate) fn thread_cpu() -> Duration {
+    // No clock of a thread is below zero.
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+/// Reads the processor time in a `stat` file. A process' name in it, in parentheses, may hold spaces and parentheses.
 fn read_cpu(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -75,11 +84,11 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
-        let usage = Usage::of(std::process::id()).expect("this process");
+        let usage = Usage::read(std::process::id()).expect("this process");
         assert!(usage.rss > 0);
         assert!(usage.rss_peak >= Some(usage.rss));
         let thread = thread().expect("this thread");
         assert!(cpu(&thread).is_some());
-        assert_eq!(Usage::of(u32::MAX), None);
+        assert_eq!(Usage::read(u32::MAX), None);
     }
 }

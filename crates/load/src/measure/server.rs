@@ -1,4 +1,5 @@
-//! The usage of the server: from `/proc` when it runs on this machine and its process is known, else from its `/metrics`.
+//! The usage of the server: from `/proc` when it runs on this machine and its process is known, else from its
+//! `/metrics`.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub(crate) enum Probe {
         client: Client,
         connection: Mutex<Option<Connection>>,
     },
-    /// The usage is unknown.
+    /// The usage is unknown: no process was named and the metrics do not tell.
     Nowhere,
 }
 
@@ -43,7 +44,7 @@ impl Probe {
     /// Returns the usage of the server so far, if it is known.
     pub(crate) async fn usage(&self) -> Option<Usage> {
         match self {
-            Self::Process { pid } => Usage::of(*pid),
+            Self::Process { pid } => Usage::read(*pid),
             Self::Metrics { client, connection } => {
                 let mut connection = connection.lock().await;
                 let answer = scrape(client, &mut connection).await;
@@ -56,10 +57,10 @@ impl Probe {
         }
     }
 
-    /// The same, unless asking costs the server anything: its metrics may be megabytes.
+    /// Returns the usage of the server so far, unless asking costs it anything: its metrics may be megabytes.
     pub(crate) fn usage_for_free(&self) -> Option<Usage> {
         match self {
-            Self::Process { pid } => Usage::of(*pid),
+            Self::Process { pid } => Usage::read(*pid),
             Self::Metrics { .. } | Self::Nowhere => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Cells below each other.
+//! Columns: rows of cells, aligned below each other.
 
 /// Where the cells of a column begin or end alike.
 #[derive(Clone, Copy, Debug)]
@@ -7,7 +7,7 @@ pub(crate) enum Column {
     Right,
 }
 
-/// A line for each row, with two spaces between columns that are as wide as their widest cell.
+/// Returns a line for each row, with two spaces between columns that are as wide as their widest cell.
 pub(crate) fn columns<const N: usize>(columns: [Column; N], rows: &[[String; N]]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or_default());

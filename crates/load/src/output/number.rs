@@ -1,7 +1,7 @@
 //! Numbers as people read them, the same wherever an outcome is shown.
 
-/// The first three digits, of large values all before the point with commas between thousands, of small
-/// ones none beyond the third behind it. Whole numbers, as counts are, have no point.
+/// Writes the first three digits of a number: of large values all before the point, with commas between thousands; of
+/// small ones none beyond the third behind it. Whole numbers, as counts are, have no point.
 pub(crate) fn digits(value: f64) -> String {
     let behind = match value.abs() {
         size if value.fract() == 0.0 || size >= 99.95 => 0,
@@ -12,12 +12,12 @@ pub(crate) fn digits(value: f64) -> String {
     with_commas(&format!("{value:.behind$}"))
 }
 
-/// A count, with commas between thousands.
+/// Writes a count, with commas between thousands.
 pub(crate) fn count(value: u64) -> String {
     with_commas(&value.to_string())
 }
 
-/// As [`digits`], without zeros that tell nothing.
+/// Writes a number as [`digits`] does, without zeros at the end of the fraction.
 pub(crate) fn short(value: f64) -> String {
     let text = digits(value);
     match text.contains('.') {
@@ -26,7 +26,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// As [`short`], with thousands and millions as letters, for where there is little room.
+/// Writes a number as [`short`] does, with thousands and millions as letters, for where there is little room.
 pub(crate) fn compact(value: f64) -> String {
     match value.abs() {
         size if size >= 1e7 => format!("{}M", short(value / 1e6)),
@@ -35,7 +35,7 @@ pub(crate) fn compact(value: f64) -> String {
     }
 }
 
-/// Commas between the thousands of a number.
+/// Writes commas between the thousands of a number.
 fn with_commas(text: &str) -> String {
     let (sign, number) = text.split_at(text.len() - text.trim_start_matches('-').len());
     let (number, fraction) = number.split_at(number.find('.').unwrap_or(number.len()));

@@ -7,12 +7,12 @@ use super::number::short;
 /// Those that are times, of which an outcome has the seconds.
 const SECONDS: [&str; 4] = ["duration", "warm_up", "time_limit", "every"];
 
-/// The name of a parameter, as its flag has it.
+/// Returns the name of a parameter, as its flag has it.
 pub(crate) fn name(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// The value of the parameter of this name.
+/// Returns the value of the parameter of this name.
 pub(crate) fn value(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -18,12 +18,13 @@ const RATE_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// When rates were told last, and how much had been sent and received then.
-    told: Cell<(Instant, u64, u64)>,
+    /// When rates were shown last, and how much had been sent and received then.
+    shown: Cell<(Instant, u64, u64)>,
 }
 
 impl Progress {
-    /// A step of so many events or answers; 0 if nobody knows. Its line goes when it is dropped.
+    /// Starts the line of a step of so many events or answers; 0 if nobody knows how many. The line goes when it is
+    /// dropped.
     pub(crate) fn start(what: &str, expected: u64) -> Self {
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
@@ -47,19 +48,19 @@ impl Progress {
         bar.enable_steady_tick(TICK);
         Self {
             bar,
-            told: Cell::new((now(), 0, 0)),
+            shown: Cell::new((now(), 0, 0)),
         }
     }
 
     /// Shows how far it is, and how fast it goes.
     pub(crate) fn show(&self, sent: u64, received: u64) {
         self.bar.set_position(received);
-        let (at, sent_before, received_before) = self.told.get();
+        let (at, sent_before, received_before) = self.shown.get();
         let time = at.elapsed();
         if time < RATE_TIME {
             return;
         }
-        self.told.set((now(), sent, received));
+        self.shown.set((now(), sent, received));
         let rate = |now: u64, before: u64| {
             let more = now.saturating_sub(before) as f64;
             count((more / time.as_secs_f64()).round() as u64)

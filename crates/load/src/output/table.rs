@@ -11,7 +11,7 @@ use super::number::{count, digits};
 use super::parameter;
 use crate::outcome::{Figure, Outcome, Run, Verdict};
 
-/// The outcome in lines.
+/// Writes an outcome as lines of text: setting, figures, warnings, verdict.
 pub(crate) fn table(outcome: &Outcome) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -51,7 +51,7 @@ fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     }
 }
 
-/// A line for each figure: its median and range, or the one value that there is.
+/// Returns a line for each figure: its median and range, or the one value that there is.
 fn figures(outcome: &Outcome) -> Vec<String> {
     let better = |figure: &Figure| figure.better.word().unwrap_or_default().to_owned();
     if outcome.runs.len() == 1 {
@@ -97,7 +97,7 @@ fn setting(setting: &BTreeMap<String, Value>) -> Vec<String> {
     columns([Left, Left], &places.chain(flags).collect::<Vec<_>>())
 }
 
-/// Words in lines of a readable length.
+/// Joins words to lines of a readable length.
 fn filled(words: impl Iterator<Item = String>) -> Vec<String> {
     const WIDTH: usize = 66;
     let mut lines: Vec<String> = Vec::new();

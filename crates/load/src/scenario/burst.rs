@@ -1,13 +1,16 @@
 //! Many writes at once, again and again, each to an object of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use ringwatch_apimachinery::duration;
 use serde::Serialize;
 
-use super::delivery::{Delivery, Turns};
-use super::parameters::{SizeFlags, WatcherFlags, WriteFlags};
+use super::delivery::Delivery;
+use super::floor_runs::FloorRuns;
+use super::parameters::{FloorFlags, SizeFlags, WatcherFlags, WriteFlags};
+use super::receivers::Turns;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::seconds;
@@ -34,6 +37,10 @@ pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
     size: SizeFlags,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    floor: FloorFlags,
 }
 
 impl Flags {
@@ -53,14 +60,19 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
         size: flags.size.clone(),
     };
     let mut delivery = Delivery::prepare(context, &writes).await?;
-    let groups = [delivery.watch_all(flags.watchers.watchers).await?];
+    let group = delivery.watch_all(flags.watchers.watchers).await?;
     let length = context.length;
+    let longest = flags.turns(length.duration.max(length.warm_up));
+    let served = Arc::clone(&group);
+    let mut floor = FloorRuns::open(flags.floor, &flags.size, longest, &delivery, served).await?;
+    let groups = [group];
     let burst = || Schedule::bursts(flags.writes, Duration::ZERO);
     let warm_up = flags.turns(length.warm_up);
     if warm_up.count > 0 {
         delivery
             .observe_turns("warming up", &groups, burst, warm_up)
             .await?;
+        floor.warm_up(context, warm_up, burst).await?;
     }
     delivery.idle(length.duration).await;
     let mut runs = Vec::new();
@@ -74,6 +86,9 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
                 run.lower(name, "ms", value);
             }
         }
+        floor
+            .measure(&delivery, &what, turns, burst, &mut run)
+            .await?;
         runs.push(run);
     }
     delivery.close(&mut runs).await?;

@@ -1,35 +1,29 @@
-//! The common parts of scenarios with writers and watchers: a run, its figures, and the check that every watcher got every
-//! event once and in order.
+//! The common parts of scenarios with writers and watchers: a run, its figures, and the check that every watcher got
+//! every event once and in order.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use super::floor_runs::FloorRuns;
 use super::parameters::{ObjectFlags, SizeFlags, WriteFlags};
 use super::phases::Phases;
+use super::receivers::{Delivered, Receivers, Turns};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, Sees, Strain, WatchSpec, until};
-use crate::measure::{Gauges, Latencies, Observation};
+use crate::fleet::{Fleet, Group, Sees, Strain, WatchSpec};
+use crate::measure::{Gauges, Observation};
 use crate::outcome::Run;
 use crate::payload::Kind;
 use crate::schedule::Schedule;
-use crate::time::{nanos, now};
 use crate::writer::{Objects, Writers};
 
-/// Some 50 seconds in all.
-pub(super) const DEFAULT_LENGTH: Length = Length {
+/// The length of most scenarios: some 50 seconds in all.
+pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 5,
     duration: Duration::from_secs(8),
     warm_up: Duration::from_secs(2),
 };
-/// Events that are still on their way after the last write must come within this time.
-pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
-/// The same when something went wrong already.
-const LATE_FAULTY_MAX: Duration = Duration::from_secs(2);
-/// A thread that is busy for more of the time than this is what is measured.
-const BUSY_MAX: f64 = 0.8;
-/// A client that wakes up later than this, and than half of what it measures, measures itself.
-const LAG_MS_MAX: f64 = 5.0;
 /// Writes that are sent later than this say that there are too few writers.
 const LATENESS_MS_MAX: f64 = 20.0;
 
@@ -38,26 +32,6 @@ pub(super) const CREATORS: u32 = 8;
 
 const MICROS: f64 = 1e6;
 const MEBIBYTE: f64 = 1_048_576.0;
-
-/// Writes in turns: each is awaited before the next begins.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Turns {
-    pub(super) count: u32,
-    /// Writes of a turn.
-    pub(super) writes: u64,
-    /// How long after its beginning the next begins at the earliest.
-    pub(super) every: Duration,
-}
-
-/// The result of a delivery.
-#[derive(Debug)]
-pub(super) struct Delivered {
-    pub(super) expected: u64,
-    pub(super) seen: Observation,
-    strain: Strain,
-    /// How long it took from a turn's first write until all had come.
-    pub(super) drains: Latencies,
-}
 
 /// Writers, watchers, and what they are measured by.
 pub(super) struct Delivery<'a> {
@@ -73,19 +47,8 @@ pub(super) struct Delivery<'a> {
     idle: Option<f64>,
 }
 
-impl Turns {
-    /// One turn.
-    pub(super) fn one(writes: u64) -> Self {
-        Self {
-            count: 1,
-            writes,
-            every: Duration::ZERO,
-        }
-    }
-}
-
 impl<'a> Delivery<'a> {
-    /// Config maps to write to, one for each writer, and nobody who watches.
+    /// Creates config maps to write to, one for each writer, with nobody who watches.
     pub(super) async fn prepare(
         context: &'a Context,
         flags: &WriteFlags,
@@ -93,7 +56,7 @@ impl<'a> Delivery<'a> {
         Self::prepare_objects(context, Kind::ConfigMaps, flags, flags.writers).await
     }
 
-    /// Config maps to be read.
+    /// Creates as many config maps to be read as the flags say.
     pub(super) async fn prepare_to_read(
         context: &'a Context,
         flags: &ObjectFlags,
@@ -105,7 +68,7 @@ impl<'a> Delivery<'a> {
         Self::prepare_objects(context, Kind::ConfigMaps, &writes, flags.objects).await
     }
 
-    /// As many objects as there shall be.
+    /// Creates `count` objects of a kind, as large as the flags say, with nobody who watches.
     pub(super) async fn prepare_objects(
         context: &'a Context,
         kind: Kind,
@@ -132,15 +95,15 @@ impl<'a> Delivery<'a> {
         })
     }
 
-    /// Watchers that are opened from here on begin with what is written from here on. All objects must
-    /// have had as many writes.
+    /// Lets watchers that are opened from here on begin with what is written from here on. All objects must have had
+    /// as many writes.
     pub(super) async fn begin_anew(&mut self) -> Result<(), LoadError> {
         self.revision = self.context.revision(self.objects.kind).await?;
         self.next = self.writers.next().first().copied().unwrap_or(1);
         Ok(())
     }
 
-    /// Watchers that may go on in another way than usual.
+    /// Returns the request of so many watchers of the collection, for callers that change a part of it.
     pub(super) fn spec(&self, watchers: u32, sees: Sees) -> WatchSpec {
         let collection = self.objects.collection.clone();
         WatchSpec {
@@ -154,13 +117,13 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Watchers of all objects.
+    /// Opens watchers of all objects and waits until they watch.
     pub(super) async fn watch_all(&mut self, watchers: u32) -> Result<Arc<Group>, LoadError> {
         let spec = self.spec(watchers, Sees::All(self.objects.count));
         self.watch(spec).await
     }
 
-    /// The same who go on where they were when their watches end.
+    /// Opens watchers as [`Self::watch_all`] does, who go on where they were when their watches end.
     pub(super) async fn watch_all_and_resume(
         &mut self,
         watchers: u32,
@@ -183,7 +146,7 @@ impl<'a> Delivery<'a> {
         Ok(group)
     }
 
-    /// How many events so many writes to all objects in turn make for these groups.
+    /// Returns how many events so many writes to all objects in turn make for these groups.
     fn events_of(&self, groups: &[Arc<Group>], writes: u64) -> u64 {
         let count = u64::from(self.objects.count);
         let each = writes / count;
@@ -205,17 +168,29 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// Warms up, measures the baseline and all runs, and closes.
-    pub(super) async fn measure(&mut self, rate: f64) -> Result<Vec<Run>, LoadError> {
+    /// Warms up, measures the baseline and all runs, each with that against the floor if there is to be one, and
+    /// closes.
+    pub(super) async fn measure(
+        &mut self,
+        rate: f64,
+        mut floor: FloorRuns,
+    ) -> Result<Vec<Run>, LoadError> {
+        let schedule = || Schedule::steady(rate);
         self.warm_up(rate).await?;
+        let warm_up = Turns::one(Schedule::writes(rate, self.context.length.warm_up));
+        floor.warm_up(self.context, warm_up, schedule).await?;
         let length = self.context.length;
         self.idle(length.duration).await;
         let writes = Schedule::writes(rate, length.duration);
         let mut runs = Vec::new();
         for what in length.names() {
-            let schedule = || Schedule::steady(rate);
             let delivered = self.observe(&what, schedule, writes).await?;
-            runs.push(self.assess(delivered));
+            let mut run = self.assess(delivered);
+            let turns = Turns::one(writes);
+            floor
+                .measure(self, &what, turns, schedule, &mut run)
+                .await?;
+            runs.push(run);
         }
         self.close(&mut runs).await?;
         Ok(runs)
@@ -226,21 +201,59 @@ impl<'a> Delivery<'a> {
         let idle = tokio::time::sleep(duration);
         let gauges = Gauges::default();
         let ((), seen) = self.context.observe("baseline", 0, &gauges, idle).await;
+        self.set_idle(&seen);
+    }
+
+    /// Measures what the server uses with nothing to do but so many writes per second, if there are to be any.
+    pub(super) async fn idle_beside_writes(
+        &mut self,
+        rate: Option<f64>,
+        duration: Duration,
+    ) -> Result<(), LoadError> {
+        let context = self.context;
+        let gauges = Gauges::default();
+        let idle = async {
+            let writing = self.write_for(rate, duration);
+            let ((), written) = tokio::join!(tokio::time::sleep(duration), writing);
+            written
+        };
+        let (written, seen) = context.observe("baseline", 0, &gauges, idle).await;
+        self.set_idle(&seen);
+        written
+    }
+
+    /// Writes at a steady rate for so long, if there is a rate.
+    pub(super) async fn write_for(
+        &mut self,
+        rate: Option<f64>,
+        duration: Duration,
+    ) -> Result<(), LoadError> {
+        let Some(rate) = rate else {
+            return Ok(());
+        };
+        let writes = Schedule::writes(rate, duration);
+        let schedule = Schedule::steady(rate);
+        let sent = AtomicUsize::default();
+        let (writers, objects) = (&mut self.writers, &self.objects);
+        writers.write(objects, schedule, writes, &sent).await
+    }
+
+    fn set_idle(&mut self, seen: &Observation) {
         let cores = |cpu: Duration| cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
         self.idle = seen.server_cpu.map(cores);
     }
 
-    /// The version from which watchers are opened: that of the newest object, at first.
+    /// Returns the version from which watchers are opened: that of the newest object, at first.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Processors that the server keeps busy with nothing to do, once that was measured.
+    /// Returns processors that the server keeps busy with nothing to do, once that was measured.
     pub(super) fn idle_cores(&self) -> Option<f64> {
         self.idle
     }
 
-    /// A run of requests.
+    /// Begins a run that is put together from phases, with the baseline measured before.
     pub(super) fn phases(&self) -> Phases {
         Phases::new(self.idle_cores())
     }
@@ -265,42 +278,26 @@ impl<'a> Delivery<'a> {
         schedule: impl Fn() -> Schedule,
         turns: Turns,
     ) -> Result<Delivered, LoadError> {
-        let expected_each = self.events_of(groups, turns.writes);
-        let expected = expected_each * u64::from(turns.count);
-        let gauges = Fleet::gauges(groups);
+        let events = self.events_of(groups, turns.writes);
         self.writers.begin();
-        let (context, objects) = (self.context, &self.objects);
-        let writers = &mut self.writers;
-        let sent = Arc::clone(&gauges.sent);
-        let delivering = async {
-            let mut drains = Latencies::default();
-            for turn in 1..=turns.count {
-                let schedule = schedule();
-                let (due, _) = schedule.due(0);
-                writers
-                    .write(objects, schedule, turns.writes, &sent)
-                    .await?;
-                let expected = expected_each * u64::from(turn);
-                all_received(groups, expected).await;
-                drains.record(nanos(now().saturating_duration_since(due)));
-                if turn < turns.count {
-                    tokio::time::sleep_until(due + turns.every).await;
-                }
-            }
-            Ok::<_, LoadError>(drains)
+        let (writers, objects) = (&mut self.writers, &self.objects);
+        let receivers = Receivers {
+            context: self.context,
+            fleet: &self.fleet,
+            groups,
         };
-        let observing = context.observe(what, expected, &gauges, delivering);
-        let ((drains, seen), strain) = self.fleet.strain(observing).await;
-        Ok(Delivered {
-            expected,
-            seen,
-            strain,
-            drains: drains?,
-        })
+        let write = async |schedule, sent: &AtomicUsize| {
+            writers.write(objects, schedule, turns.writes, sent).await
+        };
+        receivers
+            .observe(what, turns, events, schedule, write)
+            .await
     }
 
-    /// The figures of what was delivered to all groups.
+    /// Returns the run of what was delivered to all groups: figures, faults, series. Warns if the figures are
+    /// doubtful.
     pub(super) fn assess(&self, delivered: Delivered) -> Run {
+        self.doubt(&delivered);
         let Delivered {
             expected,
             seen,
@@ -316,7 +313,6 @@ impl<'a> Delivery<'a> {
             ..Run::default()
         };
         self.add_figures(&mut run, &seen, &strain);
-        self.doubt(&seen, &strain);
         run.series = seen.series;
         run
     }
@@ -359,23 +355,8 @@ impl<'a> Delivery<'a> {
     }
 
     /// Warns of what makes the figures doubtful.
-    fn doubt(&self, seen: &Observation, strain: &Strain) {
-        let busy = strain.busiest.as_secs_f64() / seen.elapsed.as_secs_f64();
-        if busy > BUSY_MAX {
-            self.context.warn(format!(
-                "a thread of the client was busy for {:.0} % of the time, so the client is measured \
-                 too; use more --threads, or fewer watchers",
-                busy * 100.0
-            ));
-        }
-        let lag = strain.lag.at(99.0).unwrap_or_default();
-        let latency = seen.latencies.at(99.0).unwrap_or_default();
-        if lag > LAG_MS_MAX && lag > latency / 2.0 {
-            self.context.warn(format!(
-                "the client woke up to {lag:.0} ms late (p99), so latencies are partly its own; run \
-                 it on another machine, or load less"
-            ));
-        }
+    fn doubt(&self, delivered: &Delivered) {
+        delivered.doubt_client(self.context);
         let late = self.writers.lateness.lock().all().at(99.0);
         let is_late = |late: &f64| *late > LATENESS_MS_MAX && !self.writers.persist();
         if let Some(late) = late.filter(is_late) {
@@ -407,17 +388,7 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// Waits until so many events have come. When something is known to be lost, waiting for it is of
-/// little use.
-pub(super) async fn all_received(groups: &[Arc<Group>], expected: u64) {
-    let received = || groups.iter().map(|group| group.received()).sum::<u64>();
-    let all_came = || received() >= expected;
-    let is_faulty = || groups.iter().any(|group| group.has_faults());
-    until(LATE_MAX, || all_came() || is_faulty()).await;
-    until(LATE_FAULTY_MAX, all_came).await;
-}
-
-/// How many watchers see a write to an object.
+/// Returns how many watchers see a write to an object.
 fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
     let seeing = groups.iter().map(|group| match group.spec.sees {
         Sees::All(_) => group.watchers() as u64,
@@ -456,7 +427,7 @@ pub(super) fn add_usage(
     );
 }
 
-/// `p50`, `p99.9`, `max`.
+/// Returns the name of a percentile in figures: `p50`, `p99.9`, `max`.
 pub(super) fn percentile_name(percentile: f64) -> String {
     if percentile >= 100.0 {
         return "max".to_owned();

@@ -4,32 +4,36 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
-use super::parameters::{WatcherFlags, WriteFlags};
+use super::floor_runs::FloorRuns;
+use super::parameters::{FloorFlags, SteadyFlags};
+use super::receivers::Turns;
 use crate::context::Context;
 use crate::error::LoadError;
-use crate::flags::rate;
 use crate::outcome::Run;
+use crate::schedule::Schedule;
 
 /// Many watchers of the same objects, written to at a steady rate.
 #[derive(Args, Clone, Debug, Serialize)]
-// Those of a restart are a group of this name, and have these among them.
-#[group(skip)]
 pub(crate) struct Flags {
     #[command(flatten)]
     #[serde(flatten)]
-    pub(super) watchers: WatcherFlags,
-
-    /// Writes per second.
-    #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
-    pub(super) rate: f64,
+    load: SteadyFlags,
 
     #[command(flatten)]
     #[serde(flatten)]
-    pub(super) writes: WriteFlags,
+    floor: FloorFlags,
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let mut delivery = Delivery::prepare(context, &flags.writes).await?;
-    delivery.watch_all(flags.watchers.watchers).await?;
-    delivery.measure(flags.rate).await
+    let SteadyFlags {
+        watchers,
+        rate,
+        writes,
+    } = &flags.load;
+    let mut delivery = Delivery::prepare(context, writes).await?;
+    let group = delivery.watch_all(watchers.watchers).await?;
+    let longest = context.length.duration.max(context.length.warm_up);
+    let turns = Turns::one(Schedule::writes(*rate, longest));
+    let floor = FloorRuns::open(flags.floor, &writes.size, turns, &delivery, group).await?;
+    delivery.measure(*rate, floor).await
 }

@@ -34,12 +34,12 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-/// The queries, by their names.
+/// The kinds of reads that are measured: the name in figures, and the query.
 const KINDS: [(&str, &str); 2] = [("rv=0", "?resourceVersion=0"), ("consistent", "")];
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare(context, &flags.writes).await?;
-    let mut clients = Clients::connect(context, flags.clients).await?;
+    let mut clients = Clients::connect(&context.client, flags.clients).await?;
     let length = context.length;
     let phase = length.duration / KINDS.len() as u32;
     if !length.warm_up.is_zero() {

@@ -1,7 +1,7 @@
-//! How much memory watchers took, and whether that can be told.
+//! The memory that watchers took, as far as it can be told.
 //!
-//! A server reuses freed memory before it grows. So only one that had to grow beyond all that it ever had shows how much
-//! watchers take; of any other the growth is too little, or nothing at all.
+//! A server reuses freed memory before it grows. So only one that had to grow beyond all that it ever had shows how
+//! much watchers take; of any other the growth is too little, or nothing at all.
 
 use crate::measure::Usage;
 
@@ -19,7 +19,7 @@ pub(super) enum Growth {
     /// It had had more at some time, and may have used some of that again.
     AtLeast(u64, String),
     /// It had had as much before, so this says nothing.
-    Untold(String),
+    Unknown(String),
 }
 
 impl Growth {
@@ -27,7 +27,7 @@ impl Growth {
     pub(super) fn between(before: Usage, after: Usage, watchers: u32) -> Self {
         let grown = after.rss.saturating_sub(before.rss);
         if grown < u64::from(watchers) * WATCHER_BYTES_MIN {
-            return Self::Untold(format!(
+            return Self::Unknown(format!(
                 "the server grew by {} KiB, which is less than {watchers} watchers take, so it reused freed memory, \
                  and memory per watcher is unknown; restart the server first",
                 grown / 1_024
@@ -47,7 +47,7 @@ impl Growth {
             mebibytes(peak)
         );
         if later <= peak {
-            return Self::Untold(format!(
+            return Self::Unknown(format!(
                 "{had}, beyond which it did not grow, so memory per watcher is unknown; restart the server \
                  first, or open more watchers"
             ));
@@ -67,7 +67,7 @@ impl Growth {
     pub(super) fn bytes(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) | Self::AtLeast(bytes, _) => Some(*bytes),
-            Self::Untold(_) => None,
+            Self::Unknown(_) => None,
         }
     }
 
@@ -75,7 +75,7 @@ impl Growth {
     pub(super) fn doubt(&self) -> Option<&str> {
         match self {
             Self::Whole(_) => None,
-            Self::AtLeast(_, why) | Self::Untold(why) => Some(why),
+            Self::AtLeast(_, why) | Self::Unknown(why) => Some(why),
         }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     fn a_server_that_did_not_grow_tells_nothing() {
         for after in [usage(90, 100), usage(100, 100)] {
             let growth = Growth::between(usage(50, 100), after, 1_000);
-            assert!(matches!(growth, Growth::Untold(_)), "{growth:?}");
+            assert!(matches!(growth, Growth::Unknown(_)), "{growth:?}");
         }
     }
 
@@ -130,6 +130,6 @@ mod tests {
     #[test]
     fn less_than_a_watcher_takes_tells_nothing() {
         let growth = Growth::between(usage(50, 50), usage(51, 51), 2_000);
-        assert!(matches!(growth, Growth::Untold(_)), "{growth:?}");
+        assert!(matches!(growth, Growth::Unknown(_)), "{growth:?}");
     }
 }

@@ -1,22 +1,26 @@
 //! Lists: of any version, the newest, an exact one, and in pages; in JSON and in protobuf.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
+use futures::future::try_join;
 use serde::Serialize;
 
 use super::delivery::Delivery;
-use super::parameters::ObjectFlags;
+use super::parameters::{FloorFlags, ObjectFlags};
 use crate::client::{Encoding, ListHead, Request};
 use crate::context::Context;
 use crate::error::LoadError;
+use crate::flags::rate;
+use crate::floor::Floor;
 use crate::outcome::Run;
 use crate::payload::Stamp;
-use crate::requests::{Clients, Pace};
+use crate::requests::{Answers, Clients, Pace};
 
 /// Processor time is told for so many objects.
-const OBJECTS_TOLD: f64 = 1_000.0;
+const CPU_OBJECTS: f64 = 1_000.0;
 
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
 /// one, and in pages; in JSON and in protobuf.
@@ -35,6 +39,14 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,
+
+    /// Updates of the listed objects meanwhile, per second. The server's time for them is part of the baseline.
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    write_rate: Option<f64>,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    floor: FloorFlags,
 }
 
 /// How to ask for a list.
@@ -71,67 +83,124 @@ impl Form {
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
-    let mut clients = Clients::connect(context, flags.clients).await?;
+    let clients = Clients::connect(&context.client, flags.clients).await?;
+    let floor = flags.floor.floor.then(Floor::start).transpose()?;
     let length = context.length;
     let phase = length.duration / (FORMS.len() * ENCODINGS.len()) as u32;
+    let mut listing = Listing {
+        flags,
+        clients,
+        floor: None,
+    };
     // Each form once, so that all of them begin alike.
-    one_run(&delivery, &mut clients, flags, "warming up", Duration::ZERO).await?;
-    delivery.idle(phase).await;
+    listing
+        .run(&mut delivery, "warming up", Duration::ZERO)
+        .await?;
+    delivery.idle_beside_writes(flags.write_rate, phase).await?;
+    listing.floor = floor;
     let mut runs = Vec::new();
     for what in length.names() {
-        runs.push(one_run(&delivery, &mut clients, flags, &what, phase).await?);
+        runs.push(listing.run(&mut delivery, &what, phase).await?);
     }
     Ok(runs)
 }
 
-async fn one_run(
-    delivery: &Delivery<'_>,
-    clients: &mut Clients,
-    flags: &Flags,
-    what: &str,
-    phase: Duration,
-) -> Result<Run, LoadError> {
-    let mut phases = delivery.phases();
-    for form in FORMS {
-        for encoding in ENCODINGS {
-            let lists = Lists {
-                delivery,
-                flags,
-                form,
-                encoding,
-            };
-            let answers = clients
-                .ask(
-                    delivery.context,
-                    what,
-                    Pace::For(phase),
-                    |_| lists.first(),
-                    |_, pages| lists.check(pages),
-                )
-                .await?;
-            let name = match encoding {
-                Encoding::Json => format!("list {} JSON", form.name()),
-                Encoding::Protobuf => format!("list {} protobuf", form.name()),
-            };
-            let objects = f64::from(flags.objects.objects) / OBJECTS_TOLD;
-            phases.add(&name, answers, ("1000 objects", objects));
-        }
-    }
-    Ok(phases.finish(delivery.context))
+/// Those who list, and the floor that answers the same if there is to be one.
+struct Listing<'a> {
+    flags: &'a Flags,
+    clients: Clients,
+    floor: Option<Floor>,
 }
 
-/// Lists of one form.
-struct Lists<'a> {
-    delivery: &'a Delivery<'a>,
-    flags: &'a Flags,
+impl Listing<'_> {
+    async fn run(
+        &mut self,
+        delivery: &mut Delivery<'_>,
+        what: &str,
+        phase: Duration,
+    ) -> Result<Run, LoadError> {
+        let flags = self.flags;
+        let context = delivery.context;
+        let each = f64::from(flags.objects.objects) / CPU_OBJECTS;
+        let each = ("1000 objects", each);
+        let mut phases = delivery.phases();
+        for form in FORMS {
+            for encoding in ENCODINGS {
+                let lists = Lists {
+                    collection: delivery.objects.collection.clone(),
+                    objects: delivery.objects.count,
+                    revision: delivery.revision(),
+                    page: flags.page,
+                    form,
+                    encoding,
+                    last: RefCell::default(),
+                };
+                let asking = lists.ask(&mut self.clients, context, what, phase);
+                let writing = delivery.write_for(flags.write_rate, phase);
+                let (answers, ()) = try_join(asking, writing).await?;
+                let name = match encoding {
+                    Encoding::Json => format!("list {} JSON", form.name()),
+                    Encoding::Protobuf => format!("list {} protobuf", form.name()),
+                };
+                phases.add(&name, answers, each);
+                // Without a whole list there is nothing to answer, and the run fails.
+                let pages = lists.last.take();
+                if let Some(floor) = self.floor.as_ref().filter(|_| !pages.is_empty()) {
+                    let what = format!("floor, {what}");
+                    let asking = async {
+                        let clients = Clients::connect(floor.client(), flags.clients).await;
+                        lists.ask(&mut clients?, context, &what, phase).await
+                    };
+                    let answering = floor.answer(flags.clients as usize, pages);
+                    let (answers, cpu) = try_join(asking, answering).await?;
+                    phases.add_floor(&name, answers, cpu, each);
+                }
+            }
+        }
+        Ok(phases.finish(context))
+    }
+}
+
+/// Lists of one form in one encoding, and what they must contain.
+struct Lists {
+    collection: String,
+    /// The number of objects that there must be.
+    objects: u32,
+    /// The version of exact lists.
+    revision: u64,
+    /// Objects on a page.
+    page: u32,
     form: Form,
     encoding: Encoding,
+    /// The pages of the last list that was whole.
+    last: RefCell<Vec<Bytes>>,
 }
 
-impl Lists<'_> {
+impl Lists {
+    /// Has each client list again and again.
+    async fn ask(
+        &self,
+        clients: &mut Clients,
+        context: &Context,
+        what: &str,
+        phase: Duration,
+    ) -> Result<Answers, LoadError> {
+        let make = |_| self.first();
+        let check = |_, pages: &[Bytes]| {
+            let next = self.check(pages)?;
+            if next.is_none() {
+                self.last.replace(pages.to_vec());
+            }
+            Ok(next)
+        };
+        clients
+            .ask(context, what, Pace::For(phase), make, check)
+            .await
+    }
+
     fn first(&self) -> Request {
-        let query = self.form.query(self.delivery.revision(), self.flags.page);
-        let path = format!("{}{query}", self.delivery.objects.collection);
+        let query = self.form.query(self.revision, self.page);
+        let path = format!("{}{query}", self.collection);
         Request::get(path).accepting(self.encoding)
     }
 
@@ -144,20 +213,20 @@ impl Lists<'_> {
         if heads.iter().any(|head| head.revision != last.revision) {
             return Err(format!("pages of different versions: {heads:?}"));
         }
-        if matches!(self.form, Form::Exact) && last.revision != self.delivery.revision() {
+        if matches!(self.form, Form::Exact) && last.revision != self.revision {
             return Err(format!(
                 "version {} in the place of an exact one",
                 last.revision
             ));
         }
         if let Some(next) = &last.next {
-            let collection = &self.delivery.objects.collection;
-            let path = format!("{collection}?limit={}&continue={next}", self.flags.page);
+            let (collection, page) = (&self.collection, self.page);
+            let path = format!("{collection}?limit={page}&continue={next}");
             // Tokens are made of characters that may stand in a query.
             return Ok(Some(Request::get(path).accepting(self.encoding)));
         }
         let found: usize = pages.iter().map(|page| Stamp::count(page)).sum();
-        let objects = self.delivery.objects.count;
+        let objects = self.objects;
         if found == objects as usize {
             return Ok(None);
         }

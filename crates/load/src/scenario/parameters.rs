@@ -3,6 +3,8 @@
 use clap::Args;
 use serde::Serialize;
 
+use crate::flags::rate;
+
 /// The flags of watchers.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct WatcherFlags {
@@ -10,6 +12,32 @@ pub(crate) struct WatcherFlags {
     #[arg(long, value_name = "N", default_value_t = 1_000,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) watchers: u32,
+}
+
+/// The flags of watchers of objects that are written to at a steady rate.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct SteadyFlags {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(super) watchers: WatcherFlags,
+
+    /// Writes per second.
+    #[arg(long, value_name = "RATE", default_value = "20", value_parser = rate)]
+    pub(super) rate: f64,
+
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(super) writes: WriteFlags,
+}
+
+/// The flag of the floor.
+#[derive(Args, Clone, Copy, Debug, Serialize)]
+pub(crate) struct FloorFlags {
+    /// Follow each run with the same one against a floor that this program starts: a thread that only writes the same
+    /// bytes over TLS, by HTTP/1.1 on a connection for each client. Its processor time and latency stand beside the
+    /// server's, with the ratio.
+    #[arg(long)]
+    pub(super) floor: bool,
 }
 
 /// The flag of the size of objects.

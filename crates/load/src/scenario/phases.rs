@@ -24,7 +24,7 @@ pub(super) struct Phases {
 }
 
 impl Phases {
-    /// Before the first phase, with what the server uses with nothing to do.
+    /// Returns a run before its first phase. `idle` is how many processors the server keeps busy with nothing to do.
     pub(super) fn new(idle: Option<f64>) -> Self {
         Self {
             idle: idle.unwrap_or_default(),
@@ -32,7 +32,7 @@ impl Phases {
         }
     }
 
-    /// The run, with what client and server used over all phases.
+    /// Returns the run, with what client and server used over all phases.
     pub(super) fn finish(self, context: &Context) -> Run {
         let mut run = self.run;
         let busy = self.client_cpu.as_secs_f64() / run.seconds.max(f64::MIN_POSITIVE);
@@ -41,6 +41,43 @@ impl Phases {
             run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
         }
         run
+    }
+
+    /// Adds the figures of the floor, which did the same as the server in the phase of this name with so much processor
+    /// time. `each` is the phase's.
+    pub(super) fn add_floor(
+        &mut self,
+        name: &str,
+        answers: Answers,
+        cpu: Duration,
+        each: (&str, f64),
+    ) {
+        let Answers {
+            seen,
+            asked,
+            faults,
+        } = answers;
+        let run = &mut self.run;
+        let (of, count) = each;
+        let cpu = cpu.as_secs_f64() * MICROS / (count * asked.max(1) as f64);
+        run.note(&format!("{name} floor CPU"), &format!("us per {of}"), cpu);
+        for percentile in [50.0, 99.0] {
+            if let Some(value) = seen.latencies.at(percentile) {
+                run.note(&format!("{name} floor p{percentile}"), "ms", value);
+            }
+        }
+        if let Some(server) = run.value(&format!("{name} server CPU")) {
+            run.lower(
+                &format!("{name} server CPU over floor"),
+                "times",
+                server / cpu,
+            );
+        }
+        let faults = faults.into_iter();
+        run.faults
+            .extend(faults.map(|fault| format!("{name}, floor: {fault}")));
+        run.expected += asked;
+        run.received += seen.received;
     }
 
     /// Adds a phase and its figures, which begin with its name. `each` says for how many of what the
@@ -87,7 +124,7 @@ impl Phases {
     }
 }
 
-/// How busy the client was, and a warning if that is what was measured.
+/// Adds how busy the client was, with a warning if that is what was measured.
 pub(super) fn add_client(run: &mut Run, name: &str, cores: f64, context: &Context) {
     run.note(name, "cores", cores);
     if cores > BUSY_MAX {

@@ -8,13 +8,13 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
-use super::fanout;
-use crate::command;
+use super::parameters::SteadyFlags;
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::fleet::Group;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
+use crate::shell_command;
 use crate::time::now;
 
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -34,11 +34,11 @@ pub(crate) struct Flags {
 
     #[command(flatten)]
     #[serde(flatten)]
-    load: fanout::Flags,
+    load: SteadyFlags,
 }
 
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
-    let fanout::Flags {
+    let SteadyFlags {
         watchers,
         rate,
         writes,
@@ -68,7 +68,7 @@ async fn one_run(
     let restarting = async {
         tokio::time::sleep(half).await;
         let began = now();
-        command::run(&flags.command)
+        shell_command::run(&flags.command)
             .await
             .map_err(LoadError::Command)?;
         let ended = began.elapsed();

@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, Turns, add_usage, all_received};
+use super::delivery::{Delivery, add_usage};
 use super::parameters::{WatcherFlags, WriteFlags};
+use super::receivers::{Turns, all_received};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::fleet::{Fleet, Group, Mode};

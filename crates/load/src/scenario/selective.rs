@@ -4,6 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::delivery::Delivery;
+use super::floor_runs::FloorRuns;
 use super::parameters::{WatcherFlags, WriteFlags};
 use crate::context::Context;
 use crate::error::LoadError;
@@ -45,5 +46,5 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
         format!("{collection}?watch=true&allowWatchBookmarks=true&{selector}")
     });
     delivery.watch(spec).await?;
-    delivery.measure(flags.rate).await
+    delivery.measure(flags.rate, FloorRuns::none()).await
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivered, Delivery, Turns, all_received};
+use super::delivery::Delivery;
 use super::parameters::WriteFlags;
+use super::receivers::{Delivered, Turns, all_received};
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;
@@ -70,7 +71,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     Ok(runs)
 }
 
-/// First all read, then some do not.
+/// Measures a half in which all read, then one in which some do not.
 async fn one_run(
     delivery: &mut Delivery<'_>,
     groups: &Groups,
@@ -108,7 +109,7 @@ async fn one_run(
     Ok(run)
 }
 
-/// Half of a run.
+/// The measurements of one half of a run.
 struct Half {
     /// The delivery to those who read all the time.
     readers: Delivered,

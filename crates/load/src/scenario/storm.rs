@@ -9,9 +9,10 @@ use serde::Serialize;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::delivery::{CREATORS, Delivery, LATE_MAX};
+use super::delivery::{CREATORS, Delivery};
 use super::parameters::ObjectFlags;
 use super::phases::add_client;
+use super::receivers::LATE_MAX;
 use crate::client::{Client, ClientError, Encoding, EventKind, ListHead, Request, Watch};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
@@ -50,7 +51,7 @@ pub(crate) struct Flags {
     way: Ways,
 }
 
-/// Which ways are measured.
+/// The ways that are measured, as the flag has them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ways {
@@ -77,7 +78,7 @@ impl Ways {
 }
 
 impl Way {
-    /// The name in figures.
+    /// Returns the name in figures.
     fn name(self) -> &'static str {
         match self {
             Self::List => "list+watch",
@@ -100,7 +101,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     Ok(runs)
 }
 
-/// All clients at once; then one more write, which each must get as its first event.
+/// Lets all clients begin at once, then writes once more, which each must get as its first event.
 async fn storm(
     delivery: &mut Delivery<'_>,
     flags: &Flags,
@@ -149,7 +150,7 @@ async fn storm(
     }
     run.expected += clients;
     run.received += watches.len() as u64;
-    faults.truncate(FAULTS_TOLD_MAX);
+    faults.truncate(FAULTS_SHOWN_MAX);
     run.faults.extend(faults);
     add_figures(run, name, &seen.latencies, seen.server_cpu, clients as f64);
     if let Some(rss) = seen.server_rss {
@@ -179,7 +180,7 @@ async fn storm(
 }
 
 /// So many clients that failed are told in full.
-const FAULTS_TOLD_MAX: usize = 5;
+const FAULTS_SHOWN_MAX: usize = 5;
 
 fn add_figures(
     run: &mut Run,
@@ -222,7 +223,7 @@ async fn follow_up(
     }
     for followed in following.join_all().await {
         if let Err(why) = followed
-            && faults.len() < FAULTS_TOLD_MAX
+            && faults.len() < FAULTS_SHOWN_MAX
         {
             faults.push(why);
         }

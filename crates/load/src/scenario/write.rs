@@ -7,8 +7,9 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::delivery::{Delivery, all_received};
+use super::delivery::Delivery;
 use super::parameters::WriteFlags;
+use super::receivers::all_received;
 use crate::client::Request;
 use crate::context::Context;
 use crate::error::LoadError;
@@ -31,7 +32,7 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-/// The phases of a run.
+/// The phases of a run: one kind of write after the other.
 #[derive(Clone, Copy, Debug)]
 enum Verb {
     Create,
@@ -48,7 +49,7 @@ const VERBS: [(Verb, &str); 3] = [
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let kind = Kind::ConfigMaps;
     let mut delivery = Delivery::prepare_objects(context, kind, &flags.writes, 1).await?;
-    let mut clients = Clients::connect(context, flags.writes.writers).await?;
+    let mut clients = Clients::connect(&context.client, flags.writes.writers).await?;
     let length = context.length;
     let phase = length.duration / VERBS.len() as u32;
     if !length.warm_up.is_zero() {
@@ -138,7 +139,7 @@ async fn one_run(
     Ok(run)
 }
 
-/// The watcher must have seen every write; it is closed then.
+/// Waits until the watcher has seen every write, notes what is missing, and closes it.
 async fn watched(run: &mut Run, watcher: &Arc<Group>, writes: u64, next: &[u32]) {
     all_received(&[Arc::clone(watcher)], writes).await;
     run.expected += writes;

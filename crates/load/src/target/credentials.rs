@@ -1,4 +1,4 @@
-//! As whom requests are made, and whom they trust.
+//! Credentials: the user as whom requests are made, and the authorities that are trusted.
 
 use std::fmt;
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) struct Credentials {
     pub(crate) trusts_anybody: bool,
 }
 
-/// Secrets are not for logs.
+/// Says which credentials there are and keeps them secret.
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -49,7 +49,7 @@ impl Credentials {
     }
 }
 
-/// A file's content.
+/// Reads a file's content.
 fn read(path: &Path) -> Result<Vec<u8>, TargetError> {
     fs::read(path).map_err(|error| TargetError::Read {
         path: path.to_owned(),

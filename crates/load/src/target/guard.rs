@@ -1,4 +1,4 @@
-//! Which servers may be loaded: those of this machine, unless the user says that another is theirs.
+//! The guard of servers that may be loaded: those of this machine, unless the user says that another is theirs.
 //!
 //! A name counts as this machine only if every address it resolves to does.
 
@@ -9,9 +9,9 @@ use tokio::net::lookup_host;
 
 use super::TargetError;
 
-/// A server's place as a URL names it.
+/// A server's URL, taken apart.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Place {
+pub(super) struct ServerUrl {
     pub(super) host: String,
     port: u16,
     /// Host and port as requests name them.
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) tls: bool,
 }
 
-impl Place {
+impl ServerUrl {
     /// Reads `https://host:port`. Paths are not supported.
     pub(super) fn parse(url: &str) -> Result<Self, TargetError> {
         let wrong = || TargetError::Url {
@@ -47,7 +47,7 @@ impl Place {
         })
     }
 
-    /// Where to connect, if that may be loaded.
+    /// Resolves the address to connect to. Unless `anywhere`, all addresses of the host must be of this machine.
     pub(super) async fn resolve(&self, anywhere: bool) -> Result<SocketAddr, TargetError> {
         let unresolved = |why: String| TargetError::Resolve {
             host: self.host.clone(),
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let place = Place::parse("https://127.0.0.1:6443").expect("a place");
+        let place = ServerUrl::parse("https://127.0.0.1:6443").expect("a place");
         assert_eq!((place.host.as_str(), place.port), ("127.0.0.1", 6443));
         assert!(place.tls);
-        let place = Place::parse("http://[::1]:1/").expect("a place");
+        let place = ServerUrl::parse("http://[::1]:1/").expect("a place");
         assert_eq!(
             (place.host.as_str(), place.port, place.tls),
             ("::1", 1, false)
@@ -96,7 +96,7 @@ mod tests {
             "https://a/b",
             "https://u:p@a",
         ] {
-            assert!(Place::parse(url).is_err(), "{url}");
+            assert!(ServerUrl::parse(url).is_err(), "{url}");
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             ("https://0.0.0.0:1", false),
             ("https://[::ffff:192.0.2.1]:1", false),
         ] {
-            let place = Place::parse(url).expect("a place");
+            let place = ServerUrl::parse(url).expect("a place");
             assert_eq!(place.resolve(false).await.is_ok(), allowed, "{url}");
             assert!(place.resolve(true).await.is_ok(), "{url}");
         }

@@ -10,7 +10,7 @@ use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, UnreadSignIn};
 use super::credentials::Credentials;
 use super::{TargetError, TargetFlags};
 
-/// The server's URL, the credentials, and the name in its certificate if that is another.
+/// Reads the server's URL, the credentials, and the name in its certificate if that is another.
 pub(super) fn read(
     flags: &TargetFlags,
 ) -> Result<(String, Credentials, Option<String>), TargetError> {
@@ -27,7 +27,7 @@ pub(super) fn read(
     )
 }
 
-/// `$KUBECONFIG`, the first of several that exists, else `~/.kube/config`.
+/// Returns the path in `$KUBECONFIG`, of several the first that exists, else `~/.kube/config` if that exists.
 fn default_path() -> Option<PathBuf> {
     if let Some(list) = std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
         let paths: Vec<PathBuf> = std::env::split_paths(&list).collect();
@@ -42,7 +42,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The error of a kubeconfig, in the words of this client.
+/// Converts the error of a kubeconfig to one of this client.
 fn in_file(path: &Path, error: KubeconfigError) -> TargetError {
     match error {
         KubeconfigError::Read { path, error } => TargetError::Read {

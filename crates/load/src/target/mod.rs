@@ -1,4 +1,4 @@
-//! Which server is loaded, as whom, and whether that is allowed.
+//! The target: the server that is loaded and the credentials for it, if loading it is allowed.
 
 mod credentials;
 mod guard;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 pub(crate) use credentials::Credentials;
 
-/// How to reach the server.
+/// The flags that say how to reach the server.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TargetFlags {
     /// The kubeconfig to use. The default is $KUBECONFIG, else ~/.kube/config.
@@ -57,16 +57,16 @@ pub(crate) struct TargetFlags {
 pub(crate) struct Target {
     /// Where it is. Resolved once, so that what was allowed is what is connected to.
     pub(crate) address: SocketAddr,
-    /// The host of requests.
+    /// Host and port as requests name them.
     pub(crate) authority: String,
-    /// The name in its certificate.
+    /// The name that its certificate must have.
     pub(crate) server_name: String,
     /// True if it is reached by TLS.
     pub(crate) tls: bool,
     pub(crate) credentials: Credentials,
 }
 
-/// Why there is no target.
+/// The reason why no server can be loaded, as one line for the user.
 #[derive(Debug, Error)]
 pub enum TargetError {
     #[error("there is no kubeconfig: name one with --kubeconfig, or a server with --server")]
@@ -89,16 +89,16 @@ pub enum TargetError {
     )]
     NotLoopback { host: String, address: SocketAddr },
     #[error(
-        "nothing says whose certificate to trust, and this machine has no authorities{why}; use \
+        "nothing says whose certificate to trust, and this machine has no authorities; use \
          --certificate-authority, or --insecure-skip-tls-verify"
     )]
-    NoAuthority { why: String },
+    NoAuthority,
     #[error("{what} cannot be used: {why}")]
     Credentials { what: &'static str, why: String },
 }
 
 impl Target {
-    /// The target that the flags name, if it may be loaded.
+    /// Finds the server that the flags name, if it may be loaded.
     ///
     /// # Errors
     /// One line that says what is wrong and what to do.
@@ -108,7 +108,7 @@ impl Target {
             None => kubeconfig::read(flags)?,
         };
         credentials.overrule(flags)?;
-        let place = guard::Place::parse(&url)?;
+        let place = guard::ServerUrl::parse(&url)?;
         let address = place.resolve(flags.i_own_this_cluster).await?;
         Ok(Self {
             address,

@@ -1,4 +1,4 @@
-//! Which revisions a watcher answers for: all between the start of an unbroken run of watches and the
+//! The revisions that a watcher answers for: all between the start of an unbroken run of watches and the
 //! position that it came to.
 
 use std::ops::Range;
@@ -12,12 +12,12 @@ pub(crate) struct Interval {
     pub(crate) after: u64,
     /// up to this one.
     pub(crate) until: u64,
-    /// The watches, by their places.
+    /// The watches, by their places among the watcher's sessions.
     pub(crate) sessions: Range<usize>,
 }
 
-/// A watcher's intervals. `last` is the revision of the final state, up to which everybody had the time
-/// to come.
+/// Returns a watcher's intervals. `last` is the revision of the final state, up to which everybody had the time to
+/// come.
 pub(crate) fn intervals(watcher: &Watcher, last: Option<u64>) -> Vec<Interval> {
     let mut found: Vec<Interval> = Vec::new();
     let mut open = false;
@@ -49,7 +49,7 @@ pub(crate) fn intervals(watcher: &Watcher, last: Option<u64>) -> Vec<Interval> {
             interval.until = interval.until.max(after);
         }
         let (_, seen) = session.split_initial();
-        let reached = seen.iter().map(|seen| seen.what.revision());
+        let reached = seen.iter().map(|seen| seen.item.revision());
         interval.until = reached.fold(interval.until, u64::max);
         interval.sessions.end = place + 1;
         if session.end == End::Settled {
@@ -75,10 +75,10 @@ pub(crate) fn covers(mut intervals: Vec<(u64, u64)>, after: u64, until: u64) -> 
 mod tests {
     use super::*;
     use crate::verify::history::{Group, Key, Kind, Seen, Selector, Session, Version};
-    use crate::verify::history::{What, WriteId};
+    use crate::verify::history::{Item, WriteId};
 
-    fn session(start: Start, seen: &[What], end: End) -> Session {
-        let seen = seen.iter().map(|&what| Seen { at: 0, what });
+    fn session(start: Start, seen: &[Item], end: End) -> Session {
+        let seen = seen.iter().map(|&item| Seen { at: 0, item });
         Session {
             opened: 0,
             start,
@@ -87,35 +87,35 @@ mod tests {
         }
     }
 
-    fn event(revision: u64) -> What {
+    fn event(revision: u64) -> Item {
         let object = Version {
             key: Key(0),
             revision,
             write: WriteId(0),
             group: Group(0),
         };
-        What::Event {
+        Item::Event {
             kind: Kind::Added,
             object,
         }
     }
 
-    fn bookmark(revision: u64, ends_initial: bool) -> What {
-        What::Bookmark {
+    fn bookmark(revision: u64, ends_initial: bool) -> Item {
+        Item::Bookmark {
             revision,
             ends_initial,
         }
     }
 
-    fn of(sessions: Vec<Session>, last: Option<u64>) -> Vec<(u64, u64, Range<usize>)> {
+    fn parts(sessions: Vec<Session>, last: Option<u64>) -> Vec<(u64, u64, Range<usize>)> {
         let watcher = Watcher {
             name: "one".to_owned(),
             selector: Selector::Everything,
             sessions,
         };
         let found = intervals(&watcher, last);
-        let parts = |it: Interval| (it.after, it.until, it.sessions);
-        found.into_iter().map(parts).collect()
+        let three = |it: Interval| (it.after, it.until, it.sessions);
+        found.into_iter().map(three).collect()
     }
 
     fn list(revision: u64) -> Start {
@@ -132,7 +132,7 @@ mod tests {
             session(Start::Resume { after: 9 }, &[event(12)], End::Expired),
             session(list(20), &[event(21)], End::Settled),
         ];
-        assert_eq!(of(sessions, Some(30)), [(5, 12, 0..2), (20, 30, 2..3)]);
+        assert_eq!(parts(sessions, Some(30)), [(5, 12, 0..2), (20, 30, 2..3)]);
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
             session(any.clone(), &[event(3)], End::Closed),
             session(any, &[event(3), bookmark(8, true), event(9)], End::Left),
         ];
-        assert_eq!(of(sessions, None), [(8, 9, 1..2)]);
+        assert_eq!(parts(sessions, None), [(8, 9, 1..2)]);
     }
 
     #[test]

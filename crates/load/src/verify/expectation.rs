@@ -6,7 +6,7 @@ use super::timeline::{Change, State};
 /// The event that a selection must or may see of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {
-    /// No event.
+    /// No event must come.
     Nothing,
     /// This one; a deletion shows the last object that was selected.
     Event(Kind, Option<Version>),

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::client::Encoding;
 
-/// Nanoseconds since the run began.
+/// A time of the run, in nanoseconds since it began.
 pub(crate) type Nanos = u64;
 
 /// One of the objects that the writers fight over.
@@ -18,11 +18,11 @@ pub(crate) struct Key(pub(crate) u32);
 pub(crate) struct Type(pub(crate) u32);
 
 impl Type {
-    /// So many there are.
+    /// The number of types.
     const COUNT: u32 = 3;
 
-    /// The type of the object of this name, whenever it is created.
-    pub(crate) fn of(key: Key) -> Self {
+    /// Returns the type of the object of this name, whenever it is created.
+    pub(crate) fn from_key(key: Key) -> Self {
         Self(key.0 % Self::COUNT)
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct Version {
     pub(crate) group: Group,
 }
 
-/// The kind of a write.
+/// The kind of a write: which request it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Create,
@@ -63,7 +63,7 @@ pub(crate) enum Verb {
     Delete,
 }
 
-/// One request to change something.
+/// A request to change one object, and its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) key: Key,
@@ -78,7 +78,7 @@ pub(crate) struct Write {
     pub(crate) answer: Answer,
 }
 
-/// The answer to a write.
+/// The answer to a write, as far as it says that the write happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It happened. The answer to a deletion need not name a revision.
@@ -95,7 +95,7 @@ impl Write {
         !matches!(self.answer, Answer::Refused { .. })
     }
 
-    /// When it was acknowledged.
+    /// Returns when it was acknowledged.
     pub(crate) fn acknowledged_at(&self) -> Option<Nanos> {
         match self.answer {
             Answer::Acknowledged { at, .. } => Some(at),
@@ -125,7 +125,7 @@ impl Selector {
             Self::Groups(groups) => groups.contains(&group),
             Self::Name(name) => *name == key,
             Self::NotName(name) => *name != key,
-            Self::Type(of) => *of == Type::of(key),
+            Self::Type(of) => *of == Type::from_key(key),
         }
     }
 
@@ -152,7 +152,7 @@ pub(crate) struct Session {
     pub(crate) end: End,
 }
 
-/// Where a watch began.
+/// The position or state with which a watch began.
 #[derive(Clone, Debug)]
 pub(crate) enum Start {
     /// After a list, which showed these objects.
@@ -166,7 +166,7 @@ pub(crate) enum Start {
     Resume { after: u64 },
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended, as its client saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// The watch has not ended.
@@ -187,12 +187,12 @@ pub(crate) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) at: Nanos,
-    pub(crate) what: What,
+    pub(crate) item: Item,
 }
 
-/// An item of a watch.
+/// An item of a watch: an event or a bookmark.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum Item {
     Event {
         kind: Kind,
         object: Version,
@@ -204,8 +204,8 @@ pub(crate) enum What {
     },
 }
 
-impl What {
-    /// The version up to which the watcher has come with this.
+impl Item {
+    /// Returns the version up to which the watcher has come with this.
     pub(crate) fn revision(&self) -> u64 {
         match self {
             Self::Event { object, .. } => object.revision,
@@ -214,7 +214,7 @@ impl What {
     }
 }
 
-/// The type of an event.
+/// The type of an event about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Added,
@@ -231,8 +231,8 @@ impl Session {
         is_resume && (has_stood || !self.seen.is_empty())
     }
 
-    /// Returns the items before the initial events were complete, and those with and after their end. Without such an end
-    /// all are initial; a watch that did not ask for them has none.
+    /// Returns the items before the initial events were complete, and those with and after their end. Without such an
+    /// end all are initial; a watch that did not ask for them has none.
     pub(crate) fn split_initial(&self) -> (&[Seen], &[Seen]) {
         if !matches!(self.start, Start::InitialEvents { .. }) {
             return (&[], &self.seen);
@@ -241,17 +241,17 @@ impl Session {
         self.seen.split_at(end)
     }
 
-    /// The revision of which the initial events were the state.
+    /// Returns the revision of which the initial events were the state.
     pub(crate) fn initial_revision(&self) -> Option<u64> {
         let end = self.initial_end()?;
-        Some(self.seen[end].what.revision())
+        Some(self.seen[end].item.revision())
     }
 
     fn initial_end(&self) -> Option<usize> {
         let ends = |seen: &Seen| {
             matches!(
-                seen.what,
-                What::Bookmark {
+                seen.item,
+                Item::Bookmark {
                     ends_initial: true,
                     ..
                 }
@@ -264,7 +264,7 @@ impl Session {
 /// A list, of one page or several.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
-    pub(crate) asked: RevisionMatch,
+    pub(crate) revision_match: RevisionMatch,
     pub(crate) selector: Selector,
     /// How many objects a page could have.
     pub(crate) limit: Option<usize>,
@@ -286,7 +286,7 @@ pub(crate) enum RevisionMatch {
     Exact(u64),
 }
 
-/// One answer of a list.
+/// A page of a list: one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) invoked: Nanos,
@@ -304,7 +304,7 @@ impl Read {
         self.pages.last().map_or(0, |page| page.answered)
     }
 
-    /// The revision of the first page, which all have in a correct list.
+    /// Returns the revision of the first page, which all have in a correct list.
     pub(crate) fn revision(&self) -> u64 {
         self.pages.first().map_or(0, |page| page.revision)
     }
@@ -314,7 +314,7 @@ impl Read {
     }
 }
 
-/// All of a run.
+/// Everything that the clients of a run saw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) writes: Vec<Write>,
@@ -329,12 +329,12 @@ impl History {
         self.writes.get(id.0 as usize)
     }
 
-    /// All writes with their names.
+    /// Returns all writes with their identities.
     pub(crate) fn named_writes(&self) -> impl Iterator<Item = (WriteId, &Write)> {
         (0..).map(WriteId).zip(&self.writes)
     }
 
-    /// The read of the final state, if the run came to one.
+    /// Returns the read of the final state, if the run came to one.
     pub(crate) fn final_state(&self) -> Option<&Read> {
         self.reads.get(self.final_read?)
     }
@@ -433,13 +433,13 @@ impl fmt::Display for Kind {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", At(self.at))?;
-        match &self.what {
-            What::Event { kind, object } => write!(f, "{kind} {object}"),
-            What::Bookmark {
+        match &self.item {
+            Item::Event { kind, object } => write!(f, "{kind} {object}"),
+            Item::Bookmark {
                 revision,
                 ends_initial: false,
             } => write!(f, "BOOKMARK {revision}"),
-            What::Bookmark { revision, .. } => {
+            Item::Bookmark { revision, .. } => {
                 write!(f, "BOOKMARK {revision}, the end of the initial events")
             }
         }
@@ -464,7 +464,7 @@ impl fmt::Display for Start {
 impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: list ", At(self.invoked()))?;
-        match self.asked {
+        match self.revision_match {
             RevisionMatch::Any => f.write_str("any state"),
             RevisionMatch::Newest => f.write_str("the newest state"),
             RevisionMatch::NotOlderThan(revision) => write!(f, "a state not older than {revision}"),

@@ -1,4 +1,4 @@
-//! Does a server keep what the watch protocol promises? Judged by its answers alone.
+//! `load verify`: checks by its answers alone that a server keeps what the watch protocol promises.
 //!
 //! A run writes down what clients are told: every answer to a write, everything that comes over a watch,
 //! every list. From that the [`timeline`] of what must have happened is put together, and each of the

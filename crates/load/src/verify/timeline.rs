@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::coverage::{covers, intervals};
 use super::history::{
-    Answer, Group, History, Key, Kind, Selector, Verb, Version, What, Write, WriteId,
+    Answer, Group, History, Item, Key, Kind, Selector, Verb, Version, Write, WriteId,
 };
 use super::violation::{Rule, Violation};
 
-/// One change of one object.
+/// A change of one object, at one revision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Change {
     pub(crate) previous: State,
 }
 
-/// The effect of a change.
+/// The effect of a change on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Put {
@@ -50,7 +50,7 @@ pub(crate) struct Timeline {
     changes: Vec<Change>,
     /// The revision at which each write happened, as far as it is known.
     revisions: Vec<Option<u64>>,
-    /// The other way round.
+    /// The write of each revision, as far as it is known.
     writes: HashMap<u64, WriteId>,
     /// Objects of which not everything could be seen.
     doubtful: HashSet<Key>,
@@ -88,19 +88,19 @@ impl Timeline {
         }
     }
 
-    /// All changes, by revision.
+    /// Returns all changes, by revision.
     pub(crate) fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// The changes after one revision up to another.
+    /// Returns the changes after one revision up to another.
     pub(crate) fn between(&self, after: u64, until: u64) -> &[Change] {
         let from = self.changes.partition_point(|it| it.revision <= after);
         let to = self.changes.partition_point(|it| it.revision <= until);
         &self.changes[from..to.max(from)]
     }
 
-    /// The change of a revision.
+    /// Returns the change of a revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&Change> {
         let found = self
             .changes
@@ -108,12 +108,12 @@ impl Timeline {
         found.ok().map(|place| &self.changes[place])
     }
 
-    /// When a write happened, if that is known.
+    /// Returns when a write happened, if that is known.
     pub(crate) fn revision_of(&self, write: WriteId) -> Option<u64> {
         *self.revisions.get(write.0 as usize)?
     }
 
-    /// The write that happened at a revision.
+    /// Returns the write that happened at a revision.
     pub(crate) fn write_at(&self, revision: u64) -> Option<WriteId> {
         self.writes.get(&revision).copied()
     }
@@ -124,7 +124,7 @@ impl Timeline {
 }
 
 impl Change {
-    /// The object after it.
+    /// Returns the object after it.
     pub(crate) fn after(&self) -> State {
         match self.effect {
             Effect::Put { write, group } => State::Present(Version {
@@ -139,7 +139,7 @@ impl Change {
     }
 }
 
-/// The evidence so far.
+/// The evidence while the timeline is made: what each revision did, and which revision each write has.
 #[derive(Default)]
 struct Evidence {
     effects: BTreeMap<u64, (Key, Effect)>,
@@ -189,7 +189,7 @@ impl Evidence {
             .push(violation.shown_by_all(first).shown_by(write));
     }
 
-    /// Objects that were shown by watches and lists: what of unanswered writes happened, and when.
+    /// Takes the objects that watches and lists showed as evidence of which unanswered writes happened, and when.
     fn hear_objects(&mut self, history: &History) {
         for object in agreed_objects(history) {
             let Some(revision) = self.revisions.get_mut(object.write.0 as usize) else {
@@ -208,7 +208,8 @@ impl Evidence {
         }
     }
 
-    /// Deletions, from those who cannot confuse them with objects that leave their selection first.
+    /// Takes the deletions that watchers saw as evidence; first of those who cannot confuse them with objects that
+    /// leave their selection.
     fn hear_deletions(&mut self, history: &History) {
         for can_be_left in [false, true] {
             let watchers = history.watchers.iter();
@@ -220,10 +221,10 @@ impl Evidence {
                 };
                 let seen = watcher.sessions.iter().flat_map(|session| &session.seen);
                 for seen in seen {
-                    if let What::Event {
+                    if let Item::Event {
                         kind: Kind::Deleted,
                         object,
-                    } = seen.what
+                    } = seen.item
                     {
                         self.effects
                             .entry(object.revision)
@@ -235,14 +236,14 @@ impl Evidence {
     }
 }
 
-/// Every object that was shown as it was written, those that most witnesses have seen first.
+/// Returns every object that was shown as it was written, those that most witnesses have seen first.
 fn agreed_objects(history: &History) -> Vec<Version> {
     let mut witnesses: HashMap<Version, usize> = HashMap::new();
     let events = history.watchers.iter().flat_map(|it| &it.sessions);
     let events = events.flat_map(|session| &session.seen);
-    let shown = events.filter_map(|seen| match seen.what {
-        What::Event { kind, object } if kind != Kind::Deleted => Some(object),
-        What::Event { .. } | What::Bookmark { .. } => None,
+    let shown = events.filter_map(|seen| match seen.item {
+        Item::Event { kind, object } if kind != Kind::Deleted => Some(object),
+        Item::Event { .. } | Item::Bookmark { .. } => None,
     });
     let listed = history
         .reads
@@ -264,7 +265,7 @@ fn agreed_objects(history: &History) -> Vec<Version> {
     objects.into_iter().map(|(object, _)| object).collect()
 }
 
-/// The changes with what was before each.
+/// Returns the changes with what was before each.
 fn in_order(effects: &BTreeMap<u64, (Key, Effect)>) -> Vec<Change> {
     let mut states: HashMap<Key, State> = HashMap::new();
     let mut changes = Vec::with_capacity(effects.len());
@@ -315,7 +316,7 @@ fn resolve_deletions(history: &History, changes: &[Change], revisions: &mut [Opt
     }
 }
 
-/// The objects to which something may have happened that nobody saw.
+/// Returns the objects to which something may have happened that nobody saw.
 fn doubtful(history: &History, changes: &[Change], revisions: &[Option<u64>]) -> HashSet<Key> {
     let everything_was_seen = everything_was_seen(history, changes);
     let unresolved = history.named_writes().filter(|(id, write)| {

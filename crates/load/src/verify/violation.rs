@@ -5,8 +5,8 @@ use std::fmt;
 /// How many lines of history a violation shows at most.
 pub(crate) const EVIDENCE_LINES_MAX: usize = 12;
 
-/// A promise that must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them; without the
-/// last four the others would hold since nothing happened.
+/// A promise that must hold. The first seven are etcd's guarantees for watches and what Kubernetes makes of them;
+/// without the last four the others would hold since nothing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rule {
     /// A revision is one change of one object, and a write happens once.
@@ -52,7 +52,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unique => "unique",
@@ -85,7 +85,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A broken rule.
+/// A broken rule, by whom, and the history that shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub(crate) rule: Rule,
@@ -115,7 +115,7 @@ impl Violation {
         self
     }
 
-    /// Adds several.
+    /// Adds several lines of history, as far as there is room.
     pub(crate) fn shown_by_all<T: fmt::Display>(self, lines: impl IntoIterator<Item = T>) -> Self {
         lines.into_iter().fold(self, Self::shown_by)
     }

@@ -30,11 +30,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "tokens of service accounts give the authenticator's type of user",
     ),
     (
-        "crates/load/src",
-        "compare context error flags fleet measure output requests scenario verify workspace writer",
-        "scenarios use everything, and flags and errors name them",
-    ),
-    (
         "crates/server/src",
         "assembly bootstrap",
         "the bootstrap takes the assembled server's stores, and the assembly runs it",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::loading::{Loaded, left_behind, median};
+use super::loading::{Loaded, end, left_behind, median, start};
 use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
@@ -171,13 +171,13 @@ async fn scenarios_over_etcd() {
 }
 
 /// Runs a fan-out through a proxy that plants one fault in its second run.
-async fn is_found_out(client: kube::Client, fault: Fault, told: &str) {
+async fn is_found_out(client: kube::Client, fault: Fault, told: &str, flags: &[&str]) {
     // One of so many that it is the only one.
     let proxy = Proxy::start(client, fault, 100_000, 330).await;
     let target = ["--server", &proxy.url()];
     let length = ["--runs=2", "--duration=500ms", "--warm-up=100ms"];
     let fanout = ["fanout", "--watchers=10", "--rate=40"];
-    let loaded = Loaded::by(&target, &[&length[..], &fanout].concat()).await;
+    let loaded = Loaded::by(&target, &[&length[..], &fanout, flags].concat()).await;
     let (came, planted) = proxy.counts();
     assert_eq!(planted, 1, "{fault:?} in {came}");
     assert_eq!(loaded.code, Some(1), "{}", loaded.table);
@@ -203,12 +203,52 @@ async fn a_run_that_lost_an_event_scores_zero_and_says_so() {
     let mut server = Server::start(&["--storage-backend", "memory"]);
     let client = server.client().await;
     let faults = [
-        (Fault::DropEvent, "199 received of 200"),
-        (Fault::DuplicateEvent, "version"),
-        (Fault::SwapEvents, "version"),
+        (Fault::DropEvent, "199 received of 200", &[][..]),
+        // Nothing of such a run is measured against the floor.
+        (Fault::DropEvent, "199 received of 200", &["--floor"]),
+        (Fault::DuplicateEvent, "version", &[]),
+        (Fault::SwapEvents, "version", &[]),
     ];
-    let all = faults.map(|(fault, told)| is_found_out(client.clone(), fault, told));
+    let all = faults.map(|(fault, told, flags)| is_found_out(client.clone(), fault, told, flags));
     futures::future::join_all(all).await;
+    assert_eq!(left_behind(&client).await, Vec::<String>::new());
+}
+
+/// The floor sends all that the server has sent, and its figures stand beside the server's.
+#[tokio::test]
+async fn the_floor_gets_everything_across_too() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    let (kubeconfig, process) = (server.kubeconfig(), server.id().to_string());
+    let target = ["--kubeconfig", text(&kubeconfig), "--pid", &process];
+    let beside_floor = async |scenario: &[&str]| {
+        let flags = [&SMALL, scenario, &["--floor"]].concat();
+        Loaded::by(&target, &flags).await.passed()
+    };
+    let fanout = ["fanout", "--watchers=20", "--rate=40"];
+    let protobuf = ["--http=2", "--streams=8", "--encoding=protobuf"];
+    for form in [&[][..], &protobuf] {
+        let outcome = beside_floor(&[&fanout, form].concat()).await;
+        received(&outcome, 2 * 20 * 24);
+        assert!(median(&outcome, "floor CPU per delivery") > 0.0);
+        assert!(median(&outcome, "floor delivery p99") > 0.0);
+        assert!(outcome["summary"]["server CPU over floor"].is_object());
+    }
+    let too_many = ["fanout", "--duration=1000s", "--rate=1000", "--floor"];
+    let refused = end(start(&[&target[..], &too_many].concat(), &[])).await;
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(why.contains("shorten --duration"), "{why}");
+    let burst = ["burst", "--watchers=10", "--writes=16", "--every=200ms"];
+    received(&beside_floor(&burst).await, 2 * 3 * 16 * 10);
+    let list = ["list", "--objects=100", "--page=30", "--write-rate=100"];
+    let outcome = beside_floor(&list).await;
+    for form in ["rv=0", "consistent", "exact", "paged"] {
+        for encoding in ["JSON", "protobuf"] {
+            let figure = format!("list {form} {encoding} floor CPU");
+            assert!(median(&outcome, &figure) > 0.0);
+        }
+    }
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
 }
 

@@ -1,4 +1,4 @@
-//! A conditional write happens on the version that it demands, so at most one happens on each.
+//! Rule: a conditional write happens on the version that it demands, so at most one happens on each.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// Two acknowledged writes that demanded the same version.
+/// Finds acknowledged writes that demanded the same version.
 fn twice_on_one_version(facts: &Facts<'_>) -> Vec<Violation> {
     let mut first: HashMap<(Key, u64), (WriteId, &Write)> = HashMap::new();
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ fn twice_on_one_version(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// A write that happened where it should have been refused.
+/// Returns the violation of a write that happened where it should have been refused.
 fn on_another_version(facts: &Facts<'_>, id: WriteId, write: &Write) -> Option<Violation> {
     let revision = facts.timeline.revision_of(id)?;
     let change = facts.timeline.at(revision)?;

@@ -1,9 +1,9 @@
-//! In the end every watcher has what the list shows.
+//! Rule: in the end every watcher has what the list shows.
 
 use std::collections::BTreeMap;
 
 use super::Facts;
-use crate::verify::history::{End, Key, Kind, Read, Start, Watcher, What};
+use crate::verify::history::{End, Item, Key, Kind, Read, Start, Watcher};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -26,7 +26,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         .collect()
 }
 
-/// In what a watcher's state differs from what a list of everything shows.
+/// Returns in what a watcher's state differs from what a list of everything shows.
 pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
     let right: BTreeMap<Key, u64> = list
         .objects()
@@ -46,8 +46,8 @@ pub(crate) fn difference(watcher: &Watcher, list: &Read) -> Option<String> {
     ))
 }
 
-/// The state that a watcher has made of what it was told up to a revision. A write that nobody waited
-/// for any longer may still have happened after it.
+/// Returns the state that a watcher has made of what it was told up to a revision. A write that nobody waited for any
+/// longer may still have happened after it.
 fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
     let mut state = BTreeMap::new();
     for session in &watcher.sessions {
@@ -59,17 +59,17 @@ fn state(watcher: &Watcher, until: u64) -> BTreeMap<Key, u64> {
             Start::Resume { .. } => {}
         }
         for seen in &session.seen {
-            match &seen.what {
-                What::Event {
+            match &seen.item {
+                Item::Event {
                     kind: Kind::Deleted,
                     object,
                 } if object.revision <= until => {
                     state.remove(&object.key);
                 }
-                What::Event { object, .. } if object.revision <= until => {
+                Item::Event { object, .. } if object.revision <= until => {
                     state.insert(object.key, object.revision);
                 }
-                What::Event { .. } | What::Bookmark { .. } => {}
+                Item::Event { .. } | Item::Bookmark { .. } => {}
             }
         }
     }

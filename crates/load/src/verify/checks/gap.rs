@@ -1,11 +1,11 @@
-//! Between the start of a watch and its position nothing that it selects is left out.
+//! Rule: between the start of a watch and its position nothing that it selects is left out.
 
 use std::collections::HashSet;
 
 use super::{Facts, write_of};
 use crate::verify::coverage::Interval;
 use crate::verify::expectation::Expectation;
-use crate::verify::history::{Key, Seen, Session, Start, Watcher, What};
+use crate::verify::history::{Item, Key, Seen, Session, Start, Watcher};
 use crate::verify::timeline::Change;
 use crate::verify::violation::{Rule, Violation};
 
@@ -16,9 +16,9 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         let seen = sessions.iter().flat_map(|session| &session.seen);
         // An event of another object is none of this change, whatever its revision.
         let came: HashSet<(Key, u64)> = seen
-            .filter_map(|seen| match seen.what {
-                What::Event { object, .. } => Some((object.key, object.revision)),
-                What::Bookmark { .. } => None,
+            .filter_map(|seen| match seen.item {
+                Item::Event { object, .. } => Some((object.key, object.revision)),
+                Item::Bookmark { .. } => None,
             })
             .collect();
         for change in facts.timeline.between(interval.after, interval.until) {
@@ -31,7 +31,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// Says how the watch went past a change that did not come.
+/// Returns the violation of a change that did not come, with how the watch went past it.
 fn missing(
     facts: &Facts<'_>,
     watcher: &Watcher,
@@ -39,14 +39,14 @@ fn missing(
     change: &Change,
 ) -> Violation {
     let sessions = &watcher.sessions[interval.sessions.clone()];
-    let passed = sessions
+    let crossing = sessions
         .iter()
-        .find_map(|session| Passed::of(session, change.revision));
-    let (rule, how) = match &passed {
-        Some(Passed {
+        .find_map(|session| Crossing::find(session, change.revision));
+    let (rule, how) = match &crossing {
+        Some(Crossing {
             after_resume: true, ..
         }) => (Rule::Resume, "right after the watch was resumed"),
-        Some(Passed {
+        Some(Crossing {
             by_bookmark_alone: true,
             ..
         }) => (Rule::BookmarkEarly, "though a bookmark covers it"),
@@ -59,12 +59,12 @@ fn missing(
     );
     let mut violation = Violation::new(rule, format!("watcher {}", watcher.name), message)
         .shown_by_all(write_of(facts, change.revision));
-    if let Some(Passed {
+    if let Some(Crossing {
         session,
         before,
         by,
         ..
-    }) = passed
+    }) = crossing
     {
         violation = violation
             .shown_by(format_args!("the watch began {}", session.start))
@@ -74,12 +74,12 @@ fn missing(
     violation
 }
 
-/// Where a watch went past a revision.
-struct Passed<'a> {
+/// The items of a watch between which it went past a revision.
+struct Crossing<'a> {
     session: &'a Session,
-    /// The last that came before.
+    /// The last item that came before.
     before: Option<&'a Seen>,
-    /// The first that came from beyond.
+    /// The first item from beyond the revision.
     by: &'a Seen,
     /// Nothing had come since the watch was resumed.
     after_resume: bool,
@@ -87,12 +87,12 @@ struct Passed<'a> {
     by_bookmark_alone: bool,
 }
 
-impl<'a> Passed<'a> {
-    fn of(session: &'a Session, revision: u64) -> Option<Self> {
+impl<'a> Crossing<'a> {
+    fn find(session: &'a Session, revision: u64) -> Option<Self> {
         let (_, seen) = session.split_initial();
-        let place = seen.iter().position(|it| it.what.revision() > revision);
-        let place = place.or_else(|| seen.iter().position(|it| it.what.revision() == revision))?;
-        let is_event = |seen: &Seen| matches!(seen.what, What::Event { .. });
+        let place = seen.iter().position(|it| it.item.revision() > revision);
+        let place = place.or_else(|| seen.iter().position(|it| it.item.revision() == revision))?;
+        let is_event = |seen: &Seen| matches!(seen.item, Item::Event { .. });
         let before = place.checked_sub(1).map(|before| &seen[before]);
         Some(Self {
             session,

@@ -1,14 +1,14 @@
-//! The initial events of a watch are, at their end, the state of the revision that the end names.
+//! Rule: the initial events of a watch are, at their end, the state of the revision that the end names.
 
 use std::collections::BTreeMap;
 
 use super::snapshot::{Difference, State, states};
 use super::{Facts, read_revision};
-use crate::verify::history::{Key, Kind, Seen, Session, Start, Version, Watcher, What};
+use crate::verify::history::{Item, Key, Kind, Seen, Session, Start, Version, Watcher};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
-    let known = read_revision::Known::of(facts);
+    let known = read_revision::KnownRevisions::new(facts);
     let mut found = Vec::new();
     each_end(facts, |end, state| {
         let watcher = &facts.history.watchers[end.watcher];
@@ -52,12 +52,12 @@ pub(super) fn each_end<'a>(facts: &Facts<'a>, mut take: impl FnMut(InitialEnd<'a
     });
 }
 
-/// The objects that initial events show at their end, and the first event with which one goes back.
+/// Returns the objects that initial events show at their end, and the first event with which one goes back.
 pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Version, &Seen)>) {
     let mut shown: BTreeMap<Key, Version> = BTreeMap::new();
     let mut goes_back = None;
     for seen in initial {
-        let What::Event { kind, object } = seen.what else {
+        let Item::Event { kind, object } = seen.item else {
             continue;
         };
         let before = match kind {
@@ -71,9 +71,9 @@ pub(super) fn shown(initial: &[Seen]) -> (BTreeMap<Key, Version>, Option<(Versio
     (shown, goes_back)
 }
 
-/// The newest state was asked for, and more was known by then.
+/// Returns the violation of initial events that had to be the newest state, and were older than what was known.
 fn older_than_known(
-    known: &read_revision::Known,
+    known: &read_revision::KnownRevisions,
     watcher: &Watcher,
     session: &Session,
     revision: u64,
@@ -102,7 +102,7 @@ fn incomplete(
         return Some(named(watcher, message).shown_by(seen));
     }
     let objects: Vec<Version> = shown.into_values().collect();
-    let difference = Difference::of(facts, state, &watcher.selector, objects.iter())?;
+    let difference = Difference::find(facts, state, &watcher.selector, objects.iter())?;
     let message = format!("the initial events end at {revision}, and {difference}");
     Some(
         named(watcher, message)

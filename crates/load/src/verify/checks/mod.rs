@@ -7,6 +7,7 @@ mod conditional;
 mod final_state;
 mod gap;
 mod initial;
+mod never_written;
 mod order;
 mod pages;
 mod read_revision;
@@ -15,7 +16,6 @@ mod tally;
 mod transition;
 mod unresolved;
 mod write_order;
-mod written;
 
 pub(super) use final_state::difference;
 pub(crate) use tally::Tally;
@@ -33,12 +33,12 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// The revision of the final state.
+    /// Returns the revision of the final state.
     fn last(&self) -> Option<u64> {
         self.history.final_state().map(Read::revision)
     }
 
-    /// Every unbroken run of watches, with its watcher.
+    /// Returns every unbroken run of watches, with its watcher.
     fn intervals(&self) -> impl Iterator<Item = (&'a Watcher, Interval)> {
         let last = self.last();
         let watchers = self.history.watchers.iter();
@@ -71,7 +71,7 @@ pub(crate) fn check(history: &History) -> Checked {
         gap::check,
         unresolved::check,
         transition::check,
-        written::check,
+        never_written::check,
         initial::check,
         write_order::check,
         conditional::check,
@@ -90,14 +90,14 @@ pub(crate) fn check(history: &History) -> Checked {
     }
 }
 
-/// The lines about a change: the write that made it, if that is known.
+/// Returns the line about the write that made a change, if that is known.
 fn write_of(facts: &Facts<'_>, revision: u64) -> Option<String> {
     let id = facts.timeline.write_at(revision)?;
     let write = facts.history.write(id)?;
     Some(format!("{id}: {write}"))
 }
 
-/// A read's name in reports.
+/// Returns a read's name in reports.
 fn read_name(place: usize) -> String {
     format!("read {place}")
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Facts, write_of};
 use crate::verify::coverage::Interval;
-use crate::verify::history::{Key, Kind, Seen, Session, Start, Version, Watcher, What};
+use crate::verify::history::{Item, Key, Kind, Seen, Session, Start, Version, Watcher};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
@@ -25,7 +25,7 @@ fn follow(facts: &Facts<'_>, watcher: &Watcher, interval: &Interval, found: &mut
                 continue;
             };
             let violation = Violation::new(rule, format!("watcher {}", watcher.name), message)
-                .shown_by_all(write_of(facts, seen.what.revision()))
+                .shown_by_all(write_of(facts, seen.item.revision()))
                 .shown_by(format_args!("the watch began {}", session.start))
                 .shown_by_all(before)
                 .shown_by(seen);
@@ -59,7 +59,7 @@ impl Position {
                 self.begun_after = interval.after;
                 let (initial, _) = session.split_initial();
                 for seen in initial {
-                    if let What::Event { object, .. } = &seen.what {
+                    if let Item::Event { object, .. } = &seen.item {
                         self.seen.insert(identity(object));
                     }
                 }
@@ -73,11 +73,11 @@ impl Position {
 
     /// Goes on to what came next; the rule that it breaks, and what had come before.
     fn see(&mut self, seen: &Seen) -> Option<(Rule, String, Option<Seen>)> {
-        let revision = seen.what.revision();
-        let event = self.event.map_or(0, |it| it.what.revision());
-        let bookmark = self.bookmark.map_or(0, |it| it.what.revision());
-        match &seen.what {
-            What::Bookmark { .. } => {
+        let revision = seen.item.revision();
+        let event = self.event.map_or(0, |it| it.item.revision());
+        let bookmark = self.bookmark.map_or(0, |it| it.item.revision());
+        match &seen.item {
+            Item::Bookmark { .. } => {
                 let before = self.bookmark.filter(|_| bookmark > event).or(self.event);
                 self.bookmark = Some(*seen)
                     .filter(|_| revision >= bookmark)
@@ -87,7 +87,7 @@ impl Position {
                     (Rule::Ordered, message, before)
                 })
             }
-            What::Event { kind, object } => {
+            Item::Event { kind, object } => {
                 let broken = self.broken_by(*kind, object, event, bookmark);
                 self.seen.insert(identity(object));
                 if revision > event {

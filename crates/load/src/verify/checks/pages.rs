@@ -1,4 +1,4 @@
-//! All pages of a list are of the first one's revision.
+//! Rule: all pages of a list are of the first one's revision.
 
 use super::{Facts, read_name};
 use crate::verify::history::{At, Read};

@@ -1,21 +1,21 @@
-//! A read is of a revision that it may be of: the newest is not older than anything known before it began.
+//! Rule: a read is of a revision that it may be of: the newest is not older than anything known before it began.
 
 use super::{Facts, read_name};
 use crate::verify::history::{At, Nanos, Read, RevisionMatch};
 use crate::verify::violation::{Rule, Violation};
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
-    let known = Known::of(facts);
+    let known = KnownRevisions::new(facts);
     let reads = facts.history.reads.iter().enumerate();
     reads
         .filter_map(|(place, read)| wrong(&known, place, read))
         .collect()
 }
 
-fn wrong(known: &Known, place: usize, read: &Read) -> Option<Violation> {
+fn wrong(known: &KnownRevisions, place: usize, read: &Read) -> Option<Violation> {
     let revision = read.revision();
     let violation = |rule, message| Violation::new(rule, read_name(place), message);
-    match read.asked {
+    match read.revision_match {
         RevisionMatch::Any => None,
         RevisionMatch::Newest => {
             let (least, source) = known.before(read.invoked())?;
@@ -39,7 +39,7 @@ fn wrong(known: &Known, place: usize, read: &Read) -> Option<Violation> {
 
 /// The revisions that were known at any time, from answers to writes and newer reads.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownRevisions {
     /// When a revision became known, the newest revision known by then, and from what.
     moments: Vec<(Nanos, u64, Source)>,
 }
@@ -50,8 +50,8 @@ enum Source {
     Read(usize),
 }
 
-impl Known {
-    pub(super) fn of(facts: &Facts<'_>) -> Self {
+impl KnownRevisions {
+    pub(super) fn new(facts: &Facts<'_>) -> Self {
         let writes = facts.history.named_writes().filter_map(|(id, write)| {
             let revision = facts.timeline.revision_of(id)?;
             Some((write.acknowledged_at()?, revision, Source::Write(id.0)))
@@ -71,7 +71,7 @@ impl Known {
         Self { moments }
     }
 
-    /// The newest revision that was known before a time, and from what.
+    /// Returns the newest revision that was known before a time, and from what.
     pub(super) fn before(&self, time: Nanos) -> Option<(u64, String)> {
         let place = self.moments.partition_point(|(at, ..)| *at < time);
         let (at, revision, source) = self.moments.get(place.checked_sub(1)?)?;
@@ -84,7 +84,7 @@ impl Known {
     }
 }
 
-/// The moment that is shown may be a later one at which the revision was still the newest.
+/// Writes a moment as a bound: that which is shown may be a later one, at which the revision was still the newest.
 fn at_most(at: Nanos) -> String {
     format!("by {}", At(at))
 }

@@ -1,10 +1,10 @@
-//! A list is the state of its revision: every object that was there, at the version that it had.
+//! Rule: a list is the state of its revision: every object that was there, at the version that it had.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Facts, read_name, write_of};
-use crate::verify::history::{Key, Read, Seen, Selector, Version, What};
+use crate::verify::history::{Item, Key, Read, Seen, Selector, Version};
 use crate::verify::timeline;
 use crate::verify::violation::{Rule, Violation};
 
@@ -26,7 +26,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
         let Some((place, read)) = reads.next() else {
             return;
         };
-        let Some(difference) = Difference::of(facts, state, &read.selector, read.objects()) else {
+        let Some(difference) = Difference::find(facts, state, &read.selector, read.objects())
+        else {
             return;
         };
         let message = format!("a list of {}: {difference}", read.revision());
@@ -64,7 +65,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    pub(super) fn of<'a>(
+    pub(super) fn find<'a>(
         facts: &Facts<'_>,
         state: &State,
         selector: &Selector,
@@ -101,7 +102,7 @@ impl Difference {
         })
     }
 
-    /// The write that should show, or should not.
+    /// Returns the lines about the writes that should show, or should not.
     pub(super) fn write(&self, facts: &Facts<'_>) -> Vec<String> {
         let versions = [self.right, self.shown].into_iter().flatten();
         versions
@@ -113,7 +114,7 @@ impl Difference {
     pub(super) fn seen<'a>(&self, seen: &'a [Seen]) -> impl Iterator<Item = &'a Seen> {
         let key = self.key;
         seen.iter().filter(
-            move |seen| matches!(seen.what, What::Event { object, .. } if object.key == key),
+            move |seen| matches!(seen.item, Item::Event { object, .. } if object.key == key),
         )
     }
 }

@@ -1,5 +1,5 @@
-//! How many events each watcher had to get, and how many it got. The first is counted from what was written
-//! and from where its watches began and how far they came, the second from what they brought.
+//! A tally of each watcher: how many events it had to get, and how many it got. The first is counted from what was
+//! written and from where its watches began and how far they came, the second from what they brought.
 //!
 //! Some events may or may not come: that of a write that was never answered, and those of an object of which
 //! not everything was seen. They are counted apart, as uncertain, and are in neither of the two.
@@ -7,7 +7,7 @@
 use super::{Facts, initial};
 use crate::verify::coverage::intervals;
 use crate::verify::expectation::Expectation;
-use crate::verify::history::{Watcher, What};
+use crate::verify::history::{Item, Watcher};
 use crate::verify::timeline::Change;
 
 /// The events of one watcher.
@@ -30,7 +30,7 @@ pub(crate) struct Count {
     pub(crate) received: u64,
 }
 
-/// A tally for each watcher, in their order.
+/// Returns a tally for each watcher, in their order.
 pub(super) fn tallies(facts: &Facts<'_>) -> Vec<Tally> {
     let watchers = &facts.history.watchers;
     let mut tallies: Vec<Tally> = watchers.iter().map(|it| of_changes(facts, it)).collect();
@@ -66,7 +66,7 @@ fn of_changes(facts: &Facts<'_>, watcher: &Watcher) -> Tally {
     }
     let sessions = watcher.sessions.iter();
     for seen in sessions.flat_map(|session| session.split_initial().1) {
-        let What::Event { object, .. } = &seen.what else {
+        let Item::Event { object, .. } = &seen.item else {
             continue;
         };
         let change = facts.timeline.at(object.revision);

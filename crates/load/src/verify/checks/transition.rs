@@ -1,8 +1,8 @@
-//! An event's type says whether its object entered the selection, stayed in it or left it.
+//! Rule: an event's type says whether its object entered the selection, stayed in it or left it.
 
 use super::{Facts, write_of};
 use crate::verify::expectation::Expectation;
-use crate::verify::history::{Kind, Seen, Version, Watcher, What};
+use crate::verify::history::{Item, Kind, Seen, Version, Watcher};
 use crate::verify::timeline::Effect;
 use crate::verify::violation::{Rule, Violation};
 
@@ -19,7 +19,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 fn broken(facts: &Facts<'_>, watcher: &Watcher, seen: &Seen) -> Option<Violation> {
-    let What::Event { kind, object } = &seen.what else {
+    let Item::Event { kind, object } = &seen.item else {
         return None;
     };
     let change = facts.timeline.at(object.revision)?;

@@ -1,4 +1,4 @@
-//! A deletion that was acknowledged came to whoever watched all the while.
+//! Rule: a deletion that was acknowledged came to whoever watched all the while.
 //!
 //! Its answer names no revision, so a deletion that came to nobody has no place among the changes. But what
 //! was acknowledged before it began lies before it, and what began after its answer lies behind it.
@@ -6,7 +6,7 @@
 use super::Facts;
 use std::ops::RangeInclusive;
 
-use crate::verify::history::{Key, Kind, Verb, Watcher, What, Write, WriteId};
+use crate::verify::history::{Item, Key, Kind, Verb, Watcher, Write, WriteId};
 use crate::verify::timeline::State;
 use crate::verify::violation::{Rule, Violation};
 
@@ -34,8 +34,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     found
 }
 
-/// Returns true if an object left a watcher's selection in some way that no write is known for. A watcher that selects by
-/// label cannot tell whether it was deleted.
+/// Returns true if an object left a watcher's selection in some way that no write is known for. A watcher that
+/// selects by label cannot tell whether it was deleted.
 fn saw_it_go(
     facts: &Facts<'_>,
     watcher: &Watcher,
@@ -44,7 +44,7 @@ fn saw_it_go(
 ) -> bool {
     let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);
     seen.any(|seen| {
-        let What::Event { kind, object } = &seen.what else {
+        let Item::Event { kind, object } = &seen.item else {
             return false;
         };
         let is_explained = facts.timeline.write_at(object.revision).is_some();
@@ -62,7 +62,7 @@ fn never_came(watcher: &str, id: WriteId, write: &Write, after: u64, until: u64)
         .shown_by(format_args!("{id}: {write}"))
 }
 
-/// The newest revision that surely lies before the write.
+/// Returns the newest revision that surely lies before the write.
 fn latest_before(facts: &Facts<'_>, write: &Write) -> u64 {
     let writes = facts.history.named_writes();
     let acknowledged =
@@ -72,7 +72,7 @@ fn latest_before(facts: &Facts<'_>, write: &Write) -> u64 {
     revisions.chain(base).max().unwrap_or(0)
 }
 
-/// The oldest revision that surely lies behind something that was answered at this time.
+/// Returns the oldest revision that surely lies behind something that was answered at this time.
 fn earliest_after(facts: &Facts<'_>, at: u64) -> Option<u64> {
     let writes = facts.history.named_writes();
     let later = writes.filter(|(_, other)| other.invoked > at);

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) at: Duration,
-    /// The shell's command.
+    /// The command, which a shell runs.
     pub(crate) command: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where all clients write down what they are told, as they are told.
+//! The journal, into which all clients write what they are told, as they are told.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::measure::{Gauges, Recorder};
 use crate::time::{Instant, nanos, now};
 use crate::verify::history::{
-    Answer, End, History, Nanos, Read, Seen, Selector, Session, Start, Watcher, What, Write,
+    Answer, End, History, Item, Nanos, Read, Seen, Selector, Session, Start, Watcher, Write,
     WriteId,
 };
 
@@ -42,18 +42,18 @@ impl Journal {
         &self.gauges
     }
 
-    /// The time of the run.
+    /// Returns the time since the run began.
     pub(super) fn now(&self) -> Nanos {
         nanos(now().duration_since(self.begun))
     }
 
-    /// The history so far.
+    /// Locks the history so far.
     pub(super) fn history(&self) -> MutexGuard<'_, History> {
         // Whoever panicked left a whole entry or none.
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The whole history.
+    /// Returns the whole history, as the run is over.
     pub(super) fn finish(self) -> History {
         let history = self.history.into_inner();
         history.unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +67,7 @@ impl Journal {
         id
     }
 
-    /// Takes down what came of it.
+    /// Takes down the answer to a write, or that there was none.
     pub(super) fn answer(&self, id: WriteId, answer: impl FnOnce(Nanos) -> Answer) {
         let answer = answer(self.now());
         self.gauges.sent.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,8 @@ impl Journal {
         }
     }
 
-    /// Takes down a list. Gives its place among them, and what is left of it.
+    /// Takes down a list, without the objects of other runs. Returns its place among the lists, and what is left of
+    /// it.
     pub(super) fn read(&self, mut read: Read) -> (usize, Read) {
         for page in &mut read.pages {
             page.objects.retain(|it| self.keys.contains(&it.key.0));
@@ -86,7 +87,7 @@ impl Journal {
         (history.reads.len() - 1, read)
     }
 
-    /// Takes down that somebody will watch; its place.
+    /// Takes down a watcher without watches. Returns its place among the watchers.
     pub(super) fn watcher(&self, name: String, selector: Selector) -> usize {
         let mut history = self.history();
         history.watchers.push(Watcher {
@@ -109,16 +110,16 @@ impl Journal {
     }
 
     /// Takes down what came over the newest watch.
-    pub(super) fn see(&self, watcher: usize, what: What) {
+    pub(super) fn see(&self, watcher: usize, item: Item) {
         let at = self.now();
-        if let What::Event { object, .. } = &what {
+        if let Item::Event { object, .. } = &item {
             if !self.keys.contains(&object.key.0) {
                 return;
             }
             self.events.lock().received += 1;
         }
         if let Some(session) = self.history().watchers[watcher].sessions.last_mut() {
-            session.seen.push(Seen { at, what });
+            session.seen.push(Seen { at, item });
         }
     }
 

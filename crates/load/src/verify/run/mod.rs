@@ -8,11 +8,11 @@
 //! ```
 
 mod fault;
-mod floors;
 mod journal;
-mod line;
+mod minimums;
 mod objects;
 mod reader;
+mod reconnecting;
 mod report;
 mod roles;
 mod settle;
@@ -29,22 +29,22 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::client::{Encoding, Request};
-use crate::command;
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::flags::rate;
 use crate::outcome::Run;
+use crate::shell_command;
 use crate::time::now;
 
 use super::checks::check;
 use fault::Fault;
-use floors::Floors;
 use journal::Journal;
-use line::{Line, Scope};
+use minimums::Minimums;
 use reader::Reader;
+use reconnecting::{ReconnectingConnection, Scope};
 use roles::Role;
 use watcher::{Follower, Phase};
-use writer::{Desk, Writer};
+use writer::{KnownObjects, Writer};
 
 /// How long it takes when nobody says otherwise.
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -92,7 +92,7 @@ pub(crate) struct Flags {
     faults: Vec<Fault>,
 }
 
-/// Runs the scenario.
+/// Runs the scenario: writers, watchers and readers at once, then the checks of what they saw.
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let seconds = context.length.duration.as_secs_f64();
     if seconds * flags.rate * f64::from(flags.watchers) > EVENTS_MAX {
@@ -108,7 +108,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     Ok(runs)
 }
 
-/// A run begins without the objects of the run before.
+/// Deletes the objects of the run before.
 async fn clear(context: &Context) -> Result<(), LoadError> {
     let collection = context.workspace.path(objects::RESOURCE);
     let answer = context
@@ -125,7 +125,7 @@ async fn clear(context: &Context) -> Result<(), LoadError> {
 struct Stage<'a> {
     context: &'a Context,
     flags: &'a Flags,
-    desk: Desk,
+    objects: KnownObjects,
     journal: Journal,
     scope: Scope,
 }
@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
             context,
             flags,
             scope: Scope::namespace(&collection),
-            desk: Desk::new(run, collection, keys.clone(), roles::GROUPS),
+            objects: KnownObjects::new(run, collection, keys.clone(), roles::GROUPS),
             journal: Journal::new(keys),
         }
     }
@@ -153,7 +153,7 @@ impl<'a> Stage<'a> {
             let mut trouble = self.act().await;
             // Nobody is left to tell only if the followers have ended.
             let _ = phase.send(Phase::Settling);
-            let final_read = settle::settle(&self.journal, self.line(), &self.scope).await;
+            let final_read = settle::settle(&self.journal, self.connection(), &self.scope).await;
             trouble.extend(final_read.trouble);
             let _ = phase.send(Phase::Over);
             (trouble, final_read.place)
@@ -167,14 +167,14 @@ impl<'a> Stage<'a> {
         let warnings = report::warnings(&history);
         warnings.into_iter().for_each(|it| self.context.warn(it));
         let mut checked = check(&history);
-        let floors = Floors {
+        let minimums = Minimums {
             seconds: self.context.length.duration.as_secs_f64(),
             flags: self.flags,
             roles: &roles,
         };
         checked
             .violations
-            .extend(floors.check(&history, &checked.tallies));
+            .extend(minimums.check(&history, &checked.tallies));
         let run = report::report(&history, &checked, trouble);
         Run {
             seconds: seen.elapsed.as_secs_f64(),
@@ -183,7 +183,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Writes, reads and faults, once all watch. Gives what went wrong with the faults.
+    /// Has all write and read and injects the faults, once all watch. Returns what went wrong with the faults.
     async fn act(&self) -> Vec<String> {
         if let Err(trouble) = settle::all_watch(&self.journal).await {
             return vec![trouble];
@@ -193,11 +193,11 @@ impl<'a> Stage<'a> {
         let count = f64::from(self.flags.writers);
         let pause = Duration::from_secs_f64(count / self.flags.rate);
         let writers = (0..self.flags.writers).map(|place| self.writer(place).run(pause, until));
-        let selectors = roles::selectors(&self.desk.keys);
+        let selectors = roles::selectors(&self.objects.keys);
         let readers = (0..self.flags.readers).map(|_| self.reader(&selectors).run(until));
         let faults = self.flags.faults.iter().map(|fault| async move {
             tokio::time::sleep_until(begun + fault.at).await;
-            command::run(&fault.command).await
+            shell_command::run(&fault.command).await
         });
         let all = join3(join_all(writers), join_all(readers), join_all(faults));
         let (_, failed, faults) = all.await;
@@ -210,16 +210,16 @@ impl<'a> Stage<'a> {
         faults.into_iter().filter_map(Result::err).collect()
     }
 
-    fn line(&self) -> Line {
-        Line::new(self.context.client.clone())
+    fn connection(&self) -> ReconnectingConnection {
+        ReconnectingConnection::new(self.context.client.clone())
     }
 
     fn writer(&self, place: u32) -> Writer<'_> {
         let encodings = [Encoding::Json, Encoding::Protobuf];
         Writer {
-            desk: &self.desk,
+            objects: &self.objects,
             journal: &self.journal,
-            line: self.line(),
+            connection: self.connection(),
             encoding: encodings[place as usize % encodings.len()],
             random: StdRng::from_os_rng(),
         }
@@ -230,13 +230,13 @@ impl<'a> Stage<'a> {
             scope: &self.scope,
             selectors,
             journal: &self.journal,
-            line: self.line(),
+            connection: self.connection(),
             random: StdRng::from_os_rng(),
         }
     }
 
     fn roles(&self) -> Vec<Role> {
-        roles::roles(self.flags.watchers as usize, &self.desk.keys)
+        roles::roles(self.flags.watchers as usize, &self.objects.keys)
     }
 
     fn followers(&self, phases: &watch::Receiver<Phase>) -> Vec<Follower<'_>> {
@@ -246,14 +246,14 @@ impl<'a> Stage<'a> {
                 .watcher(role.name.clone(), role.selector.clone()),
             plan: role.plan,
             scope: if role.is_cluster {
-                Scope::cluster(&self.desk.run)
+                Scope::cluster(&self.objects.run)
             } else {
                 self.scope.clone()
             },
             selector: role.selector,
             encoding: role.encoding,
             client: self.context.client.clone(),
-            line: self.line(),
+            connection: self.connection(),
             journal: &self.journal,
             phase: phases.clone(),
             random: StdRng::from_os_rng(),

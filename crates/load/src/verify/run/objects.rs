@@ -58,7 +58,7 @@ impl Wanted<'_> {
         json!({
             "kind": KIND,
             "apiVersion": "v1",
-            "type": Type::of(self.key).to_string(),
+            "type": Type::from_key(self.key).to_string(),
             "metadata": {
                 "name": self.key.to_string(),
                 "resourceVersion": self.base.map(|base| base.to_string()),
@@ -93,7 +93,7 @@ impl Wanted<'_> {
         );
         let mut object = Vec::new();
         protobuf::put(&mut object, OBJECT_METADATA, &metadata);
-        let of = Type::of(self.key).to_string();
+        let of = Type::from_key(self.key).to_string();
         protobuf::put(&mut object, OBJECT_TYPE, of.as_bytes());
         protobuf::envelope("v1", KIND, &object).into()
     }
@@ -113,7 +113,7 @@ pub(super) fn object(bytes: &[u8], encoding: Encoding) -> Result<Option<Version>
     }
 }
 
-/// A list: its head, and our objects in it.
+/// Reads a list: its head, and our objects in it.
 pub(super) fn list(
     bytes: &[u8],
     encoding: Encoding,
@@ -202,7 +202,7 @@ fn number<T: std::str::FromStr>(text: Option<&str>, prefix: &str) -> Option<T> {
     text?.strip_prefix(prefix)?.parse().ok()
 }
 
-/// The part of a query that makes the selection; empty for everything.
+/// Returns the part of a query that makes the selection; empty for everything.
 pub(super) fn query(selector: &Selector) -> String {
     let name = |operator, key: &Key| format!("&fieldSelector=metadata.name{operator}{key}");
     match selector {
@@ -218,7 +218,7 @@ pub(super) fn query(selector: &Selector) -> String {
     }
 }
 
-/// The part of a query that selects the objects of a run among those of all namespaces.
+/// Returns the part of a query that selects the objects of a run among those of all namespaces.
 pub(super) fn run_query(run: &str) -> String {
     format!("&labelSelector={}%3D{run}", escaped(RUN_LABEL))
 }

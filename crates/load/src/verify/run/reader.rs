@@ -10,7 +10,7 @@ use crate::time::{Instant, now};
 use crate::verify::history::{RevisionMatch, Selector};
 
 use super::journal::Journal;
-use super::line::{Line, RETRY_PAUSE, Scope, Wish};
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
 
 /// Between two lists of a reader.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -21,18 +21,18 @@ pub(super) const WAYS: u64 = 6;
 /// A page has so many objects at most.
 const PAGE_OBJECTS_MAX: usize = 9;
 
-/// One of those who list.
+/// A client that lists in every way, one list after the other.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selectors: &'a [Selector],
     pub(super) journal: &'a Journal,
-    pub(super) line: Line,
+    pub(super) connection: ReconnectingConnection,
     pub(super) random: StdRng,
 }
 
 impl Reader<'_> {
-    /// Lists until it is over. Gives why lists failed.
+    /// Lists until the given time. Returns the errors of lists that failed.
     pub(super) async fn run(mut self, until: Instant) -> Vec<ClientError> {
         let (mut newest, mut failed) = (0, Vec::new());
         for turn in 0_u64.. {
@@ -56,7 +56,7 @@ impl Reader<'_> {
         let back = self.random.random_range(0..BACK_MAX);
         let older = newest.saturating_sub(back);
         let is_known = newest > 0;
-        let (asked, limit) = match turn % WAYS {
+        let (revision_match, limit) = match turn % WAYS {
             0 => (RevisionMatch::Any, None),
             1 if is_known => (RevisionMatch::Exact(older.max(1)), None),
             2 if is_known => (RevisionMatch::NotOlderThan(newest), None),
@@ -72,14 +72,14 @@ impl Reader<'_> {
         } else {
             Encoding::Protobuf
         };
-        let wish = Wish {
+        let request = ListRequest {
             scope: self.scope,
             selector: &self.selectors[selector],
-            asked,
+            revision_match,
             limit,
             encoding,
         };
-        let (_, read) = self.line.list(self.journal, &wish).await?;
+        let (_, read) = self.connection.list(self.journal, &request).await?;
         Ok(read.revision())
     }
 }

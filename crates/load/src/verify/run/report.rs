@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::outcome::Run;
 use crate::verify::checks::Checked;
-use crate::verify::history::{Answer, At, End, History, Start, What};
+use crate::verify::history::{Answer, At, End, History, Item, Start};
 use crate::verify::violation::{Rule, Violation};
 
 /// So many violations of a rule are shown; the rest is counted.
 const SHOWN_MAX: usize = 3;
 
-/// The run. What was expected and what was received are counted apart, so a run in which they differ
-/// fails, whatever the rules say of it.
+/// Returns the run. What was expected and what was received are counted apart, so a run in which they differ fails,
+/// whatever the rules say of it.
 pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>) -> Run {
     let sessions = || history.watchers.iter().flat_map(|it| &it.sessions);
     let counts = checked.tallies.iter();
@@ -32,7 +32,7 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
     let resumed = sessions().filter(|it| matches!(it.start, Start::Resume { .. }));
     let initial = sessions().filter(|it| it.initial_revision().is_some());
     let seen = sessions().flat_map(|it| &it.seen);
-    let bookmarks = seen.filter(|it| matches!(it.what, What::Bookmark { .. }));
+    let bookmarks = seen.filter(|it| matches!(it.item, Item::Bookmark { .. }));
     let done = |answer: &Answer| matches!(answer, Answer::Acknowledged { .. });
     for (name, count) in [
         ("writes done", writes(done)),
@@ -81,7 +81,7 @@ pub(super) fn warnings(history: &History) -> Vec<String> {
     warnings
 }
 
-/// Some violations of each rule with their history, and how many more there are.
+/// Writes some violations of each rule with their history, and how many more there are.
 fn shown(violations: &[Violation]) -> Vec<String> {
     let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
     for violation in violations {

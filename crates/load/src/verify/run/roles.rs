@@ -13,7 +13,7 @@ pub(super) const GROUPS: u8 = 3;
 const NAMED: u32 = 1;
 pub(super) const OBJECTS_MIN: u32 = 2;
 
-/// A way to watch.
+/// The selection and the behaviour of one watcher.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
     pub(super) name: String,
@@ -24,12 +24,12 @@ pub(super) struct Role {
     pub(super) is_cluster: bool,
 }
 
-/// The kinds of watchers, in the order in which they are taken.
+/// Returns the kinds of watchers, in the order in which they are taken.
 fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
     let named = Key(keys.start + NAMED);
     let everything = || Selector::Everything;
     let groups = |groups: &[u8]| Selector::Groups(groups.iter().copied().map(Group).collect());
-    let of_type = || Selector::Type(Type::of(named));
+    let of_type = || Selector::Type(Type::from_key(named));
     let initial = |any| Plan::InitialEvents { any };
     vec![
         ("everything", everything(), Plan::Follow),
@@ -53,7 +53,7 @@ fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
 
 const ALL_NAMESPACES: &str = "all-namespaces";
 
-/// So many watchers of these objects: of all kinds, and of each kind in both forms.
+/// Returns so many watchers of these objects: of all kinds, and of each kind in both forms.
 pub(super) fn roles(count: usize, keys: &Range<u32>) -> Vec<Role> {
     let kinds = kinds(keys);
     let role = |place: usize| {
@@ -71,7 +71,7 @@ pub(super) fn roles(count: usize, keys: &Range<u32>) -> Vec<Role> {
     (0..count).map(role).collect()
 }
 
-/// The selections that are listed.
+/// Returns the selections that are listed.
 pub(super) fn selectors(keys: &Range<u32>) -> Vec<Selector> {
     let mut selectors: Vec<Selector> = Vec::new();
     for (_, selector, _) in kinds(keys) {

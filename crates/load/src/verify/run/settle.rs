@@ -8,14 +8,14 @@ use crate::verify::checks::difference;
 use crate::verify::history::{End, History, RevisionMatch, Selector};
 
 use super::journal::Journal;
-use super::line::{Line, Scope, Wish};
+use super::reconnecting::{ListRequest, ReconnectingConnection, Scope};
 
 /// All watches must be open within this time.
 const OPEN_MAX: Duration = Duration::from_secs(30);
 /// All watchers must have seen everything so long after the last write. A server that was just
 /// restarted may need some of it to come back.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
-/// How often is looked.
+/// The time between two looks at the watchers.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The result of the end of a run.
@@ -45,18 +45,22 @@ pub(super) async fn all_watch(journal: &Journal) -> Result<(), String> {
 
 /// Lists until every watcher has what the list shows. What was never answered may still happen
 /// meanwhile, so the list is a new one each time.
-pub(super) async fn settle(journal: &Journal, mut line: Line, scope: &Scope) -> Settled {
+pub(super) async fn settle(
+    journal: &Journal,
+    mut connection: ReconnectingConnection,
+    scope: &Scope,
+) -> Settled {
     let deadline = now() + SETTLE_MAX;
-    let wish = Wish {
+    let request = ListRequest {
         scope,
         selector: &Selector::Everything,
-        asked: RevisionMatch::Newest,
+        revision_match: RevisionMatch::Newest,
         limit: None,
         encoding: Encoding::Json,
     };
     let mut place = None;
     loop {
-        let trouble = match line.list(journal, &wish).await {
+        let trouble = match connection.list(journal, &request).await {
             Ok((newest, list)) => {
                 place = Some(newest);
                 let history = journal.history();
@@ -84,7 +88,7 @@ pub(super) async fn settle(journal: &Journal, mut line: Line, scope: &Scope) -> 
     }
 }
 
-/// A watcher without an open watch.
+/// Returns the name of a watcher without an open watch.
 fn absent(history: &History) -> Option<String> {
     let mut watchers = history.watchers.iter();
     let absent = watchers.find(|it| it.sessions.last().is_none_or(|it| it.end != End::Open));

@@ -7,11 +7,11 @@ use rand::rngs::StdRng;
 use tokio::sync::watch;
 
 use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
-use crate::verify::history::{End, Kind, Nanos, RevisionMatch, Selector, Start, What};
+use crate::verify::history::{End, Item, Kind, Nanos, RevisionMatch, Selector, Start};
 
 use super::journal::Journal;
-use super::line::{Line, RETRY_PAUSE, Scope, Wish};
 use super::objects;
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
 
 /// The server ends a watch after this time.
 const WATCH_SECONDS: u64 = 300;
@@ -23,18 +23,18 @@ const STAY_MAX: Duration = Duration::from_secs(2);
 /// A watch must be opened within this time, and have ended so long after it should have.
 const OPEN_MAX: Duration = Duration::from_secs(10);
 
-/// The phase of a run.
+/// The phase of a run, which all watchers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// There are writes.
+    /// Clients write.
     Running,
-    /// There are none any more, and nobody leaves.
+    /// Nobody writes any more, and no watcher leaves.
     Settling,
     /// Everybody has had the time to see everything.
     Over,
 }
 
-/// The way in which somebody watches.
+/// The way in which a client watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Lists once and watches from there.
@@ -48,7 +48,7 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    /// The longest time between two resumes of who resumes by plan.
+    /// Returns the longest time between two resumes, if the plan resumes.
     pub(super) fn resumes_every(self) -> Option<Duration> {
         match self {
             Self::Follow => None,
@@ -58,24 +58,24 @@ impl Plan {
         }
     }
 
-    /// The longest time between two beginnings with initial events.
+    /// Returns the longest time between two beginnings with initial events, if the plan has them.
     pub(super) fn begins_every(self) -> Option<Duration> {
         // In between is one watch that goes on.
         matches!(self, Self::InitialEvents { .. }).then_some(STAY_MAX * 2)
     }
 }
 
-/// One of those who watch.
+/// A client that follows a selection, over as many watches as it takes.
 #[derive(Debug)]
 pub(super) struct Follower<'a> {
-    /// Its place in the history.
+    /// Its place among the watchers of the history.
     pub(super) place: usize,
     pub(super) plan: Plan,
     pub(super) scope: Scope,
     pub(super) selector: Selector,
     pub(super) encoding: Encoding,
     pub(super) client: Client,
-    pub(super) line: Line,
+    pub(super) connection: ReconnectingConnection,
     pub(super) journal: &'a Journal,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) random: StdRng,
@@ -123,14 +123,14 @@ impl Follower<'_> {
         if let Plan::InitialEvents { any } = self.plan {
             return Ok(Start::InitialEvents { any });
         }
-        let wish = Wish {
+        let request = ListRequest {
             scope: &self.scope,
             selector: &self.selector,
-            asked: RevisionMatch::Newest,
+            revision_match: RevisionMatch::Newest,
             limit: None,
             encoding: self.encoding,
         };
-        let (_, list) = self.line.list(self.journal, &wish).await?;
+        let (_, list) = self.connection.list(self.journal, &request).await?;
         Ok(Start::List {
             revision: list.revision(),
             objects: list.objects().copied().collect(),
@@ -195,7 +195,7 @@ impl Follower<'_> {
         position.filter(|_| !lost && !begins_anew)
     }
 
-    /// How long it stays, if it leaves by itself.
+    /// Returns how long it stays on a watch, if it leaves by itself.
     fn stay(&mut self) -> Option<Duration> {
         let leaves = matches!(self.plan, Plan::Leave | Plan::InitialEvents { .. });
         leaves.then(|| self.random.random_range(STAY_MIN..STAY_MAX))
@@ -212,27 +212,27 @@ impl Follower<'_> {
             Err(error) if error.is_gone() => return Err(End::Expired),
             Err(error) => return Err(End::Broken(error.to_string())),
         };
-        let Some(what) = what(&event).map_err(|why| End::Broken(why.to_owned()))? else {
+        let Some(item) = item(&event).map_err(|why| End::Broken(why.to_owned()))? else {
             return Ok(());
         };
-        self.journal.see(self.place, what);
-        let completes = matches!(what, What::Bookmark { ends_initial, .. } if ends_initial);
+        self.journal.see(self.place, item);
+        let completes = matches!(item, Item::Bookmark { ends_initial, .. } if ends_initial);
         // Initial events have the versions of their objects, which are no position.
         if position.is_some() || completes {
-            *position = Some(what.revision());
+            *position = Some(item.revision());
         }
         Ok(())
     }
 }
 
 /// Converts an event; `None` if it is about an object that is not ours.
-fn what(event: &OwnedEvent) -> Result<Option<What>, &'static str> {
+fn item(event: &OwnedEvent) -> Result<Option<Item>, &'static str> {
     let kind = match event.kind {
         EventKind::Added => Kind::Added,
         EventKind::Modified => Kind::Modified,
         EventKind::Deleted => Kind::Deleted,
         EventKind::Bookmark => {
-            return Ok(Some(What::Bookmark {
+            return Ok(Some(Item::Bookmark {
                 revision: event.revision,
                 ends_initial: event.ends_initial_events,
             }));
@@ -240,5 +240,5 @@ fn what(event: &OwnedEvent) -> Result<Option<What>, &'static str> {
         EventKind::Error => return Err("an error"),
     };
     let object = objects::object(&event.object, event.encoding)?;
-    Ok(object.map(|object| What::Event { kind, object }))
+    Ok(object.map(|object| Item::Event { kind, object }))
 }

@@ -17,15 +17,15 @@ use crate::time::{Instant, now};
 use crate::verify::history::{Answer, Group, Key, RevisionMatch, Selector, Verb, Write, WriteId};
 
 use super::journal::Journal;
-use super::line::{Line, RETRY_PAUSE, Scope, Wish};
 use super::objects::{self, Wanted};
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
 
 /// Of a hundred writes to an object that is there, so many delete it.
 const DELETIONS_PERCENT: u32 = 20;
 
 /// The part that the writers of a run share.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct KnownObjects {
     pub(super) run: String,
     /// The path of the objects' collection.
     pub(super) collection: String,
@@ -33,17 +33,17 @@ pub(super) struct Desk {
     pub(super) keys: Range<u32>,
     pub(super) groups: u8,
     /// The known states of objects; a missing one has to be looked up.
-    known: Mutex<HashMap<Key, Option<Known>>>,
+    known: Mutex<HashMap<Key, Option<KnownObject>>>,
 }
 
 /// An object as it was when somebody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownObject {
     revision: u64,
     group: Group,
 }
 
-impl Desk {
+impl KnownObjects {
     pub(super) fn new(run: String, collection: String, keys: Range<u32>, groups: u8) -> Self {
         let absent = keys.clone().map(|key| (Key(key), None));
         Self {
@@ -56,15 +56,15 @@ impl Desk {
     }
 
     /// Returns the known state of an object: that it is absent, its version, or nothing.
-    fn look(&self, key: Key) -> Option<Option<Known>> {
+    fn look(&self, key: Key) -> Option<Option<KnownObject>> {
         self.known().get(&key).copied()
     }
 
     /// Replaces a known state by another, unless somebody has learnt a newer one since.
-    fn learn(&self, key: Key, from: Option<Known>, to: Option<Option<Known>>) {
+    fn learn(&self, key: Key, from: Option<KnownObject>, to: Option<Option<KnownObject>>) {
         let mut known = self.known();
         let newest = known.get(&key).copied();
-        let is_newer = |to: Option<Known>| {
+        let is_newer = |to: Option<KnownObject>| {
             let newest = newest.flatten().map_or(0, |it| it.revision);
             to.is_some_and(|it| it.revision > newest)
         };
@@ -78,23 +78,23 @@ impl Desk {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Option<Known>>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Option<KnownObject>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One of those who write.
+/// A client that writes to random objects of the run.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
-    pub(super) desk: &'a Desk,
+    pub(super) objects: &'a KnownObjects,
     pub(super) journal: &'a Journal,
-    pub(super) line: Line,
+    pub(super) connection: ReconnectingConnection,
     pub(super) encoding: Encoding,
     pub(super) random: StdRng,
 }
 
 impl Writer<'_> {
-    /// Writes once in every pause until it is over.
+    /// Writes once in every pause until the given time.
     pub(super) async fn run(mut self, pause: Duration, until: Instant) {
         let mut ticks = tokio::time::interval(pause);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -108,9 +108,9 @@ impl Writer<'_> {
     }
 
     async fn step(&mut self) -> Result<(), ClientError> {
-        self.line.connect().await?;
-        let key = Key(self.random.random_range(self.desk.keys.clone()));
-        let Some(known) = self.desk.look(key) else {
+        self.connection.connect().await?;
+        let key = Key(self.random.random_range(self.objects.keys.clone()));
+        let Some(known) = self.objects.look(key) else {
             return self.look_up(key).await;
         };
         let verb = match known {
@@ -120,7 +120,7 @@ impl Writer<'_> {
         };
         let group = match (known, verb) {
             (Some(known), Verb::Delete) => known.group,
-            _ => Group(self.random.random_range(0..self.desk.groups)),
+            _ => Group(self.random.random_range(0..self.objects.groups)),
         };
         let base = known.map(|it| it.revision);
         let id = self.journal.begin(|invoked| Write {
@@ -136,16 +136,16 @@ impl Writer<'_> {
             answer: Answer::Uncertain,
         });
         let answer = self
-            .line
+            .connection
             .ask(self.request(id, key, verb, base, group))
             .await;
         let (answer, learnt) = judge(verb, group, answer.as_ref().ok());
         self.journal.answer(id, |at| match answer {
-            Told::Done(revision) => Answer::Acknowledged { at, revision },
-            Told::Refused => Answer::Refused { at },
-            Told::Nothing => Answer::Uncertain,
+            WriteOutcome::Done(revision) => Answer::Acknowledged { at, revision },
+            WriteOutcome::Refused => Answer::Refused { at },
+            WriteOutcome::Unknown => Answer::Uncertain,
         });
-        self.desk.learn(key, known, learnt);
+        self.objects.learn(key, known, learnt);
         Ok(())
     }
 
@@ -157,9 +157,9 @@ impl Writer<'_> {
         base: Option<u64>,
         group: Group,
     ) -> Request {
-        let collection = &self.desk.collection;
+        let collection = &self.objects.collection;
         let wanted = Wanted {
-            run: &self.desk.run,
+            run: &self.objects.run,
             key,
             group,
             write,
@@ -185,53 +185,57 @@ impl Writer<'_> {
 
     /// Reads how an object is, in a way that the checks see.
     async fn look_up(&mut self, key: Key) -> Result<(), ClientError> {
-        let wish = Wish {
-            scope: &Scope::namespace(&self.desk.collection),
+        let request = ListRequest {
+            scope: &Scope::namespace(&self.objects.collection),
             selector: &Selector::Name(key),
-            asked: RevisionMatch::Newest,
+            revision_match: RevisionMatch::Newest,
             limit: None,
             encoding: self.encoding,
         };
-        let (_, read) = self.line.list(self.journal, &wish).await?;
-        let found = read.objects().next().map(|object| Known {
+        let (_, read) = self.connection.list(self.journal, &request).await?;
+        let found = read.objects().next().map(|object| KnownObject {
             revision: object.revision,
             group: object.group,
         });
-        self.desk.learn(key, None, Some(found));
+        self.objects.learn(key, None, Some(found));
         Ok(())
     }
 }
 
-/// The meaning of an answer for its write.
+/// A write according to its answer: done, at a revision if the answer shows it; refused; or unknown.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum WriteOutcome {
     Done(Option<u64>),
     Refused,
-    Nothing,
+    Unknown,
 }
 
 /// Returns the meaning of an answer for the write, and for the state of the object.
-fn judge(verb: Verb, group: Group, answer: Option<&Response>) -> (Told, Option<Option<Known>>) {
+fn judge(
+    verb: Verb,
+    group: Group,
+    answer: Option<&Response>,
+) -> (WriteOutcome, Option<Option<KnownObject>>) {
     let Some(answer) = answer else {
-        return (Told::Nothing, None);
+        return (WriteOutcome::Unknown, None);
     };
     if answer.status.is_client_error() {
         // It did not happen, so something else has.
-        return (Told::Refused, None);
+        return (WriteOutcome::Refused, None);
     }
     if !answer.status.is_success() {
-        return (Told::Nothing, None);
+        return (WriteOutcome::Unknown, None);
     }
     if verb == Verb::Delete {
-        return (Told::Done(None), Some(None));
+        return (WriteOutcome::Done(None), Some(None));
     }
     let object = objects::object(&answer.body, Encoding::Json).ok().flatten();
     // An answer that does not show what was written leaves open when it happened.
-    object.map_or((Told::Nothing, None), |object| {
+    object.map_or((WriteOutcome::Unknown, None), |object| {
         let revision = object.revision;
         (
-            Told::Done(Some(revision)),
-            Some(Some(Known { revision, group })),
+            WriteOutcome::Done(Some(revision)),
+            Some(Some(KnownObject { revision, group })),
         )
     })
 }
@@ -240,24 +244,24 @@ fn judge(verb: Verb, group: Group, answer: Option<&Response>) -> (Told, Option<O
 mod tests {
     use super::*;
 
-    fn known(revision: u64) -> Option<Known> {
+    fn known(revision: u64) -> Option<KnownObject> {
         let group = Group(0);
-        Some(Known { revision, group })
+        Some(KnownObject { revision, group })
     }
 
     #[test]
     fn a_late_answer_does_not_undo_what_is_newer() {
-        let desk = Desk::new("r".to_owned(), "/c".to_owned(), 0..1, 1);
+        let objects = KnownObjects::new("r".to_owned(), "/c".to_owned(), 0..1, 1);
         let key = Key(0);
-        assert_eq!(desk.look(key), Some(None));
-        desk.learn(key, None, Some(known(5)));
-        desk.learn(key, known(5), Some(known(8)));
-        desk.learn(key, known(5), Some(known(6)));
-        assert_eq!(desk.look(key), Some(known(8)));
-        desk.learn(key, known(5), None);
-        assert_eq!(desk.look(key), Some(known(8)));
-        desk.learn(key, known(8), None);
-        assert_eq!(desk.look(key), None);
+        assert_eq!(objects.look(key), Some(None));
+        objects.learn(key, None, Some(known(5)));
+        objects.learn(key, known(5), Some(known(8)));
+        objects.learn(key, known(5), Some(known(6)));
+        assert_eq!(objects.look(key), Some(known(8)));
+        objects.learn(key, known(5), None);
+        assert_eq!(objects.look(key), Some(known(8)));
+        objects.learn(key, known(8), None);
+        assert_eq!(objects.look(key), None);
     }
 
     #[test]
@@ -266,12 +270,24 @@ mod tests {
             status: http::StatusCode::from_u16(status).expect("a status"),
             body: body.into(),
         };
-        let told = |verb, answer: &Response| judge(verb, Group(0), Some(answer)).0;
+        let outcome = |verb, answer: &Response| judge(verb, Group(0), Some(answer)).0;
         let made = r#"{"metadata":{"name":"object-0000","resourceVersion":"9"}}"#;
-        assert_eq!(told(Verb::Create, &answer(201, made)), Told::Done(Some(9)));
-        assert_eq!(told(Verb::Delete, &answer(200, "{}")), Told::Done(None));
-        assert_eq!(told(Verb::Update, &answer(409, "{}")), Told::Refused);
-        assert_eq!(told(Verb::Update, &answer(504, "{}")), Told::Nothing);
-        assert_eq!(judge(Verb::Update, Group(0), None).0, Told::Nothing);
+        assert_eq!(
+            outcome(Verb::Create, &answer(201, made)),
+            WriteOutcome::Done(Some(9))
+        );
+        assert_eq!(
+            outcome(Verb::Delete, &answer(200, "{}")),
+            WriteOutcome::Done(None)
+        );
+        assert_eq!(
+            outcome(Verb::Update, &answer(409, "{}")),
+            WriteOutcome::Refused
+        );
+        assert_eq!(
+            outcome(Verb::Update, &answer(504, "{}")),
+            WriteOutcome::Unknown
+        );
+        assert_eq!(judge(Verb::Update, Group(0), None).0, WriteOutcome::Unknown);
     }
 }

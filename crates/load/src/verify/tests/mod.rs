@@ -11,7 +11,7 @@ use model::{Step, WATCHERS, play, steps};
 
 const CASES: u32 = 512;
 
-/// Cases are drawn anew in each run, and none is written beside the source.
+/// Returns the configuration of tests that draw new cases in each run and write none beside the source.
 fn config(cases: u32) -> Config {
     Config {
         source_file: Some(file!()),
@@ -19,7 +19,7 @@ fn config(cases: u32) -> Config {
     }
 }
 
-/// Nothing is wrong with a history of these steps, whoever is left to tell it.
+/// Asserts that nothing is wrong with a history of these steps, whoever is left to tell it.
 fn breaks_no_rule(steps: &[Step], witnesses: &[bool]) -> Result<(), TestCaseError> {
     let mut history = play(steps);
     let mut witnesses = witnesses.iter();

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::client::Encoding;
 use crate::verify::history::{
-    Answer, End, Group, History, Key, Kind, Nanos, Page, Read, RevisionMatch, Seen, Selector,
-    Session, Start, Type, Verb, Version, Watcher, What, Write, WriteId,
+    Answer, End, Group, History, Item, Key, Kind, Nanos, Page, Read, RevisionMatch, Seen, Selector,
+    Session, Start, Type, Verb, Version, Watcher, Write, WriteId,
 };
 
 const KEYS: u32 = 4;
@@ -19,7 +19,7 @@ const GROUPS: u8 = 3;
 const STEPS: std::ops::Range<usize> = 60..160;
 const FIRST_REVISION: u64 = 10;
 
-/// Those who watch. The first two watch everything and never lose their place.
+/// Returns the selections of the watchers. The first two watch everything and never lose their place.
 fn selectors() -> Vec<Selector> {
     vec![
         Selector::Everything,
@@ -60,7 +60,7 @@ pub(super) enum Step {
         back: u64,
     },
     Read {
-        asked: u8,
+        kind: u8,
         selector: usize,
         back: u64,
         page: usize,
@@ -81,7 +81,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (watcher, any::<u8>(), 0..20_u64)
             .prop_map(|(watcher, how, back)| Step::Reopen { watcher, how, back }),
         3 => (any::<u8>(), 0..WATCHERS, 0..20_u64, 1..4_usize)
-            .prop_map(|(asked, selector, back, page)| Step::Read { asked, selector, back, page }),
+            .prop_map(|(kind, selector, back, page)| Step::Read { kind, selector, back, page }),
     ];
     prop::collection::vec(step, STEPS)
 }
@@ -114,7 +114,7 @@ pub(super) struct World {
     history: History,
 }
 
-/// The history of these steps, to the end.
+/// Returns the history of these steps, to the end.
 pub(super) fn play(steps: &[Step]) -> History {
     let mut world = World::new();
     for step in steps {
@@ -169,11 +169,11 @@ impl World {
             Step::Bookmark(watcher) => self.bookmark(watcher, false),
             Step::Reopen { watcher, how, back } => self.reopen(watcher, how, back),
             Step::Read {
-                asked,
+                kind,
                 selector,
                 back,
                 page,
-            } => self.read(asked, selectors().swap_remove(selector), back, page),
+            } => self.read(kind, selectors().swap_remove(selector), back, page),
         }
     }
 
@@ -258,9 +258,9 @@ impl World {
         sessions.last_mut().expect("an open watch")
     }
 
-    fn show(&mut self, watcher: usize, what: What) {
+    fn show(&mut self, watcher: usize, item: Item) {
         let at = self.tick();
-        self.session(watcher).seen.push(Seen { at, what });
+        self.session(watcher).seen.push(Seen { at, item });
     }
 
     fn deliver(&mut self, watcher: usize, changes: usize) {
@@ -269,14 +269,14 @@ impl World {
         for place in from..to {
             let change = self.log[place];
             let selector = &self.history.watchers[watcher].selector;
-            if let Some(what) = event(&change, selector) {
-                self.show(watcher, what);
+            if let Some(item) = event(&change, selector) {
+                self.show(watcher, item);
             }
         }
         self.told[watcher] = to.max(from);
     }
 
-    /// The revision up to which a watcher was told everything.
+    /// Returns the revision up to which a watcher was told everything.
     fn told_revision(&self, watcher: usize) -> u64 {
         let told = self.told[watcher];
         let last = told.checked_sub(1).map(|place| self.log[place].revision);
@@ -285,11 +285,11 @@ impl World {
 
     fn bookmark(&mut self, watcher: usize, ends_initial: bool) {
         let revision = self.told_revision(watcher);
-        let what = What::Bookmark {
+        let item = Item::Bookmark {
             revision,
             ends_initial,
         };
-        self.show(watcher, what);
+        self.show(watcher, item);
     }
 
     fn reopen(&mut self, watcher: usize, how: u8, back: u64) {
@@ -307,7 +307,7 @@ impl World {
         let sessions = &self.history.watchers[watcher].sessions;
         let last = sessions.last().expect("a watch before");
         let reached = match (&last.start, last.seen.last()) {
-            (_, Some(seen)) => seen.what.revision(),
+            (_, Some(seen)) => seen.item.revision(),
             (Start::List { revision, .. }, None) => *revision,
             (Start::Resume { after }, None) => *after,
             (Start::InitialEvents { .. }, None) => unreachable!("it has an end"),
@@ -338,7 +338,7 @@ impl World {
         self.begun[watcher] = revision;
     }
 
-    /// With initial events, which may break off before they are complete, or be overtaken by changes.
+    /// Opens a watch with initial events, which may break off before they are complete, or be overtaken by changes.
     fn open_with_state(&mut self, watcher: usize, how: u8, revision: u64) {
         let any = how & 8 == 0;
         let revision = if any { revision } else { self.revision };
@@ -383,9 +383,9 @@ impl World {
             .collect()
     }
 
-    fn read(&mut self, asked: u8, selector: Selector, back: u64, page: usize) {
+    fn read(&mut self, kind: u8, selector: Selector, back: u64, page: usize) {
         let older = self.revision_back(back);
-        let (asked, revision) = match asked % 4 {
+        let (revision_match, revision) = match kind % 4 {
             0 => (RevisionMatch::Any, older),
             1 => (RevisionMatch::Newest, self.revision),
             2 => (RevisionMatch::NotOlderThan(older), self.revision),
@@ -404,7 +404,7 @@ impl World {
         });
         let pages = pages.collect();
         self.history.reads.push(Read {
-            asked,
+            revision_match,
             selector,
             limit: Some(page),
             encoding: Encoding::Json,
@@ -434,15 +434,15 @@ impl World {
     }
 }
 
-fn added(object: Version) -> What {
-    What::Event {
+fn added(object: Version) -> Item {
+    Item::Event {
         kind: Kind::Added,
         object,
     }
 }
 
 /// Returns the event of a change for a selector.
-fn event(change: &Change, selector: &Selector) -> Option<What> {
+fn event(change: &Change, selector: &Selector) -> Option<Item> {
     let selected = |it: &Version| selector.selects(it.key, it.group);
     let before = change.before.filter(selected);
     let after = change.after.filter(selected);
@@ -455,5 +455,5 @@ fn event(change: &Change, selector: &Selector) -> Option<What> {
             (Kind::Deleted, Version { revision, ..before })
         }
     };
-    Some(What::Event { kind, object })
+    Some(Item::Event { kind, object })
 }

@@ -9,8 +9,8 @@ use super::config;
 use super::model::{play, steps};
 use crate::verify::checks::{Checked, check};
 use crate::verify::history::{
-    Answer, End, History, Kind, Page, RevisionMatch, Seen, Selector, Session, Start, Verb, Version,
-    What, WriteId,
+    Answer, End, History, Item, Kind, Page, RevisionMatch, Seen, Selector, Session, Start, Verb,
+    Version, WriteId,
 };
 use crate::verify::violation::Rule;
 
@@ -35,7 +35,7 @@ fn is_found(rule: Rule, fault: Fault) {
     });
 }
 
-/// The events that were expected and those that came differ by one.
+/// Asserts that after this fault the events that were expected and those that came differ by `lost`.
 fn is_counted(fault: Fault, lost: i64) {
     shows(fault, |checked, _| {
         let counts = checked.tallies.iter();
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// One of the places after the initial events of which this holds.
+/// Returns one of the places after the initial events of which this holds.
 fn place(history: &History, pick: usize, holds: impl Fn(&Session, usize) -> bool) -> Option<Place> {
     let mut places = Vec::new();
     for (watcher, it) in history.watchers.iter().enumerate() {
@@ -111,9 +111,9 @@ fn one_of<T>(mut candidates: Vec<T>, pick: usize) -> Option<T> {
 }
 
 fn event(seen: Option<&Seen>) -> Option<(Kind, Version)> {
-    match seen?.what {
-        What::Event { kind, object } => Some((kind, object)),
-        What::Bookmark { .. } => None,
+    match seen?.item {
+        Item::Event { kind, object } => Some((kind, object)),
+        Item::Bookmark { .. } => None,
     }
 }
 
@@ -154,7 +154,7 @@ fn an_event_of_another_object_in_its_place() {
             return None;
         }
         let seen = &mut place.session(history).seen[place.seen];
-        if let What::Event { object, .. } = &mut seen.what {
+        if let Item::Event { object, .. } = &mut seen.item {
             object.key.0 += 1;
         }
         Some(place.who(history))
@@ -198,11 +198,16 @@ fn an_event_skipped_by_a_resume() {
 fn an_older_event_after_a_resume() {
     is_found(Rule::Resume, |history, pick| {
         let place = place(history, pick, is_first_after_resume)?;
-        let known: Vec<u64> = history.watchers[place.watcher]
-            .sessions
-            .iter()
-            .flat_map(|it| &it.seen)
-            .map(|seen| seen.what.revision())
+        let sessions = history.watchers[place.watcher].sessions.iter();
+        let known: Vec<u64> = sessions
+            .flat_map(|it| {
+                let seen = it.seen.iter().map(|seen| seen.item.revision());
+                let listed: &[Version] = match &it.start {
+                    Start::List { objects, .. } => objects,
+                    _ => &[],
+                };
+                seen.chain(listed.iter().map(|object| object.revision))
+            })
             .collect();
         let session = place.session(history);
         let Start::Resume { after } = session.start else {
@@ -217,8 +222,8 @@ fn an_older_event_after_a_resume() {
             ..object
         };
         let at = session.seen[0].at;
-        let what = What::Event { kind, object };
-        session.seen.insert(0, Seen { at, what });
+        let item = Item::Event { kind, object };
+        session.seen.insert(0, Seen { at, item });
         Some(place.who(history))
     });
 }
@@ -273,11 +278,11 @@ fn a_bookmark_before_an_event_that_it_covers() {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen;
         let at = seen[place.seen].at;
-        let what = What::Bookmark {
-            revision: seen[place.seen].what.revision(),
+        let item = Item::Bookmark {
+            revision: seen[place.seen].item.revision(),
             ends_initial: false,
         };
-        seen.insert(place.seen, Seen { at, what });
+        seen.insert(place.seen, Seen { at, item });
         Some(place.who(history))
     });
 }
@@ -301,11 +306,11 @@ fn a_bookmark_that_goes_back() {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen;
         let at = seen[place.seen].at;
-        let what = What::Bookmark {
-            revision: seen[place.seen].what.revision() - 1,
+        let item = Item::Bookmark {
+            revision: seen[place.seen].item.revision() - 1,
             ends_initial: false,
         };
-        seen.insert(place.seen + 1, Seen { at, what });
+        seen.insert(place.seen + 1, Seen { at, item });
         Some(place.who(history))
     });
 }
@@ -315,7 +320,7 @@ fn a_wrong_type() {
     is_found(Rule::Transition, |history, pick| {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen[place.seen];
-        if let What::Event { kind, .. } = &mut seen.what {
+        if let Item::Event { kind, .. } = &mut seen.item {
             *kind = match *kind {
                 Kind::Added => Kind::Modified,
                 Kind::Modified => Kind::Added,
@@ -346,7 +351,7 @@ fn a_deletion_with_another_content() {
             ..last
         };
         let kind = Kind::Deleted;
-        place.session(history).seen[place.seen].what = What::Event { kind, object };
+        place.session(history).seen[place.seen].item = Item::Event { kind, object };
         Some(place.who(history))
     });
 }
@@ -361,7 +366,7 @@ fn an_event_outside_the_selection() {
         let own: Vec<u64> = history.watchers[selective].sessions[0]
             .seen
             .iter()
-            .map(|seen| seen.what.revision())
+            .map(|seen| seen.item.revision())
             .collect();
         let foreign = place(history, pick, |it, seen| {
             event(it.seen.get(seen)).is_some_and(|(kind, object)| {
@@ -370,7 +375,7 @@ fn an_event_outside_the_selection() {
         })?;
         let seen = foreign.session(history).seen[foreign.seen];
         let session = &mut history.watchers[selective].sessions[0];
-        let to = own.partition_point(|revision| *revision < seen.what.revision());
+        let to = own.partition_point(|revision| *revision < seen.item.revision());
         session.seen.insert(to, seen);
         Some(format!("watcher {}", history.watchers[selective].name))
     });
@@ -381,7 +386,7 @@ fn an_object_that_was_never_written() {
     is_found(Rule::NeverWritten, |history, pick| {
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen[place.seen];
-        if let What::Event { object, .. } = &mut seen.what {
+        if let Item::Event { object, .. } = &mut seen.item {
             object.write = WriteId::FOREIGN;
         }
         Some(place.who(history))
@@ -398,7 +403,7 @@ fn an_object_of_a_refused_write() {
         let (id, write) = one_of(refused, pick)?;
         let place = place(history, pick, is_event)?;
         let seen = &mut place.session(history).seen[place.seen];
-        if let What::Event { object, .. } = &mut seen.what {
+        if let Item::Event { object, .. } = &mut seen.item {
             (object.write, object.key, object.group) = (id, write.key, write.group);
         }
         Some(place.who(history))
@@ -413,7 +418,7 @@ fn a_deletion_that_came_to_nobody() {
         })?;
         let (_, object) = event(deleted.session(history).seen.get(deleted.seen))?;
         let deletes = |kind: &Kind| *kind == Kind::Deleted;
-        let is_it = |what: &What| matches!(what, What::Event { kind, object: it } if deletes(kind) && it.revision == object.revision);
+        let is_it = |what: &Item| matches!(what, Item::Event { kind, object: it } if deletes(kind) && it.revision == object.revision);
         let base = history.named_writes().find(|(_, write)| {
             let base = history.write(object.write).map(|it| it.answer);
             let base = match base {
@@ -428,17 +433,17 @@ fn a_deletion_that_came_to_nobody() {
         });
         base?;
         for session in history.watchers.iter_mut().flat_map(|it| &mut it.sessions) {
-            session.seen.retain(|seen| !is_it(&seen.what));
+            session.seen.retain(|seen| !is_it(&seen.item));
         }
         Some("watcher w0".to_owned())
     });
 }
 
-/// One of the reads of which this holds, and its name.
+/// Returns one of the reads of which this holds, and its name.
 fn read(
     history: &History,
     pick: usize,
-    holds: impl Fn(&super::super::history::Read) -> bool,
+    holds: impl Fn(&crate::verify::history::Read) -> bool,
 ) -> Option<(usize, String)> {
     let reads = history.reads.iter().enumerate();
     let fitting = reads
@@ -464,7 +469,7 @@ fn a_stale_list() {
             })
         };
         let (place, who) = read(history, pick, |it| {
-            it.asked == RevisionMatch::Newest && known(it.invoked())
+            it.revision_match == RevisionMatch::Newest && known(it.invoked())
         })?;
         let read = &mut history.reads[place];
         read.pages.truncate(1);
@@ -481,7 +486,7 @@ fn a_stale_list() {
 fn a_list_of_another_revision() {
     is_found(Rule::ReadRevision, |history, pick| {
         let (place, who) = read(history, pick, |it| {
-            matches!(it.asked, RevisionMatch::Exact(_))
+            matches!(it.revision_match, RevisionMatch::Exact(_))
         })?;
         for page in &mut history.reads[place].pages {
             page.revision += 1;
@@ -574,7 +579,7 @@ fn initial_events_of_an_old_state() {
     });
 }
 
-/// The acknowledged writes with their revisions, by revision.
+/// Returns the acknowledged writes with their revisions, by revision.
 fn acknowledged(history: &History) -> Vec<(WriteId, u64)> {
     let mut found: Vec<_> = history
         .named_writes()

@@ -13,15 +13,15 @@ mod timeline;
 
 use self::chart::Chart;
 use self::html::Html;
-use super::number::{count, short};
-use super::parameter;
 use crate::compare::{Comparison, Side};
 use crate::outcome::{Outcome, Verdict};
+use crate::output::number::{count, short};
+use crate::output::parameter;
 
 /// How many reasons of a failure, and how many differing parameters, a page tells.
 const TOLD_MAX: usize = 50;
 
-/// The page of an outcome.
+/// Writes the page of an outcome, which loads nothing from the network.
 pub(crate) fn page(outcome: &Outcome) -> String {
     let mut page = begin(&format!("ringwatch load: {}", outcome.scenario));
     page.raw("<header><p class=\"kicker\">ringwatch load</p><h1>")
@@ -40,13 +40,13 @@ pub(crate) fn page(outcome: &Outcome) -> String {
         "; what is not whole is zero</p>\n"
     });
     figures::tiles(&mut page, outcome);
-    write_charts(&mut page, &charts::of_one(outcome));
+    write_charts(&mut page, &charts::outcome_charts(outcome));
     runs(&mut page, outcome);
     setting(&mut page, outcome);
     end(page, &[outcome])
 }
 
-/// The page of two outcomes.
+/// Writes the page of two outcomes side by side, which loads nothing from the network.
 pub(crate) fn comparison_page(comparison: &Comparison) -> String {
     let sides = [&comparison.left, &comparison.right];
     let scenario = &comparison.left.outcome.scenario;
@@ -74,7 +74,7 @@ pub(crate) fn comparison_page(comparison: &Comparison) -> String {
     page.raw("<h2>Figures</h2><p class=\"about\">median over the runs, least and most; less than 20&#8239;% apart, or overlapping ranges, is a tie</p>\n");
     figures::comparison(&mut page, comparison);
     let named = sides.map(|Side { name, outcome }| (name.as_str(), outcome));
-    write_charts(&mut page, &charts::of_two(named));
+    write_charts(&mut page, &charts::comparison_charts(named));
     for side in sides {
         page.raw("<h2>").text(&side.name).raw("</h2>\n");
         runs(&mut page, &side.outcome);

@@ -38,7 +38,7 @@ impl Timeline {
         }
     }
 
-    /// Where a time of a run lies, from 0 to 1.
+    /// Returns where a time of a run lies, from 0 to 1.
     pub(super) fn place(&self, run: usize, at: f64) -> f64 {
         let before: f64 = self.lengths.iter().take(run).sum();
         let total: f64 = self.lengths.iter().sum();
@@ -49,7 +49,7 @@ impl Timeline {
         }
     }
 
-    /// The parts of the runs.
+    /// Returns the parts of the time axis, one for each run.
     pub(super) fn slots(&self, outcomes: &[&Outcome]) -> Vec<Slot> {
         let slot = |(number, length): (usize, &f64)| {
             let mut runs = outcomes
@@ -65,7 +65,7 @@ impl Timeline {
         self.lengths.iter().enumerate().map(slot).collect()
     }
 
-    /// The times that are named: only those of a run that is alone. Several are named themselves.
+    /// Returns the times that are named: only those of a run that is alone. Several are named themselves.
     pub(super) fn ticks(&self) -> Vec<Tick> {
         let [length] = self.lengths.as_slice() else {
             return Vec::new();
@@ -82,7 +82,7 @@ impl Timeline {
         ticks.map(tick).collect()
     }
 
-    /// How long the runs take, in words.
+    /// Returns how long the runs take, in words.
     pub(super) fn about(&self) -> String {
         let longest = self.lengths.iter().copied().fold(0.0, f64::max);
         match self.lengths.len() {

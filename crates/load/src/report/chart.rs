@@ -42,7 +42,7 @@ pub(super) struct Curve {
     pub(super) absent: &'static str,
 }
 
-/// A place of a curve.
+/// A point of a curve.
 #[derive(Debug)]
 pub(super) struct Point {
     /// From 0 to 1.
@@ -107,7 +107,7 @@ impl Chart {
         page.raw("</svg>");
     }
 
-    /// The lines of a curve, or the areas under them.
+    /// Writes the lines of a curve, or the areas under them.
     fn write_paths(&self, page: &mut Html, curve: &Curve, class: &'static str) {
         for line in curve.lines.iter().filter(|line| !line.is_empty()) {
             page.raw("<path class=\"")
@@ -144,7 +144,7 @@ impl Chart {
         }
     }
 
-    /// The names of places on both axes.
+    /// Writes the names of places on both axes.
     fn write_words(&self, page: &mut Html) {
         for tick in self.scale.ticks() {
             let bottom = tick.at * 100.0;
@@ -172,7 +172,7 @@ impl Chart {
     }
 }
 
-/// SVG counts from the top.
+/// Returns the vertical place in SVG, which counts from the top.
 fn height(place: f64) -> f64 {
     (1.0 - place) * SIDE
 }

@@ -5,34 +5,34 @@ use tokio::sync::Mutex;
 
 use crate::client::{Client, ClientError, Connection, Encoding, Watch};
 
-/// Connections by their number.
+/// Connections by their number, each opened when it is needed.
 #[derive(Debug)]
-pub(crate) struct Lines(Vec<Mutex<Option<Connection>>>);
+pub(crate) struct SharedConnections(Vec<Mutex<Option<Connection>>>);
 
-impl Lines {
-    /// So many connections that are not open yet.
+impl SharedConnections {
+    /// Returns so many connections that are not open yet.
     pub(crate) fn new(count: usize) -> Self {
         Self((0..count).map(|_| Mutex::new(None)).collect())
     }
 
-    /// A watch on a connection.
+    /// Opens a watch on the connection of this number.
     pub(crate) async fn watch(
         &self,
-        line: usize,
+        number: usize,
         client: &Client,
         path: &str,
         encoding: Encoding,
     ) -> Result<Watch, ClientError> {
-        let mut handle = self.handle(line, client).await?;
+        let mut handle = self.handle(number, client).await?;
         let watch = handle.watch(path, encoding).await;
         if matches!(watch, Err(ClientError::Broken(_) | ClientError::Timeout(_))) {
-            *self.0[line].lock().await = None;
+            *self.0[number].lock().await = None;
         }
         watch
     }
 
-    async fn handle(&self, line: usize, client: &Client) -> Result<Connection, ClientError> {
-        let mut connection = self.0[line].lock().await;
+    async fn handle(&self, number: usize, client: &Client) -> Result<Connection, ClientError> {
+        let mut connection = self.0[number].lock().await;
         let open = match connection.as_ref() {
             Some(open) => open,
             None => connection.insert(client.connect().await?),

@@ -1,4 +1,4 @@
-//! Where outcomes go: to standard output and into the files that were named.
+//! Prints outcomes and comparisons, and writes them to the files that the flags name.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::report;
-use super::table::table;
 use crate::compare::{self, Comparison};
 use crate::error::LoadError;
 use crate::flags::RunFlags;
 use crate::outcome::Outcome;
+use crate::output::table::table;
+use crate::report;
 
 /// Makes sure that the files that were named can be written, before there is anything to write. What
 /// is in them stays until then.

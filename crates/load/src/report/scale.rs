@@ -1,4 +1,4 @@
-//! From values to places on a chart, and the values that its axes name.
+//! Scales, which give values a place on a chart, and the values that the axes name.
 
 use crate::output::number::compact;
 
@@ -9,7 +9,7 @@ const TICKS: f64 = 4.0;
 /// the axis with one peak.
 const LINEAR_RATIO_MAX: f64 = 50.0;
 
-/// A tick of an axis.
+/// A tick of an axis: a place with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     /// From 0 to 1.
@@ -17,7 +17,7 @@ pub(super) struct Tick {
     pub(super) label: String,
 }
 
-/// The vertical axis.
+/// The scale of a vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
     /// From zero to `top`, named every `step`.
@@ -27,7 +27,7 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// From zero to a round number above all values.
+    /// Returns the scale from zero to a round number above all values.
     pub(super) fn linear(values: &[f64]) -> Self {
         let most = values.iter().copied().fold(0.0, f64::max);
         let step = round_step(if most > 0.0 { most } else { 1.0 } / TICKS);
@@ -35,7 +35,7 @@ impl Scale {
         Self::Linear { top, step }
     }
 
-    /// Linear, unless the values lie too far apart for it.
+    /// Returns a linear scale, or a logarithmic one if the values lie too far apart for it.
     pub(super) fn fitting(values: &[f64]) -> Self {
         let mut positive: Vec<f64> = values.iter().copied().filter(|it| *it > 0.0).collect();
         positive.sort_by(f64::total_cmp);
@@ -52,7 +52,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies, from 0 at the bottom to 1 at the top.
+    /// Returns where a value lies, from 0 at the bottom to 1 at the top.
     pub(super) fn place(self, value: f64) -> f64 {
         let place = match self {
             Self::Linear { top, .. } => value / top,
@@ -64,7 +64,7 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
-    /// The values that it names.
+    /// Returns the ticks: the places that the axis names.
     pub(super) fn ticks(self) -> Vec<Tick> {
         let values: Vec<f64> = match self {
             Self::Linear { top, step } => {
@@ -92,7 +92,7 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// For a curve of these percentiles.
+    /// Returns the axis for curves of these percentiles.
     pub(super) fn new(percentiles: impl Iterator<Item = f64>) -> Self {
         let nines = percentiles.filter(|it| *it < 100.0).map(nines);
         Self {
@@ -100,7 +100,7 @@ impl Percentiles {
         }
     }
 
-    /// Where a percentile lies, from 0 to 1.
+    /// Returns where a percentile lies, from 0 to 1.
     pub(super) fn place(self, percentile: f64) -> f64 {
         if percentile >= 100.0 {
             return 1.0;
@@ -124,12 +124,12 @@ impl Percentiles {
     }
 }
 
-/// How many nines: 1 for 90 %, 2 for 99 %.
+/// Returns how many nines: 1 for 90 %, 2 for 99 %.
 fn nines(percentile: f64) -> f64 {
     (100.0 / (100.0 - percentile)).log10()
 }
 
-/// The next of 1, 2 and 5 times a power of ten.
+/// Returns the next of 1, 2 and 5 times a power of ten.
 pub(super) fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0].map(|factor| factor * power);

@@ -1,4 +1,4 @@
-//! Which charts a page has. One outcome has a curve for each quantity, two have a curve each.
+//! The charts of a page. One outcome has a curve for each quantity, two have a curve each.
 
 use super::chart::{Chart, Curve, Point};
 use super::scale::{Percentiles, Scale};
@@ -23,7 +23,7 @@ pub(super) type Named<'a> = (&'a str, &'a Outcome);
 /// A quantity of a second. The second may be shorter or longer than one: its length comes along.
 type Quantity = fn(&Second, f64) -> Option<f64>;
 
-/// A chart over time.
+/// A chart of quantities over the time of the runs.
 struct OverTime {
     id: &'static str,
     title: &'static str,
@@ -107,8 +107,8 @@ const SERVER_PROCESSORS: OverTime = OverTime {
     ..PROCESSORS
 };
 
-/// The charts of an outcome.
-pub(super) fn of_one(outcome: &Outcome) -> Vec<Chart> {
+/// Returns the charts of an outcome.
+pub(super) fn outcome_charts(outcome: &Outcome) -> Vec<Chart> {
     let axis = axis_of_percentiles(&[outcome]);
     let curve = |(number, run): (usize, &Run)| Curve {
         label: format!("run {}", number + 1),
@@ -129,8 +129,8 @@ pub(super) fn of_one(outcome: &Outcome) -> Vec<Chart> {
     charts
 }
 
-/// The charts of two outcomes.
-pub(super) fn of_two(outcomes: [Named<'_>; 2]) -> Vec<Chart> {
+/// Returns the charts of two outcomes.
+pub(super) fn comparison_charts(outcomes: [Named<'_>; 2]) -> Vec<Chart> {
     let axis = axis_of_percentiles(&outcomes.map(|(_, outcome)| outcome));
     let curve = |(colour, (name, outcome)): (usize, Named<'_>)| {
         let runs = outcome.runs.iter().enumerate();
@@ -188,22 +188,22 @@ fn percentiles(curves: Vec<Curve>, axis: Percentiles) -> Chart {
     }
 }
 
-/// One axis for all curves of a chart.
+/// Returns one axis for all curves of a chart.
 fn axis_of_percentiles(outcomes: &[&Outcome]) -> Percentiles {
     let runs = outcomes.iter().flat_map(|outcome| &outcome.runs);
     let latencies = runs.filter_map(|run| run.latency.as_ref());
-    let points = latencies.flat_map(told);
+    let points = latencies.flat_map(significant);
     Percentiles::new(points.map(|(percentile, _)| *percentile))
 }
 
-/// The percentiles above which there is anything: the last of a hundred is no 99.9th percentile.
-fn told(latency: &Latency) -> impl Iterator<Item = &(f64, f64)> {
+/// Returns the percentiles above which there is at least one value: the last of a hundred is no 99.9th percentile.
+fn significant(latency: &Latency) -> impl Iterator<Item = &(f64, f64)> {
     let above = |percentile: f64| latency.count as f64 * (1.0 - percentile / 100.0);
     let points = latency.percentiles.iter();
     points.filter(move |(percentile, _)| *percentile >= 100.0 || above(*percentile) >= 1.0)
 }
 
-/// The line of a run, if it has one.
+/// Returns the line of a run, if it has one.
 fn percentile_line(number: usize, run: &Run, axis: Percentiles) -> Option<Vec<Point>> {
     let latency = run.latency.as_ref()?;
     let point = |(percentile, value): &(f64, f64)| Point {
@@ -211,7 +211,7 @@ fn percentile_line(number: usize, run: &Run, axis: Percentiles) -> Option<Vec<Po
         value: *value,
         about: format!("run {}, {percentile} %: {} ms", number + 1, short(*value)),
     };
-    Some(told(latency).map(point).collect())
+    Some(significant(latency).map(point).collect())
 }
 
 impl OverTime {
@@ -264,7 +264,7 @@ impl OverTime {
         }
     }
 
-    /// A line for each stretch without a gap.
+    /// Returns a line for each stretch without a gap.
     fn lines(&self, outcome: &Outcome, quantity: Quantity, timeline: &Timeline) -> Vec<Vec<Point>> {
         let mut lines = Vec::new();
         for (number, run) in outcome.runs.iter().enumerate() {
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn seconds_without_events_break_the_line() {
         let outcome = outcome(&[Some(1.0), Some(2.0), None, Some(3.0)]);
-        let charts = of_one(&outcome);
+        let charts = outcome_charts(&outcome);
         let latency = charts.iter().find(|chart| chart.id == "latency-over-time");
         let curves = &latency.expect("a chart").curves;
         let lengths: Vec<usize> = curves[1].lines.iter().map(Vec::len).collect();
@@ -357,7 +357,7 @@ mod tests {
             ..Second::default()
         };
         outcome.runs[0].series.push(rest);
-        let charts = of_one(&outcome);
+        let charts = outcome_charts(&outcome);
         let last = |id: &str| {
             let chart = charts.iter().find(|chart| chart.id == id).expect("a chart");
             let line = chart.curves.last().and_then(|curve| curve.lines.last());
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn percentiles_end_where_nothing_is_above() {
-        let chart = &of_one(&outcome(&[None]))[0];
+        let chart = &outcome_charts(&outcome(&[None]))[0];
         assert_eq!(chart.curves[0].lines[0].len(), 3, "{chart:?}");
         let last = chart
             .ticks
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn what_nobody_measured_has_no_chart() {
-        let ids: Vec<&str> = of_one(&outcome(&[None]))
+        let ids: Vec<&str> = outcome_charts(&outcome(&[None]))
             .iter()
             .map(|chart| chart.id)
             .collect();
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_metrics_do_not_tell_over_time_is_not_called_unmeasured() {
-        let charts = of_one(&outcome(&[Some(1.0)]));
+        let charts = outcome_charts(&outcome(&[Some(1.0)]));
         let chart = charts.iter().find(|chart| chart.id == "cpu");
         let server = &chart.expect("a chart").curves[0];
         assert_eq!((server.label.as_str(), server.absent), ("server", WITH_PID));
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn two_outcomes_share_their_axes() {
         let (left, right) = (outcome(&[Some(1.0); 10]), outcome(&[Some(4.0); 20]));
-        let charts = of_two([("a", &left), ("b", &right)]);
+        let charts = comparison_charts([("a", &left), ("b", &right)]);
         let chart = charts.iter().find(|chart| chart.id == "p99-over-time");
         let chart = chart.expect("a chart");
         let last = |curve: &Curve| curve.lines[0].last().map(|point| point.x);

@@ -5,7 +5,7 @@ use crate::compare::{Comparison, Row, Standing};
 use crate::outcome::{Better, Figure, Outcome};
 use crate::output::number::{digits, short};
 
-/// A tile for each figure: its median, its range, and where each run lies.
+/// Writes a tile for each figure: its median, its range, and where each run lies.
 pub(super) fn tiles(page: &mut Html, outcome: &Outcome) {
     page.raw("<section class=\"tiles\">\n");
     for (name, figure) in &outcome.summary {
@@ -27,7 +27,7 @@ pub(super) fn tiles(page: &mut Html, outcome: &Outcome) {
     page.raw("</section>\n");
 }
 
-/// The runs as dots on a line that begins at zero, with the range between them.
+/// Writes the runs as dots on a line that begins at zero, with the range between them.
 fn strip(page: &mut Html, figure: &Figure, values: &[f64]) {
     const WIDTH: f64 = 1_000.0;
     let place = |value: f64| match figure.max > 0.0 {
@@ -62,14 +62,14 @@ fn range(page: &mut Html, figure: &Figure) {
         .text(digits(figure.max));
 }
 
-/// Which values are better, behind something else.
+/// Writes which values are better, behind something else.
 fn direction(page: &mut Html, better: Better) {
     if let Some(word) = better.word() {
         page.raw(", ").raw(word).raw(" is better");
     }
 }
 
-/// Both medians and ranges of each figure, and which is better.
+/// Writes both medians and ranges of each figure, and which is better.
 pub(super) fn comparison(page: &mut Html, comparison: &Comparison) {
     let [left, right] = [&comparison.left.name, &comparison.right.name];
     page.raw("<section class=\"scroll\"><table class=\"figures\"><thead><tr><th>figure</th><th class=\"c0\">");

@@ -15,14 +15,14 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A list has at most this many pages.
 const PAGES_MAX: usize = 1_000;
 
-/// A connection that comes back.
+/// A connection for one request after the other, which is made anew when it broke.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ReconnectingConnection {
     client: Client,
     connection: Option<Connection>,
 }
 
-/// Which objects there are to select from.
+/// The objects from which is selected: a collection and a query.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     /// The path of the collection.
@@ -32,7 +32,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// A collection of one namespace.
+    /// Returns the objects in the collection of one namespace.
     pub(super) fn namespace(collection: &str) -> Self {
         Self {
             collection: collection.to_owned(),
@@ -40,7 +40,7 @@ impl Scope {
         }
     }
 
-    /// The collection of all namespaces, in which a label tells the objects of a run.
+    /// Returns the objects of a run in all namespaces, where a label tells them from others.
     pub(super) fn cluster(run: &str) -> Self {
         Self {
             collection: format!("/api/v1/{}", objects::RESOURCE),
@@ -48,25 +48,25 @@ impl Scope {
         }
     }
 
-    /// Where a selection is read.
+    /// Returns the path and query that read a selection.
     pub(super) fn path(&self, selector: &Selector) -> String {
         let Self { collection, query } = self;
         format!("{collection}?{query}{}", objects::query(selector))
     }
 }
 
-/// A list to be asked for.
+/// The parameters of a list.
 #[derive(Clone, Debug)]
-pub(super) struct Wish<'a> {
+pub(super) struct ListRequest<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selector: &'a Selector,
-    pub(super) asked: RevisionMatch,
+    pub(super) revision_match: RevisionMatch,
     /// How many objects a page may have.
     pub(super) limit: Option<usize>,
     pub(super) encoding: Encoding,
 }
 
-impl Line {
+impl ReconnectingConnection {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,
@@ -94,28 +94,28 @@ impl Line {
         Ok(answer)
     }
 
-    /// Lists, page by page, and says which place the list has among those that are recorded.
+    /// Lists page by page and takes the list down. Returns its place among the lists of the run, and the list.
     pub(super) async fn list(
         &mut self,
         journal: &Journal,
-        wish: &Wish<'_>,
+        request: &ListRequest<'_>,
     ) -> Result<(usize, Read), ClientError> {
         let mut read = Read {
-            asked: wish.asked,
-            selector: wish.selector.clone(),
-            limit: wish.limit,
-            encoding: wish.encoding,
+            revision_match: request.revision_match,
+            selector: request.selector.clone(),
+            limit: request.limit,
+            encoding: request.encoding,
             pages: Vec::new(),
         };
         let mut next = None;
         for _ in 0..PAGES_MAX {
-            let path = wish.path(next.as_deref());
+            let path = request.path(next.as_deref());
             self.connect().await?;
             let invoked = journal.now();
             let answer = self
-                .ask(Request::get(path).accepting(wish.encoding))
+                .ask(Request::get(path).accepting(request.encoding))
                 .await?;
-            let (page, rest) = page(journal, invoked, &answer.success()?, wish.encoding)?;
+            let (page, rest) = page(journal, invoked, &answer.success()?, request.encoding)?;
             read.pages.push(page);
             next = rest;
             if next.is_none() {
@@ -142,7 +142,7 @@ fn page(
     Ok((page, head.next))
 }
 
-impl Wish<'_> {
+impl ListRequest<'_> {
     fn path(&self, next: Option<&str>) -> String {
         let mut path = self.scope.path(self.selector);
         if let Some(limit) = self.limit {
@@ -152,7 +152,7 @@ impl Wish<'_> {
             // A token holds no characters that a query could misread.
             return path + "&continue=" + next;
         }
-        path + &match self.asked {
+        path + &match self.revision_match {
             RevisionMatch::Newest => String::new(),
             RevisionMatch::Any => "&resourceVersion=0".to_owned(),
             RevisionMatch::NotOlderThan(revision) => {

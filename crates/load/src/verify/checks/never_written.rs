@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Facts, read_name};
-use crate::verify::history::{At, Key, Kind, Nanos, Verb, Version, What, WriteId};
+use crate::verify::history::{At, Item, Key, Kind, Nanos, Verb, Version, WriteId};
 use crate::verify::timeline::Effect;
 use crate::verify::violation::{Rule, Violation};
 
@@ -22,7 +22,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     for watcher in &facts.history.watchers {
         let who = format!("watcher {}", watcher.name);
         for seen in watcher.sessions.iter().flat_map(|session| &session.seen) {
-            let What::Event { kind, object } = &seen.what else {
+            let Item::Event { kind, object } = &seen.item else {
                 continue;
             };
             let wrong = if *kind == Kind::Deleted {
@@ -84,7 +84,7 @@ fn wrong_content(facts: &Facts<'_>, object: &Version) -> Option<String> {
     (!fits).then(|| format!("{object} is not what was written"))
 }
 
-/// Deletions that nobody asked for.
+/// Finds deletions that no write asked for.
 fn unwanted_deletions(facts: &Facts<'_>) -> Vec<Violation> {
     let named = facts.history.named_writes();
     let wanted: HashSet<(Key, u64)> = named
@@ -107,10 +107,10 @@ fn unwanted_deletions(facts: &Facts<'_>) -> Vec<Violation> {
 fn witness(facts: &Facts<'_>, revision: u64) -> Option<String> {
     facts.history.watchers.iter().find_map(|watcher| {
         let mut seen = watcher.sessions.iter().flat_map(|session| &session.seen);
-        let is_it = |what: &What| {
-            matches!(what, What::Event { kind: Kind::Deleted, object } if object.revision == revision)
+        let is_it = |item: &Item| {
+            matches!(item, Item::Event { kind: Kind::Deleted, object } if object.revision == revision)
         };
-        let seen = seen.find(|seen| is_it(&seen.what))?;
+        let seen = seen.find(|seen| is_it(&seen.item))?;
         Some(format!("watcher {}: {seen}", watcher.name))
     })
 }

@@ -1,11 +1,11 @@
-//! A page while it is written.
+//! HTML while it is written.
 //!
 //! Only literals of this program become markup; whatever is computed or read is text and is escaped.
 //! The types see to it, so that no name, reason or file can put markup into a page.
 
 use std::fmt::{self, Display, Write};
 
-/// Markup.
+/// A page of HTML while it is written. Only literals become markup; all else is text.
 #[derive(Debug, Default)]
 pub(super) struct Html(String);
 
@@ -23,7 +23,7 @@ impl Html {
         self
     }
 
-    /// The page.
+    /// Returns the page.
     pub(super) fn finish(self) -> String {
         self.0
     }

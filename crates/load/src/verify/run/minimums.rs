@@ -1,4 +1,4 @@
-//! How much must have happened in a run for its verdict to say anything.
+//! The minimums: how much must have happened in a run for its verdict to say anything.
 //!
 //! A server that refuses every write breaks no promise of the watch protocol, and neither does one whose
 //! watches end before their first event. So every kind of request must have been answered as often as a
@@ -25,47 +25,56 @@ const REQUESTS_PER_SECOND: u64 = 2;
 /// Of fewer writes of a kind, or changes of a selection, chance may have kept all from being done.
 const SAMPLE_MIN: u64 = 20;
 
-/// The flags and the length of a run, from which the floors follow.
+/// The flags and the length of a run, from which the minimums follow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Floors<'a> {
+pub(super) struct Minimums<'a> {
     pub(super) seconds: f64,
     pub(super) flags: &'a Flags,
     /// Those of the watchers, in their order.
     pub(super) roles: &'a [Role],
 }
 
-/// How many of something were done.
+/// How many of something were done, were asked for, and had to be done at the least.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     done: u64,
-    asked: u64,
+    requested: u64,
     least: u64,
 }
 
 impl Done {
-    fn of(done: u64, asked: u64) -> Self {
-        Self::counting_on(asked, done, asked)
+    fn new(done: u64, requested: u64) -> Self {
+        Self::counting_on(requested, done, requested)
     }
 
-    /// Less is demanded where not all that was asked for can be counted on.
-    fn counting_on(expected: u64, done: u64, asked: u64) -> Self {
+    /// Returns the count of what was done, of which less is demanded where not all that was asked for can be counted
+    /// on.
+    fn counting_on(expected: u64, done: u64, requested: u64) -> Self {
         let least = expected / DONE_ONE_OF;
-        Self { done, asked, least }
+        Self {
+            done,
+            requested,
+            least,
+        }
     }
 
-    /// Names it if it is too little.
+    /// Returns the violation if too little was done.
     fn falls_short(self, rule: Rule, who: impl Into<String>, what: &str) -> Option<Violation> {
-        let Self { done, asked, least } = self;
+        let Self {
+            done,
+            requested,
+            least,
+        } = self;
         (done < least).then(|| {
-            let (done, asked, least) = (count(done), count(asked), count(least));
-            let message = format!("{done} of {asked} {what}, at least {least} must be");
+            let (done, requested, least) = (count(done), count(requested), count(least));
+            let message = format!("{done} of {requested} {what}, at least {least} must be");
             Violation::new(rule, who, message)
         })
     }
 }
 
-impl Floors<'_> {
-    /// Everything of which there was too little.
+impl Minimums<'_> {
+    /// Returns a violation for everything of which there was too little.
     pub(super) fn check(&self, history: &History, tallies: &[Tally]) -> Vec<Violation> {
         let mut found = self.few_writes(&history.writes);
         found.extend(self.few_reads(&history.reads));
@@ -79,12 +88,13 @@ impl Floors<'_> {
         found
     }
 
-    /// How often something is asked for in the whole run.
+    /// Returns how often something is asked for in the whole run.
     fn in_all(&self, per_second: f64) -> u64 {
         (per_second * self.seconds) as u64
     }
 
-    /// Writers that meet at one object keep each other from writing.
+    /// Returns how many writers can write at the same time: writers that meet at one object keep each other from
+    /// writing.
     fn undisturbed_writers(&self) -> u64 {
         u64::from(self.flags.writers.min(self.flags.objects))
     }
@@ -122,43 +132,43 @@ impl Floors<'_> {
             Verb::Update => "updates",
             Verb::Delete => "deletions",
         };
-        let asked = writes.clone().count() as u64;
+        let requested = writes.clone().count() as u64;
         let done = writes.filter(|it| is_done(it)).count() as u64;
-        let undisturbed = asked * self.undisturbed_writers() / u64::from(self.flags.writers);
-        let expected = undisturbed.min(expected_in_all * asked / tried_in_all.max(1));
-        let done = Done::counting_on(expected, done, asked);
+        let undisturbed = requested * self.undisturbed_writers() / u64::from(self.flags.writers);
+        let expected = undisturbed.min(expected_in_all * requested / tried_in_all.max(1));
+        let done = Done::counting_on(expected, done, requested);
         let who = format!("{name} in {}", form(encoding));
         let few = done.falls_short(Rule::FewWrites, who, "were acknowledged");
-        few.filter(|_| asked >= SAMPLE_MIN)
+        few.filter(|_| requested >= SAMPLE_MIN)
     }
 
     fn few_reads(&self, reads: &[Read]) -> Vec<Violation> {
-        let asked = self.in_all((u64::from(self.flags.readers) * REQUESTS_PER_SECOND) as f64);
+        let requested = self.in_all((u64::from(self.flags.readers) * REQUESTS_PER_SECOND) as f64);
         let done = |fits: &dyn Fn(&Read) -> bool| {
             let fitting = reads.iter().filter(|read| fits(read));
             fitting.count() as u64
         };
         let mut found = Vec::new();
-        let mut look = |who: &str, asked: u64, fits: &dyn Fn(&Read) -> bool| {
-            let done = Done::of(done(fits), asked);
+        let mut look = |who: &str, requested: u64, fits: &dyn Fn(&Read) -> bool| {
+            let done = Done::new(done(fits), requested);
             found.extend(done.falls_short(Rule::FewReads, who, "were answered"));
         };
         for encoding in [Encoding::Json, Encoding::Protobuf] {
             let who = format!("lists in {}", form(encoding));
-            look(&who, asked / 2, &|it| it.encoding == encoding);
+            look(&who, requested / 2, &|it| it.encoding == encoding);
         }
-        let newest = |read: &Read| read.asked == RevisionMatch::Newest;
-        let exact = |read: &Read| matches!(read.asked, RevisionMatch::Exact(_));
-        let later = |read: &Read| matches!(read.asked, RevisionMatch::NotOlderThan(_));
-        look("lists of any state", asked / WAYS, &|it| {
-            it.asked == RevisionMatch::Any
+        let newest = |read: &Read| read.revision_match == RevisionMatch::Newest;
+        let exact = |read: &Read| matches!(read.revision_match, RevisionMatch::Exact(_));
+        let later = |read: &Read| matches!(read.revision_match, RevisionMatch::NotOlderThan(_));
+        look("lists of any state", requested / WAYS, &|it| {
+            it.revision_match == RevisionMatch::Any
         });
-        look("lists of an exact revision", asked / WAYS, &exact);
-        look("lists not older than a revision", asked / WAYS, &later);
-        look("consistent lists in pages", 2 * asked / WAYS, &|it| {
+        look("lists of an exact revision", requested / WAYS, &exact);
+        look("lists not older than a revision", requested / WAYS, &later);
+        look("consistent lists in pages", 2 * requested / WAYS, &|it| {
             newest(it) && it.limit.is_some()
         });
-        look("consistent lists", asked / WAYS, &|it| {
+        look("consistent lists", requested / WAYS, &|it| {
             newest(it) && it.limit.is_none()
         });
         found
@@ -168,7 +178,7 @@ impl Floors<'_> {
         let every = role.plan.begins_every()?;
         let sessions = watcher.sessions.iter();
         let complete = sessions.filter(|it| it.initial_revision().is_some());
-        let done = Done::of(complete.count() as u64, self.times(every));
+        let done = Done::new(complete.count() as u64, self.times(every));
         let done = Done {
             // However short the run, the last watch has the time to settle.
             least: done.least.max(1),
@@ -181,11 +191,11 @@ impl Floors<'_> {
     fn few_resumes(&self, who: &str, watcher: &Watcher, role: &Role) -> Option<Violation> {
         let every = role.plan.resumes_every()?;
         let resumed = watcher.sessions.iter().filter(|it| it.was_resumed());
-        let done = Done::of(resumed.count() as u64, self.times(every));
+        let done = Done::new(resumed.count() as u64, self.times(every));
         done.falls_short(Rule::FewResumes, who, "resumes were granted")
     }
 
-    /// How often something happens in the whole run that happens once in this time.
+    /// Returns how often something happens in the whole run that happens once in this time.
     fn times(&self, every: Duration) -> u64 {
         self.in_all(1.0 / every.as_secs_f64())
     }
@@ -196,7 +206,7 @@ fn is_done(write: &Write) -> bool {
 }
 
 fn few_events(who: &str, tally: &Tally) -> Option<Violation> {
-    let done = Done::of(tally.changes.received, tally.selected);
+    let done = Done::new(tally.changes.received, tally.selected);
     let few = done.falls_short(Rule::FewEvents, who, "events were received");
     few.filter(|_| tally.selected >= SAMPLE_MIN)
 }
@@ -212,7 +222,7 @@ fn form(encoding: Encoding) -> &'static str {
 mod tests {
     use super::*;
     use crate::verify::history::{
-        Answer, End, Group, Key, Page, Seen, Selector, Session, Start, What,
+        Answer, End, Group, Item, Key, Page, Seen, Selector, Session, Start,
     };
     use crate::verify::run::watcher::Plan;
 
@@ -247,9 +257,9 @@ mod tests {
         vec![write; count]
     }
 
-    fn reads(count: usize, asked: RevisionMatch, limit: Option<usize>) -> Vec<Read> {
+    fn reads(count: usize, revision_match: RevisionMatch, limit: Option<usize>) -> Vec<Read> {
         let read = |encoding| Read {
-            asked,
+            revision_match,
             selector: Selector::Everything,
             limit,
             encoding,
@@ -258,16 +268,16 @@ mod tests {
         (0..count).map(|place| read(ENCODINGS[place % 2])).collect()
     }
 
-    /// One that begins with initial events, and one that goes on.
+    /// Returns one that begins with initial events, and one that goes on.
     fn sessions(end: &End) -> Vec<Session> {
-        let bookmark = What::Bookmark {
+        let bookmark = Item::Bookmark {
             revision: 5,
             ends_initial: true,
         };
-        let session = |start, seen: &[What]| Session {
+        let session = |start, seen: &[Item]| Session {
             opened: 0,
             start,
-            seen: seen.iter().map(|&what| Seen { at: 0, what }).collect(),
+            seen: seen.iter().map(|&item| Seen { at: 0, item }).collect(),
             end: end.clone(),
         };
         vec![
@@ -309,7 +319,7 @@ mod tests {
         tally
     }
 
-    /// Just enough of everything.
+    /// Returns a history and tallies with just enough of everything.
     fn enough() -> (History, Vec<Tally>) {
         let history = History {
             writes: [
@@ -340,12 +350,12 @@ mod tests {
     }
 
     fn found(flags: &Flags, history: &History, tallies: &[Tally]) -> Vec<String> {
-        let floors = Floors {
+        let minimums = Minimums {
             seconds: SECONDS,
             flags,
             roles: &roles(),
         };
-        let found = floors.check(history, tallies);
+        let found = minimums.check(history, tallies);
         found.iter().map(ToString::to_string).collect()
     }
 
