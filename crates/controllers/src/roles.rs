@@ -32,9 +32,9 @@ pub struct RoleStores {
 }
 
 impl RoleStores {
-    /// Returns the stores of a server that has them.
+    /// Returns the stores of a server; `None` if it lacks one.
     #[must_use]
-    pub fn of(all: &Stores) -> Option<Self> {
+    pub fn new(all: &Stores) -> Option<Self> {
         let store = |plural| all.of((GROUP, plural)).cloned();
         Some(Self {
             cluster_roles: store("clusterroles")?,

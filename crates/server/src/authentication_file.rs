@@ -17,7 +17,7 @@ use super::oidc::Provider;
 
 /// The trusted issuers beside this server's own.
 #[derive(Debug)]
-pub enum TokenIssuers {
+pub(super) enum TokenIssuers {
     /// There are none.
     None,
     /// The provider that flags configure.
@@ -31,7 +31,7 @@ impl TokenIssuers {
     ///
     /// # Errors
     /// A file cannot be read or understood.
-    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+    pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
         if let Some(file) = AuthenticationFile::load(flags, clock)? {
             return Ok(Self::File(file));
         }
@@ -41,7 +41,7 @@ impl TokenIssuers {
 
     /// True if some requests are served without credentials. It stays as it is while the server runs.
     #[must_use]
-    pub fn serve_anonymous(&self) -> bool {
+    pub(super) fn serve_anonymous(&self) -> bool {
         match self {
             Self::None | Self::Provider(_) => false,
             Self::File(file) => file.anonymous != Anonymous::Refused,
@@ -49,7 +49,7 @@ impl TokenIssuers {
     }
 
     /// Tells an authenticator of them, and follows their keys.
-    pub async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
+    pub(super) async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
         match self {
             Self::None => {}
             Self::Provider(provider) => {
@@ -64,7 +64,7 @@ impl TokenIssuers {
 
 /// The file, and what it said last.
 #[derive(Debug)]
-pub struct AuthenticationFile {
+pub(super) struct AuthenticationFile {
     file: WatchedFiles<1>,
     /// The issuers of service account tokens, which the file must not name.
     taken: Vec<String>,

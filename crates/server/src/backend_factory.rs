@@ -32,11 +32,11 @@ const CLOSE_SECONDS_MAX: u64 = 10;
 
 /// A backend that is open, and what runs for it.
 #[derive(Debug)]
-pub struct OpenBackend {
+pub(super) struct OpenBackend {
     /// The backend.
-    pub backend: Arc<dyn Backend>,
+    pub(super) backend: Arc<dyn Backend>,
     /// The same if it is the embedded store, which must be closed.
-    pub embedded: Option<Arc<Embedded>>,
+    pub(super) embedded: Option<Arc<Embedded>>,
     /// The thread that commits.
     commits: Option<JoinHandle<()>>,
     tasks: JoinSet<()>,
@@ -47,7 +47,7 @@ pub struct OpenBackend {
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.
-pub async fn open(
+pub(super) async fn open(
     flags: &ServeFlags,
     data_dir: &Path,
     clock: &Clock,
@@ -120,7 +120,8 @@ async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
 }
 
 impl OpenBackend {
-    fn new(backend: Arc<dyn Backend>) -> Self {
+    /// Returns a backend for which nothing has to run.
+    pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
             embedded: None,
@@ -163,7 +164,7 @@ impl OpenBackend {
     }
 
     /// Closes the store when everything that it accepted is written.
-    pub async fn close(mut self, clock: &Clock) {
+    pub(super) async fn close(mut self, clock: &Clock) {
         self.end.cancel();
         if let Some(embedded) = self.embedded {
             embedded.close();
@@ -185,7 +186,7 @@ impl OpenBackend {
 }
 
 /// Has health tell when the embedded store cannot be written, and when its quota is reached.
-pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
+pub(super) fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
     let store = Arc::clone(embedded);
     let writable = check(move || store.refusal().map_or(Ok(()), Err));
     health.add("storage-writable", Scope::Serving, writable);
@@ -199,7 +200,7 @@ pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
 }
 
 /// Makes the check that the store answers in the time that the flags allow.
-pub fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
+pub(super) fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
     let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
     let probe = Arc::new(probe);
     let at_most = flags.etcd_healthcheck_timeout;

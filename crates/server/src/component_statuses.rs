@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 
 /// The parts of a cluster, as a store of their statuses that can only be read.
-pub struct ComponentStatuses {
+pub(super) struct ComponentStatuses {
     components: Vec<Component>,
     /// Takes any certificate: theirs are mostly their own.
     tls: Arc<ClientConfig>,
@@ -63,7 +63,7 @@ impl std::fmt::Debug for ComponentStatuses {
 impl ComponentStatuses {
     /// The parts that kube-apiserver knows, of which the store is asked by this check.
     #[must_use]
-    pub fn new(store: Check, tls: Arc<ClientConfig>, clock: Clock) -> Self {
+    pub(super) fn new(store: Check, tls: Arc<ClientConfig>, clock: Clock) -> Self {
         let page = |port: u16| Probe::Page(format!("https://127.0.0.1:{port}/healthz"));
         let component = |name, probe| Component { name, probe };
         Self {

@@ -31,7 +31,7 @@ const PROXY_CA_FLAG: &str = "--requestheader-client-ca-file";
 
 /// The files, and what they come to.
 #[derive(Debug)]
-pub struct CredentialFiles {
+pub(super) struct CredentialFiles {
     /// The server's own certificate and key.
     serving: Option<WatchedFiles<2>>,
     client_ca: Option<WatchedFiles<1>>,
@@ -68,7 +68,7 @@ impl CredentialFiles {
     ///
     /// # Errors
     /// A file cannot be read, written or understood.
-    pub fn load(
+    pub(super) fn load(
         flags: &ServeFlags,
         subjects: Vec<String>,
         clock: &Clock,
@@ -103,12 +103,12 @@ impl CredentialFiles {
 
     /// The credentials, which go on following the files while [`Self::follow`] runs.
     #[must_use]
-    pub fn current(&self) -> CurrentCredentials {
+    pub(super) fn current(&self) -> CurrentCredentials {
         self.source.current.subscribe()
     }
 
     /// Follows the files, and renews what is generated, until it is dropped.
-    pub async fn follow(self, clock: Clock) {
+    pub(super) async fn follow(self, clock: Clock) {
         let Self {
             serving,
             client_ca,

@@ -14,7 +14,7 @@ use super::flags::KubeletFlags;
 ///
 /// # Errors
 /// A file cannot be read or understood.
-pub fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), StartError> {
+pub(super) fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), StartError> {
     let files = identity(flags)?;
     let identity = files.as_ref().map(IdentityFiles::identity);
     let made = |trust, identity: Option<&ClientIdentity>| {

@@ -22,7 +22,7 @@ const DEFAULT_BYTES: u64 = 1 << 30;
 
 /// The budget if the operator names none, in bytes.
 #[must_use]
-pub fn default_budget() -> u64 {
+pub(super) fn default_budget() -> u64 {
     available(Path::new("/")).map_or(DEFAULT_BYTES, |bytes| bytes / 100 * DEFAULT_PERCENT)
 }
 
@@ -68,7 +68,7 @@ fn limit_files(line: &str) -> Vec<String> {
 }
 
 /// Has encodings and then windows give way whenever memory becomes short. Never completes.
-pub async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
+pub(super) async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
     loop {
         ledger.pressed().await;
         encodings.settle();
@@ -78,7 +78,7 @@ pub async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed)
 
 /// The ledger's figures, as `/metrics` shows them.
 #[derive(Debug)]
-pub struct MemoryMetrics {
+pub(super) struct MemoryMetrics {
     /// The ledger that is exported.
     ledger: Ledger,
     /// The bytes of each account.
@@ -93,7 +93,7 @@ struct AccountLabels {
 impl MemoryMetrics {
     /// Makes the figures part of what `/metrics` shows.
     #[must_use]
-    pub fn register(registry: &mut Registry, ledger: Ledger) -> Self {
+    pub(super) fn register(registry: &mut Registry, ledger: Ledger) -> Self {
         let spent = Family::default();
         registry.register(
             "ringwatch_memory_bytes",
@@ -113,7 +113,7 @@ impl MemoryMetrics {
     }
 
     /// Reads the ledger.
-    pub fn refresh(&self) {
+    pub(super) fn refresh(&self) {
         for account in Account::ALL {
             let labels = AccountLabels {
                 account: account.name(),

@@ -15,7 +15,7 @@ const TEXT_FORMAT: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
 
 /// The answer to a scrape.
-pub fn answer(registry: &Registry) -> Response<ResponseBody> {
+pub(super) fn answer(registry: &Registry) -> Response<ResponseBody> {
     let mut text = String::new();
     if let Err(error) = encode_registry(&mut text, registry) {
         let text = format!("cannot encode metrics: {error}");

@@ -22,9 +22,9 @@ const FETCH_PERIOD_MIN: Duration = Duration::from_secs(2);
 
 /// A provider and how it is reached.
 #[derive(Debug)]
-pub struct Provider {
+pub(super) struct Provider {
     /// Judges its tokens.
-    pub tokens: Arc<OidcTokens>,
+    pub(super) tokens: Arc<OidcTokens>,
     /// Where it describes itself.
     discovery: String,
     tls: Arc<ClientConfig>,
@@ -56,7 +56,7 @@ impl Provider {
     ///
     /// # Errors
     /// A file cannot be read or understood.
-    pub fn load(flags: &OidcFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
+    pub(super) fn load(flags: &OidcFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
         let named = flags
             .oidc_issuer_url
             .clone()
@@ -96,7 +96,7 @@ impl Provider {
     ///
     /// # Errors
     /// The error in its certificate authorities.
-    pub fn of(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
+    pub(super) fn of(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
         let trust = match &issuer.certificate_authority {
             Some(pem) => Trust::bundle(pem.as_bytes())?,
             None => Trust::system(),
@@ -115,7 +115,7 @@ impl Provider {
     }
 
     /// Fetches the keys. Says whether they are known now.
-    pub async fn prepare(&self, clock: &Clock) -> bool {
+    pub(super) async fn prepare(&self, clock: &Clock) -> bool {
         match self.fetch(clock).await {
             Ok(keys) => {
                 self.tokens.take_keys(Some(keys));
@@ -130,7 +130,7 @@ impl Provider {
     }
 
     /// Fetches the keys now, when a token needs newer ones, and from time to time.
-    pub async fn follow(self, clock: Clock) {
+    pub(super) async fn follow(self, clock: Clock) {
         loop {
             let fetched = self.fetch(&clock).await;
             if let Err(error) = &fetched {

@@ -22,7 +22,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The process's own numbers, under the names that all Prometheus clients use.
 #[derive(Clone, Debug, Default)]
-pub struct Process {
+pub(super) struct Process {
     resident_bytes: Gauge<i64, AtomicI64>,
     open_files: Gauge<i64, AtomicI64>,
     cpu_seconds: Counter<f64, CounterBits>,
@@ -45,7 +45,7 @@ struct Build {
 impl Process {
     /// Makes the numbers part of what `/metrics` shows.
     #[must_use]
-    pub fn register(registry: &mut Registry, started: Timestamp) -> Self {
+    pub(super) fn register(registry: &mut Registry, started: Timestamp) -> Self {
         let process = Self::default();
         process.started_seconds.set(started.as_second());
         registry.register(
@@ -94,7 +94,7 @@ impl Process {
     }
 
     /// Reads the numbers from the operating system. Where it does not tell, they stay.
-    pub fn refresh(&self) {
+    pub(super) fn refresh(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| {
             let kilobytes = line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?;

@@ -23,37 +23,37 @@ use super::{kubelets, service_account_keys};
 
 /// The configuration of TLS, authentication, authorization and encryption.
 #[derive(Debug)]
-pub struct Security {
+pub(super) struct Security {
     /// The server's side of TLS, and whose client certificates count.
-    pub credentials: CurrentCredentials,
+    pub(super) credentials: CurrentCredentials,
     /// The files of these, and of who this server says it is elsewhere.
-    pub files: TrustFiles,
+    pub(super) files: TrustFiles,
     /// The tokens of `--token-auth-file`.
-    pub tokens: TokenFile,
+    pub(super) tokens: TokenFile,
     /// How tokens of service accounts are made and judged.
-    pub service_accounts: ServiceAccountConfig,
+    pub(super) service_accounts: ServiceAccountConfig,
     /// Further issuers of tokens.
-    pub issuers: TokenIssuers,
+    pub(super) issuers: TokenIssuers,
     /// The authorizers.
-    pub authorizers: Authorizers,
+    pub(super) authorizers: Authorizers,
     /// The resources that are encrypted in the store.
-    pub encryption: EncryptionConfig,
+    pub(super) encryption: EncryptionConfig,
     /// How kubelets are reached.
-    pub kubelets: Kubelets,
+    pub(super) kubelets: Kubelets,
     /// How the servers of aggregated APIs are spoken with.
-    pub proxy: ProxyTls,
+    pub(super) proxy: ProxyTls,
 }
 
 /// Files with certificates, keys and authorities, which may change.
 #[derive(Debug)]
-pub struct TrustFiles {
+pub(super) struct TrustFiles {
     credentials: CredentialFiles,
     identities: Vec<IdentityFiles>,
 }
 
 impl TrustFiles {
     /// Has what was made of the files follow them until it is dropped.
-    pub async fn follow(self, clock: Clock) {
+    pub(super) async fn follow(self, clock: Clock) {
         let identities = self.identities.into_iter();
         let identities = join_all(identities.map(|it| it.follow(clock.clone())));
         tokio::join!(self.credentials.follow(clock.clone()), identities);
@@ -65,7 +65,7 @@ impl Security {
     ///
     /// # Errors
     /// A file cannot be read, written or understood.
-    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+    pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
         let subjects = subjects(flags.serving.bind_address, host_name());
         let issuers = TokenIssuers::load(flags, clock)?;
         let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;

@@ -17,7 +17,7 @@ const KEY_FILE: &str = "sa.key";
 ///
 /// # Errors
 /// A file cannot be read, written or understood.
-pub fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
+pub(super) fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
     let named = &flags.service_accounts;
     let signing = match &named.service_account_signing_key_file {
         Some(path) => {

@@ -152,10 +152,6 @@ pub const REQUESTS: &[Growing] = &[
 /// Objects that are made before the requests: the path, and the object.
 pub const FIRST: &[(&str, &str)] = &[
     (
-        "/api/v1/namespaces",
-        r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}"#,
-    ),
-    (
         "/api/v1/namespaces/default/serviceaccounts",
         r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#,
     ),

@@ -31,7 +31,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// The answers of a server.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Discovered {
     /// Its resources.
     pub(super) resources: Vec<ResourceDiscovery>,
     /// Where its OpenAPI document is, if it has one.
@@ -63,8 +63,8 @@ pub(super) async fn ask(
     remote: &Remote,
     services: &ServiceAddresses,
     clock: &Clock,
-) -> Result<Told, InquiryError> {
-    Ok(Told {
+) -> Result<Discovered, InquiryError> {
+    Ok(Discovered {
         resources: resources(remote, services, clock).await?,
         openapi: openapi(remote, services, clock).await?,
     })
