@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -14,9 +15,10 @@ use ringwatch_apiserver::endpoints::{ENCODINGS_BYTES_MAX_DEFAULT, full};
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_apiserver::transport::connection::{Connections, Protocol};
 use ringwatch_apiserver::transport::threads::{Elsewhere, Threads};
-use ringwatch_authentication::Peer;
+use ringwatch_authentication::{Peer, SigningKey};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
+use ringwatch_tls::private_file::{Access as FileAccess, replace};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
@@ -209,6 +211,8 @@ impl Builder {
     fn parse(&self, folder: &TempDir) -> Result<ServeFlags, StartError> {
         let mut line: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
         line.extend(["--data-dir".into(), folder.path().into()]);
+        let key = signing_key(folder)?;
+        line.extend(["--service-account-signing-key-file".into(), key.into()]);
         line.extend(self.flags.iter().cloned());
         let parsed = CommandLine::try_parse_from(line).map_err(StartError::line)?;
         parsed.flags.check().map_err(StartError::line)?;
@@ -249,6 +253,19 @@ impl Builder {
         threads.end();
         drop(folder);
     }
+}
+
+/// Writes a key that signs service account tokens. Generating the RSA key of other servers would take most of the start.
+fn signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
+    let path = folder.path().join("sa.key");
+    let pem = SigningKey::generate_ecdsa_pem().map_err(|why| {
+        StartError::new("generate a key for service accounts", why, "report this")
+    })?;
+    replace(&path, pem.as_bytes(), FileAccess::Owner).map_err(|error| {
+        let advice = "make the folder for temporary files (TMPDIR) writable";
+        StartError::new(format!("write {}", path.display()), error, advice)
+    })?;
+    Ok(path)
 }
 
 impl Access {
