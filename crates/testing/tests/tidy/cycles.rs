@@ -48,11 +48,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "apps core events policy storage",
         "workloads of apps have pods of the core group, whose ReplicationControllers are checked as workloads are; events and volumes stand in two groups",
     ),
-    (
-        "crates/server/src",
-        "assembly bootstrap",
-        "the bootstrap takes the assembled server's stores, and the assembly runs it",
-    ),
 ];
 
 #[test]
