@@ -96,8 +96,8 @@ struct Serving {
 }
 
 impl Serving {
-    /// A store of the objects as they lie, for what the server itself does to them: neither admission nor a webhook that
-    /// converts is asked, which may be gone or slow.
+    /// Returns a store of the objects in their stored version, for the server's own clean-up: neither admission nor a conversion
+    /// webhook is called, which may be gone or slow.
     fn unasked(&self) -> Option<Store> {
         let resources = self.stores.iter().map(|store| store.resource());
         let stored = resources
@@ -254,7 +254,7 @@ impl CustomResources {
         state.served.len() != before
     }
 
-    /// The storage of a definition as a resource of it is served, which may need conversion.
+    /// Returns the storage of a definition as a version of its resource is served, which may need conversion.
     fn converting(
         &self,
         definition: &Definition,

@@ -54,7 +54,7 @@ impl FlowStores {
         ]
     }
 
-    /// The served form of schemas and of levels.
+    /// Returns the served form of schemas and of levels.
     fn served(&self, objects: &[(Kind, Arc<Object>)]) -> Result<(Vec<Value>, Vec<Value>), Error> {
         let (mut schemas, mut levels) = (Vec::new(), Vec::new());
         for (kind, object) in objects {
@@ -136,7 +136,7 @@ impl UpdatedObject for References<'_> {
 /// Follows flow schemas and priority levels.
 #[derive(Debug)]
 pub struct Flows {
-    /// Where they are.
+    /// The stores of FlowSchemas and PriorityLevelConfigurations.
     pub stores: FlowStores,
     /// The filter that is configured by them.
     pub fairness: Arc<Fairness>,
@@ -186,7 +186,7 @@ impl Flows {
     }
 }
 
-/// The served form of all objects of a store that can be decoded.
+/// Reads all objects of a store that can be decoded, in their served form.
 async fn read(store: &Store) -> Result<Vec<Value>, Error> {
     let list = store.list_all().await?;
     let objects = list.items.iter().map(|object| store.served_value(object));

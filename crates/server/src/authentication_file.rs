@@ -18,11 +18,11 @@ use super::oidc::Provider;
 /// The trusted issuers beside this server's own.
 #[derive(Debug)]
 pub(super) enum TokenIssuers {
-    /// There are none.
+    /// No others.
     None,
     /// The provider that flags configure.
     Provider(Provider),
-    /// The issuers in a file.
+    /// The issuers of the file of `--authentication-config`.
     File(AuthenticationFile),
 }
 
@@ -48,7 +48,7 @@ impl TokenIssuers {
         }
     }
 
-    /// Tells an authenticator of them, and follows their keys.
+    /// Configures an authenticator by them, and follows their keys, until it is dropped.
     pub(super) async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
         match self {
             Self::None => {}
@@ -92,7 +92,7 @@ enum FileError {
 }
 
 impl AuthenticationFile {
-    /// The file that the flags name, if they do.
+    /// Reads the file that the flags name, if they do.
     ///
     /// # Errors
     /// It cannot be read or understood.
@@ -175,7 +175,10 @@ impl AuthenticationFile {
 
 fn read(text: &str, taken: &[String], clock: &Clock) -> Result<Issuers, FileError> {
     let config = AuthenticationConfig::parse(text, taken)?;
-    let providers = config.issuers.into_iter().map(|it| Provider::of(it, clock));
+    let providers = config
+        .issuers
+        .into_iter()
+        .map(|it| Provider::new(it, clock));
     let providers: Result<_, _> = providers.collect();
     Ok(Issuers {
         providers: providers.map_err(FileError::Authority)?,

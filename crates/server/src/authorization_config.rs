@@ -413,7 +413,7 @@ impl ConnectionInfo {
     }
 }
 
-/// The webhook of the flags.
+/// Returns the configuration of the webhook that the flags name.
 fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
     let path = flags.authorization_webhook_config_file.as_deref();
     let path = path.unwrap_or_else(|| Path::new(""));

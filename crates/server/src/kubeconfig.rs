@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_tls::private_file::{Access, replace};
 
-/// The URL at which this machine reaches a server that listens on an address.
+/// Returns the URL at which this machine reaches a server that listens on an address.
 #[must_use]
 pub(super) fn local_url(listening: SocketAddr) -> String {
     let ip = match listening.ip() {

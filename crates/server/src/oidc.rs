@@ -20,17 +20,17 @@ const REFRESH_PERIOD: Duration = Duration::from_secs(600);
 /// How often keys are fetched at most, whoever asks, and how soon after a failure.
 const FETCH_PERIOD_MIN: Duration = Duration::from_secs(2);
 
-/// A provider and how it is reached.
+/// An OpenID Connect provider, and how it is reached.
 #[derive(Debug)]
 pub(super) struct Provider {
-    /// Judges its tokens.
+    /// Verifies its tokens.
     pub(super) tokens: Arc<OidcTokens>,
-    /// Where it describes itself.
+    /// The URL of its discovery document.
     discovery: String,
     tls: Arc<ClientConfig>,
 }
 
-/// How tokens may be signed where nothing is said about it: with whatever has a public key.
+/// The algorithms that are accepted where none are configured: all that have a public key.
 const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -52,7 +52,7 @@ enum FetchError {
 }
 
 impl Provider {
-    /// The provider that the flags name, if they do.
+    /// Returns the provider that the flags name, if they do.
     ///
     /// # Errors
     /// A file cannot be read or understood.
@@ -78,7 +78,7 @@ impl Provider {
             ..ClaimMapping::new(username)
         };
         let algorithms = flags.oidc_signing_algs.clone();
-        let discovery = discovery_of(&issuer);
+        let discovery = discovery_url(&issuer);
         Ok(Some(Self {
             tokens: Arc::new(OidcTokens::new(
                 issuer,
@@ -92,17 +92,17 @@ impl Provider {
         }))
     }
 
-    /// An issuer of a configuration.
+    /// Returns the provider that an AuthenticationConfiguration describes.
     ///
     /// # Errors
     /// The error in its certificate authorities.
-    pub(super) fn of(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
+    pub(super) fn new(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
         let trust = match &issuer.certificate_authority {
             Some(pem) => Trust::bundle(pem.as_bytes())?,
             None => Trust::system(),
         };
         let discovery = issuer.discovery_url;
-        let discovery = discovery.unwrap_or_else(|| discovery_of(&issuer.url));
+        let discovery = discovery.unwrap_or_else(|| discovery_url(&issuer.url));
         let tls = config(trust, None).map_err(|error| error.to_string())?;
         let (url, audiences) = (issuer.url, issuer.audiences);
         let (algorithms, clock) = (ALGORITHMS.to_vec(), clock.clone());
@@ -168,8 +168,8 @@ fn client_config(flags: &OidcFlags) -> Result<Arc<ClientConfig>, StartError> {
         .map_err(|error| StartError::new("speak TLS with the provider", error, "report this"))
 }
 
-/// Where an issuer describes itself unless that is said.
-fn discovery_of(issuer: &str) -> String {
+/// Returns the URL of an issuer's discovery document where none is configured.
+fn discovery_url(issuer: &str) -> String {
     let base = issuer.trim_end_matches('/');
     format!("{base}/.well-known/openid-configuration")
 }

@@ -224,7 +224,7 @@ fn keep_kubeconfig(
     ))
 }
 
-/// The data directory as an absolute path; created if it is not there.
+/// Returns the data directory as an absolute path, and creates it if it is not there.
 fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     let wrong = |error: std::io::Error| {
         StartError::new(

@@ -47,7 +47,7 @@ pub(super) fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartErro
     })
 }
 
-/// The directory is there: the certificates were made before.
+/// Reads the generated key, or generates it. The directory is there: the certificates were made before.
 fn load_or_generate(path: &Path) -> Result<SigningKey, StartError> {
     let advice =
         "restore it, or delete it for a new one, with which no token is good that was made before";
