@@ -140,6 +140,17 @@ impl SigningKey {
             .map_err(|error| KeyError::Failed(error.to_string()))
     }
 
+    /// Returns a new ECDSA key, in PEM. It is made far faster than an RSA key, which matters to servers that start often and
+    /// verify few tokens.
+    ///
+    /// # Errors
+    /// [`KeyError::Failed`]
+    pub fn generate_ecdsa_pem() -> Result<String, KeyError> {
+        KeyPair::generate()
+            .map(|pair| pair.serialize_pem())
+            .map_err(|error| KeyError::Failed(error.to_string()))
+    }
+
     /// The key in a file: PKCS#8, PKCS#1 or SEC1.
     ///
     /// # Errors

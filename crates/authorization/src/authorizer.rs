@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apimachinery::work::{self, Work};
 
 use super::webhook::Answer;
@@ -195,15 +194,6 @@ impl Authorizer {
             });
         }
         decision.end()
-    }
-
-    /// Asks webhooks by this client from now on.
-    pub fn ask_webhooks_by(&self, client: &Arc<dyn WebhookClient>) {
-        for step in self.steps.load().iter() {
-            if let Step::Webhook(webhook) = step {
-                webhook.ask_by(client);
-            }
-        }
     }
 
     /// Returns the answer of one of the built-in modes.

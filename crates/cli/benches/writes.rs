@@ -54,15 +54,7 @@ const SUBJECTS: [Subject; 2] = [
 
 fn main() {
     let runtime = Runtime::new().unwrap();
-    let namespace = json!({
-        "kind": "Namespace",
-        "apiVersion": "v1",
-        "metadata": {"name": "default", "uid": "~"},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    });
-    let namespace = ("/registry/namespaces/default".to_owned(), text(&namespace));
-    let serving = runtime.block_on(Serving::start([namespace]));
+    let serving = runtime.block_on(Serving::start([]));
     let mut criterion = Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_secs(1))

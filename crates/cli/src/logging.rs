@@ -80,7 +80,7 @@ impl<F> Bounded<F> {
         }
     }
 
-    /// How many lines like this one have been left out since the last; `None` if this one is left out as well.
+    /// Returns how many lines like this one have been left out since the last; `None` if this one is left out as well.
     fn admit(&self, line: &Metadata<'_>) -> Option<u64> {
         let module = |name: &&str| {
             let rest = line.target().strip_prefix(*name);

@@ -64,7 +64,7 @@ fn run_server(flags: &ServeFlags) -> ExitCode {
     }
 }
 
-/// A load that lost or repeated an event has said so already.
+/// Runs `load`. A load that lost or repeated an event has said so already, and fails.
 fn run_load(flags: &LoadFlags) -> ExitCode {
     match ringwatch_load::run(flags) {
         Ok(true) => ExitCode::SUCCESS,
@@ -78,7 +78,7 @@ fn failed(why: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Help and version are printed as they are; an error becomes one line.
+/// Prints help and version as they are, and an error as one line.
 fn wrong_command_line(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -105,7 +105,7 @@ fn wrong_command_line(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// A line on standard error. Nobody is left to tell if that fails.
+/// Prints a line on standard error. Nobody is left to tell if that fails.
 fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "ringwatch: {message}");
 }

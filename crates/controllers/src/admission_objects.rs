@@ -10,16 +10,16 @@ use ringwatch_admission::ParsedObjects;
 use ringwatch_registry::informer::{Change, Handler};
 use ringwatch_registry::{Informer, ListWatch, Store};
 
-/// Keeps the objects that an admission plugin decides by.
+/// The controller that keeps the objects by which an admission plugin decides.
 #[derive(Debug)]
 pub struct AdmissionObjects<T> {
     /// The name of the objects, in messages.
     pub what: &'static str,
-    /// Where they are.
+    /// The stores of the objects.
     pub stores: Vec<Arc<Store>>,
-    /// Parses an object.
+    /// Parses an object; the error says why it is ignored.
     pub read: fn(&serde_json::Value) -> Result<T, String>,
-    /// Where they are put, in the order of stores, namespaces and names.
+    /// The plugin's objects, which are set in the order of stores, namespaces and names.
     pub into: Arc<ParsedObjects<T>>,
     /// The time.
     pub clock: Clock,
@@ -33,7 +33,7 @@ struct Objects<'a, T> {
 }
 
 impl<T: Send + Sync> AdmissionObjects<T> {
-    /// Keeps them until it is dropped. The last ones hold while the stores cannot be read.
+    /// Runs the controller until it is dropped. While the stores cannot be read, the last objects are kept.
     pub async fn run(self) {
         let stores = self.stores.iter().enumerate();
         let sources = stores.map(|(index, store)| (index, store.as_ref() as &dyn ListWatch));

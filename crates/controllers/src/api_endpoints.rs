@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ServerLeases;
 
 /// How often the addresses are looked at, as in kube-apiserver.
-const INTERVAL_SECONDS: u64 = 10;
+const RECONCILE_PERIOD: Duration = Duration::from_secs(10);
 
 /// An address that is nobody's (RFC 5737). Nothing is sent to it.
 const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
@@ -27,7 +27,7 @@ const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2
 /// Where this server is reached, and the others of the same store.
 #[derive(Debug)]
 pub struct ApiEndpoints {
-    /// At which address and port this server is reached.
+    /// The address and port at which this server is reached.
     pub own: (IpAddr, u16),
     /// The store of services.
     pub services: Arc<Store>,
@@ -35,7 +35,7 @@ pub struct ApiEndpoints {
     pub endpoints: Arc<Store>,
     /// The store of EndpointSlices.
     pub slices: Arc<Store>,
-    /// Where the servers of the store tell their addresses; `None` if there is only this one.
+    /// The leases by which the servers of the store publish their addresses; `None` if there is only this one.
     pub leases: Option<ServerLeases>,
     /// The time.
     pub clock: Clock,
@@ -72,9 +72,8 @@ impl ApiEndpoints {
 
     /// Keeps the addresses right until the end, then takes the own one away.
     pub async fn run(self, end: CancellationToken) {
-        let interval = Duration::from_secs(INTERVAL_SECONDS);
         while end
-            .run_until_cancelled(self.clock.sleep(interval))
+            .run_until_cancelled(self.clock.sleep(RECONCILE_PERIOD))
             .await
             .is_some()
         {
@@ -123,7 +122,7 @@ pub fn advertised_address(advertised: Option<IpAddr>, bound: IpAddr) -> Option<I
     bound.or_else(|| sending_address().filter(can_be_told))
 }
 
-/// From which address the host sends to the rest of the world.
+/// Returns the address from which the host sends to the rest of the world.
 fn sending_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;

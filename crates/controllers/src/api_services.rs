@@ -12,10 +12,10 @@ use tokio::sync::watch;
 /// The versions of groups of custom resources; `None` before they are known.
 pub type CustomApis = Option<BTreeSet<GroupVersion>>;
 
-/// Follows what is served, and the APIServices that tell of it.
+/// The controller of the APIServices of custom resources.
 #[derive(Debug)]
 pub struct ApiServices {
-    /// Where APIServices are.
+    /// The store of APIServices.
     pub store: Arc<Store>,
     /// The custom resources that are served.
     pub custom: watch::Receiver<CustomApis>,
@@ -24,12 +24,12 @@ pub struct ApiServices {
 }
 
 impl ApiServices {
-    /// Follows until it is dropped.
+    /// Runs the controller until it is dropped.
     pub async fn run(mut self) {
         let store = Arc::clone(&self.store);
         let sources = [((), store.as_ref() as &dyn ListWatch)];
         let informer = Informer::new("API services", sources, self.clock.clone());
-        // Nobody tells them when the server ends before they are known.
+        // The sender is dropped when the server ends before they are known.
         while self.custom.wait_for(Option::is_some).await.is_ok() {
             let ended = self.follow(&informer).await;
             informer.pause_after(ended).await;
@@ -44,7 +44,7 @@ impl ApiServices {
             publish_custom_apis(&self.store, &custom, &self.clock).await?;
             tokio::select! {
                 next = changes.next() => if next?.is_none() { return Ok(()) },
-                told = self.custom.changed() => if told.is_err() { return Ok(()) },
+                changed = self.custom.changed() => if changed.is_err() { return Ok(()) },
             }
         }
     }

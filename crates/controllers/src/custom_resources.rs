@@ -13,7 +13,7 @@
 //! and it is tried again, later after every failure.
 
 mod clean_up;
-pub mod known;
+pub mod joined_types;
 mod retries;
 mod writes;
 
@@ -38,35 +38,35 @@ use ringwatch_registry::{Admission, Informer, ListWatch, Resource, Store};
 use tokio::sync::{oneshot, watch};
 
 use self::clean_up::{CleanUps, Ended};
-use self::known::KnownTypes;
+use self::joined_types::JoinedTypes;
 use self::retries::Retries;
 use super::api_services::CustomApis;
 
 /// A type that joins the feed is served when its cache is filled, but at the latest after this time.
 const FILLED_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Follows the definitions.
+/// The controller of CustomResourceDefinitions.
 #[derive(Debug)]
 pub struct CustomResources {
-    /// Where definitions are.
+    /// The store of CustomResourceDefinitions.
     pub definitions: Arc<Store>,
-    /// Makes storages.
+    /// Makes the storages of custom resources.
     pub factory: Arc<StorageFactory>,
     /// The feed of the caches.
     pub feed: Feed,
     /// The admission plugins.
     pub admission: Arc<dyn Admission>,
     /// The client of conversion webhooks.
-    pub webhooks: Option<Arc<dyn WebhookClient>>,
+    pub webhooks: Arc<dyn WebhookClient>,
     /// The served types that admission matches equivalent versions by.
-    pub types: Option<Arc<ServedTypes>>,
-    /// The API that serves them.
+    pub types: Arc<ServedTypes>,
+    /// The API that serves custom resources.
     pub api: Arc<Api>,
-    /// The types that have joined already.
-    pub known: oneshot::Receiver<KnownTypes>,
-    /// Told what is served.
-    pub told: watch::Sender<CustomApis>,
-    /// Told when all definitions of the start are served that can be.
+    /// The types of stored definitions, which join the feed before it begins.
+    pub joined_types: oneshot::Receiver<JoinedTypes>,
+    /// Publishes which versions of groups are served.
+    pub custom_apis: watch::Sender<CustomApis>,
+    /// Set when all stored definitions are served that can be.
     pub synced: Done,
     /// The time.
     pub clock: Clock,
@@ -79,8 +79,8 @@ struct State {
     definitions: BTreeMap<String, Definition>,
     /// The served resources, by the name of their definition.
     served: BTreeMap<String, Serving>,
-    /// The types that joined the feed before anything was served from it.
-    known: KnownTypes,
+    /// The types that have joined the feed and from which nothing is served yet.
+    joined_types: JoinedTypes,
     /// Failed attempts that are to be repeated.
     retries: Retries,
 }
@@ -96,8 +96,8 @@ struct Serving {
 }
 
 impl Serving {
-    /// A store of the objects as they lie, for what the server itself does to them: neither admission nor a webhook that
-    /// converts is asked, which may be gone or slow.
+    /// Returns a store of the objects in their stored version, for the server's own clean-up: neither admission nor a conversion
+    /// webhook is called, which may be gone or slow.
     fn unasked(&self) -> Option<Store> {
         let resources = self.stores.iter().map(|store| store.resource());
         let stored = resources
@@ -115,8 +115,8 @@ impl CustomResources {
     /// Serves custom resources until it is dropped.
     pub async fn run(mut self) {
         let mut state = State {
-            // Nobody tells them when the server ends before they are known.
-            known: (&mut self.known).await.unwrap_or_default(),
+            // The sender is dropped when the server ends before they have joined.
+            joined_types: (&mut self.joined_types).await.unwrap_or_default(),
             ..State::default()
         };
         let sources = [((), self.definitions.as_ref() as &dyn ListWatch)];
@@ -141,7 +141,7 @@ impl CustomResources {
             self.define(state, object);
         }
         self.serve(state).await;
-        known::leave(&mut state.known, &self.factory, &self.feed);
+        joined_types::leave(&mut state.joined_types, &self.factory, &self.feed);
         self.synced.set();
         let mut clean_ups = CleanUps::default();
         loop {
@@ -218,26 +218,23 @@ impl CustomResources {
             served.sort_by_key(|it| (it.definition.group(), it.definition.name()));
             let stores = served.into_iter().flat_map(|it| &it.stores);
             let stores: Vec<Arc<Store>> = stores.cloned().collect();
-            if let Some(types) = &self.types {
-                let served = |store: &Arc<Store>| {
-                    (Arc::clone(store.resource()), Arc::clone(store.storage()))
-                };
-                types.set_custom(stores.iter().map(served).collect());
-            }
+            let served =
+                |store: &Arc<Store>| (Arc::clone(store.resource()), Arc::clone(store.storage()));
+            self.types.set_custom(stores.iter().map(served).collect());
             self.api.serve_custom(&stores);
         }
-        self.tell(state);
+        self.publish_apis(state);
     }
 
-    /// Tells which versions of groups are served, if others are than before.
-    fn tell(&self, state: &State) {
+    /// Publishes which versions of groups are served, if that has changed.
+    fn publish_apis(&self, state: &State) {
         let stores = state.served.values().flat_map(|it| &it.stores);
         let served = stores.map(|store| store.resource().group_version.clone());
         let served = Some(served.collect());
-        self.told.send_if_modified(|told| {
-            let other = *told != served;
-            *told = served;
-            other
+        self.custom_apis.send_if_modified(|published| {
+            let differs = *published != served;
+            *published = served;
+            differs
         });
     }
 
@@ -257,7 +254,7 @@ impl CustomResources {
         state.served.len() != before
     }
 
-    /// The storage of a definition as a resource of it is served, which may need conversion.
+    /// Returns the storage of a definition as a version of its resource is served, which may need conversion.
     fn converting(
         &self,
         definition: &Definition,
@@ -266,9 +263,7 @@ impl CustomResources {
         all: &[Arc<Resource>],
     ) -> Arc<dyn Interface> {
         let storage = Arc::clone(storage);
-        let webhooks = self.webhooks.as_ref();
-        let converter = webhooks.and_then(|it| Converter::read(definition.object(), it));
-        let Some(converter) = converter else {
+        let Some(converter) = Converter::read(definition.object(), &self.webhooks) else {
             return storage;
         };
         let mut all = all.iter();
@@ -285,8 +280,8 @@ impl CustomResources {
     async fn join(&self, state: &mut State) -> bool {
         let mut changed = false;
         for (name, definition) in &state.definitions {
-            let known = state.served.get(name);
-            if known.is_some_and(|it| it.definition.defines_the_same(definition))
+            let serving = state.served.get(name);
+            if serving.is_some_and(|it| it.definition.defines_the_same(definition))
                 || !definition.has("Established")
             {
                 continue;
@@ -300,8 +295,8 @@ impl CustomResources {
             };
             let served = state.served.remove(name).map(|serving| serving.joined);
             let joined = served
-                .or_else(|| known::take(&mut state.known, definition))
-                .unwrap_or_else(|| known::join(&self.factory, &self.feed, definition));
+                .or_else(|| joined_types::take(&mut state.joined_types, definition))
+                .unwrap_or_else(|| joined_types::join(&self.factory, &self.feed, definition));
             let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
             let stores = resources.iter().map(|resource| {
                 let storage = self.converting(definition, &joined.storage, resource, &resources);
@@ -324,7 +319,7 @@ impl CustomResources {
     }
 }
 
-/// When everything is looked at again though no definition changes.
+/// Returns when everything is looked at again though no definition changes.
 fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
     let staying = state.definitions.iter();
     let staying = staying.filter(|(_, it)| !it.is_terminating());

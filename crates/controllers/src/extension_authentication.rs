@@ -11,15 +11,15 @@ use ringwatch_registry::Store;
 
 use crate::publish_extension_authentication;
 
-/// How often it is looked whether what was told is still there, as in kube-apiserver.
+/// How often the ConfigMap is checked, as in kube-apiserver.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Tells it again when it has changed, or somebody has taken it away.
+/// Writes the ConfigMap again when credentials have changed, or somebody has changed it; never completes.
 pub async fn run(config_maps: Arc<Store>, mut credentials: CurrentCredentials, clock: Clock) {
     loop {
         let change = async {
             if credentials.changed().await.is_err() {
-                // Nobody follows the files any more.
+                // The sender, which follows the files, has gone.
                 std::future::pending::<()>().await;
             }
         };

@@ -38,9 +38,9 @@ pub struct FlowStores {
 }
 
 impl FlowStores {
-    /// Returns the stores of a server that has them.
+    /// Returns the stores of a server; `None` if it lacks one.
     #[must_use]
-    pub fn of(all: &Stores) -> Option<Self> {
+    pub fn new(all: &Stores) -> Option<Self> {
         Some(Self {
             schemas: all.get(GROUP, "flowschemas").cloned()?,
             levels: all.get(GROUP, "prioritylevelconfigurations").cloned()?,
@@ -54,7 +54,7 @@ impl FlowStores {
         ]
     }
 
-    /// The served form of schemas and of levels.
+    /// Returns the served form of schemas and of levels.
     fn served(&self, objects: &[(Kind, Arc<Object>)]) -> Result<(Vec<Value>, Vec<Value>), Error> {
         let (mut schemas, mut levels) = (Vec::new(), Vec::new());
         for (kind, object) in objects {
@@ -66,23 +66,23 @@ impl FlowStores {
         Ok((schemas, levels))
     }
 
-    /// Tells in the status of all schemas whether their levels are there.
+    /// Writes into the status of all FlowSchemas whether their priority levels are there.
     ///
     /// # Errors
     /// They cannot be read.
-    pub async fn tell_references(&self, clock: &Clock) -> Result<(), Error> {
+    pub async fn write_references(&self, clock: &Clock) -> Result<(), Error> {
         let schemas = read(&self.schemas).await?;
         let levels = read(&self.levels).await?;
-        self.tell_references_of(&schemas, &levels, clock).await;
+        self.write_references_of(&schemas, &levels, clock).await;
         Ok(())
     }
 
-    /// The same of these. What cannot be written is told when something changes again.
-    async fn tell_references_of(&self, schemas: &[Value], levels: &[Value], clock: &Clock) {
+    /// Writes it into the status of these. What cannot be written is tried again when something changes.
+    async fn write_references_of(&self, schemas: &[Value], levels: &[Value], clock: &Clock) {
         let levels = levels
             .iter()
             .filter_map(|it| it["metadata"]["name"].as_str());
-        let mut told = References {
+        let mut references = References {
             levels: levels.collect(),
             clock,
         };
@@ -90,11 +90,13 @@ impl FlowStores {
         "status".clone_into(&mut context.subresource);
         for schema in schemas {
             let name = schema["metadata"]["name"].as_str().unwrap_or_default();
-            if told.next(schema).is_none() {
+            if references.next(schema).is_none() {
                 continue;
             }
             let options = UpdateOptions::default();
-            let updated = self.schemas.update(&context, "", name, &mut told, &options);
+            let updated = self
+                .schemas
+                .update(&context, "", name, &mut references, &options);
             match updated.await {
                 Ok(_) | Err(Error::NotFound { .. }) => {}
                 Err(error) => {
@@ -134,7 +136,7 @@ impl UpdatedObject for References<'_> {
 /// Follows flow schemas and priority levels.
 #[derive(Debug)]
 pub struct Flows {
-    /// Where they are.
+    /// The stores of FlowSchemas and PriorityLevelConfigurations.
     pub stores: FlowStores,
     /// The filter that is configured by them.
     pub fairness: Arc<Fairness>,
@@ -175,16 +177,16 @@ impl Flows {
             let read_levels = levels.iter().map(Level::read).collect();
             self.fairness
                 .set_flows(FlowTable::new(read_schemas, read_levels));
-            let told = self
+            let written = self
                 .stores
-                .tell_references_of(&schemas, &levels, &self.clock);
-            told.await;
+                .write_references_of(&schemas, &levels, &self.clock);
+            written.await;
         }
         listed.changes.next().await.map(drop)
     }
 }
 
-/// The served form of all objects of a store that can be decoded.
+/// Reads all objects of a store that can be decoded, in their served form.
 async fn read(store: &Store) -> Result<Vec<Value>, Error> {
     let list = store.list_all().await?;
     let objects = list.items.iter().map(|object| store.served_value(object));

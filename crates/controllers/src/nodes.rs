@@ -18,10 +18,10 @@ enum Kind {
     Slices,
 }
 
-/// A kind and its store.
+/// The kind of followed objects, and their store.
 type Source<'a> = (Kind, &'a Store);
 
-/// Keeps the graph of what kubelets may read.
+/// The controller that keeps the Node authorizer's graph.
 #[derive(Debug)]
 pub struct Nodes {
     stores: Vec<(Kind, Arc<Store>)>,
@@ -31,7 +31,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// By what a server has.
+    /// Returns the controller over those of the stores of a server that it follows. `synced` is set once the graph is complete.
     #[must_use]
     pub fn new(all: &Stores, graph: Arc<NodeGraph>, synced: Done, clock: Clock) -> Self {
         let of = |kind, group, plural| all.get(group, plural).map(|it| (kind, Arc::clone(it)));
@@ -49,7 +49,7 @@ impl Nodes {
         }
     }
 
-    /// Keeps the graph until it is dropped. The last one holds while the stores cannot be read.
+    /// Runs the controller until it is dropped. While the stores cannot be read, the last graph is kept.
     pub async fn run(self) {
         let stores = self.stores.iter();
         let sources = stores.map(|(kind, store)| {

@@ -32,9 +32,9 @@ pub struct RoleStores {
 }
 
 impl RoleStores {
-    /// Returns the stores of a server that has them.
+    /// Returns the stores of a server; `None` if it lacks one.
     #[must_use]
-    pub fn of(all: &Stores) -> Option<Self> {
+    pub fn new(all: &Stores) -> Option<Self> {
         let store = |plural| all.get(GROUP, plural).cloned();
         Some(Self {
             cluster_roles: store("clusterroles")?,
@@ -44,7 +44,7 @@ impl RoleStores {
         })
     }
 
-    /// All of them, for what must be in them from the start.
+    /// Returns all four, as the bootstrap of default roles takes them.
     #[must_use]
     pub fn all(&self) -> RolesAndBindings<'_> {
         RolesAndBindings {
@@ -56,14 +56,14 @@ impl RoleStores {
     }
 }
 
-/// Follows roles and bindings.
+/// The controller that keeps the authorizer's table of roles.
 #[derive(Debug)]
 pub struct Roles {
-    /// Where they are.
+    /// The stores of roles and bindings.
     pub stores: RoleStores,
     /// The authorizer that decides by them.
     pub authorizer: Arc<Authorizer>,
-    /// The authorizer knows them.
+    /// Set when the authorizer knows the stored roles and bindings.
     pub synced: Done,
     /// The time.
     pub clock: Clock,
@@ -81,7 +81,7 @@ struct State<'a> {
     bindings: Filed<Binding>,
 }
 
-/// The content of a store.
+/// The kind of objects in a store.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Roles,
@@ -116,7 +116,7 @@ impl Roles {
     }
 }
 
-/// All in the order of their names, so that the first binding that allows something is always the same.
+/// Returns all in the order of their names, so that the first binding that allows something is always the same.
 fn in_order<T>(filed: &Filed<T>) -> Vec<Arc<T>> {
     let mut all: Vec<_> = filed.iter().collect();
     all.sort_by_key(|(key, _)| *key);

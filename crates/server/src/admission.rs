@@ -1,24 +1,17 @@
-//! Which plugins have their say in writes, what each is made of, and what follows the objects by which some of
-//! them decide.
+//! The admission plugins, built over the storages that they look things up in, and the controllers that follow the
+//! configurations and policies by which some of them decide.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringwatch::clock::Clock;
-use ringwatch::storage::Interface;
 use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
-use ringwatch_admission::{
-    Chain, MatchContext, ParsedObjects, Plugin, PluginSet, ServedType, ServedTypes,
-};
+use ringwatch_admission::{Chain, MatchContext, ParsedObjects, Plugin, PluginSet};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
-use ringwatch_apiserver::ServiceAddresses;
-use ringwatch_apiserver::webhook_client;
-use ringwatch_authorization::Authorizer;
 use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
     CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, DefaultTolerations,
@@ -27,129 +20,111 @@ use ringwatch_plugins::{
 };
 use ringwatch_registry::{Store, Stores};
 
-/// The storage prefix of quotas.
-const QUOTAS: &str = "resourcequotas";
+use super::storages::Storages;
 
-/// The group of configurations.
+/// The group of configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The admission plugins, and what they follow.
+/// The admission plugins, and the objects that they decide by.
 #[derive(Debug)]
-pub struct Admission {
+pub(super) struct Admission {
     /// The plugins.
-    pub chain: Arc<Chain>,
-    /// In which versions what is written is served; `None` if nobody wants to know.
-    pub types: Option<Arc<ServedTypes>>,
-    /// The client of webhooks.
-    pub client: Option<Arc<dyn WebhookClient>>,
-    mutating: Arc<ParsedObjects<Configuration>>,
-    validating: Arc<ParsedObjects<Configuration>>,
-    policies: Arc<ParsedObjects<PolicyObject>>,
-    mutating_policies: Arc<ParsedObjects<PolicyObject>>,
+    pub(super) chain: Arc<Chain>,
+    /// The configurations and policies.
+    pub(super) objects: AdmissionObjectSets,
 }
 
-/// The storages of built-in resources, by the prefix of their keys.
-type ByPrefix = BTreeMap<String, Arc<dyn Interface>>;
+/// The stored configurations of webhooks and policies, as plugins know them.
+#[derive(Debug)]
+pub(super) struct AdmissionObjectSets {
+    mutating_webhooks: Arc<ParsedObjects<Configuration>>,
+    validating_webhooks: Arc<ParsedObjects<Configuration>>,
+    mutating_policies: Arc<ParsedObjects<PolicyObject>>,
+    validating_policies: Arc<ParsedObjects<PolicyObject>>,
+}
 
 impl Admission {
-    /// The plugins of a set, over the storages of what they look up.
+    /// Builds the plugins of a set, over the storages of what they look up. `webhooks` calls webhooks.
     pub(super) fn new(
-        named: PluginSet,
-        authorizer: &Arc<Authorizer>,
-        built_in: Vec<ServedType>,
-        by_prefix: &ByPrefix,
+        set: &PluginSet,
+        storages: &Storages,
+        match_context: &MatchContext,
+        webhooks: &Arc<dyn WebhookClient>,
         clock: &Clock,
     ) -> Self {
-        let mut admission = Self {
-            chain: Arc::default(),
-            types: None,
-            client: None,
-            mutating: Arc::new(ParsedObjects::new(clock.clone())),
-            validating: Arc::new(ParsedObjects::new(clock.clone())),
-            policies: Arc::new(ParsedObjects::new(clock.clone())),
+        let objects = AdmissionObjectSets::new(clock);
+        let mut plugins = own_plugins(storages, clock);
+        plugins.extend(objects.plugins(match_context, webhooks));
+        plugins.retain(|plugin| set.has(plugin.name()));
+        Self {
+            chain: Arc::new(Chain::new(plugins)),
+            objects,
+        }
+    }
+}
+
+impl AdmissionObjectSets {
+    fn new(clock: &Clock) -> Self {
+        Self {
+            mutating_webhooks: Arc::new(ParsedObjects::new(clock.clone())),
+            validating_webhooks: Arc::new(ParsedObjects::new(clock.clone())),
             mutating_policies: Arc::new(ParsedObjects::new(clock.clone())),
-        };
-        let quotas = built_in.iter().find(|(it, _)| it.storage_prefix == QUOTAS);
-        let quotas =
-            quotas.map(|(resource, storage)| Store::new(Arc::clone(resource), Arc::clone(storage)));
-        let mut plugins = own_plugins(by_prefix, quotas, clock);
-        plugins.extend(admission.webhooks(built_in, by_prefix, authorizer, clock));
-        plugins.retain(|plugin| named.has(plugin.name()));
-        admission.chain = Arc::new(Chain::new(plugins));
-        admission
+            validating_policies: Arc::new(ParsedObjects::new(clock.clone())),
+        }
     }
 
-    fn webhooks(
-        &mut self,
-        built_in: Vec<ServedType>,
-        by_prefix: &ByPrefix,
-        authorizer: &Arc<Authorizer>,
-        clock: &Clock,
-    ) -> Vec<Arc<dyn Plugin>> {
-        let storage = |prefix: &str| by_prefix.get(prefix).cloned();
-        let (Some(namespaces), Some(services), Some(slices)) = (
-            storage("namespaces"),
-            storage("services/specs"),
-            storage("endpointslices"),
-        ) else {
-            return Vec::new();
-        };
-        let types = Arc::new(ServedTypes::new(built_in));
-        self.types = Some(Arc::clone(&types));
-        let match_context = MatchContext {
-            namespaces,
-            types,
-            authorizer: Arc::clone(authorizer),
-        };
-        let services = ServiceAddresses { services, slices };
-        let client = webhook_client::client(services, clock.clone());
-        self.client = Some(Arc::clone(&client));
+    /// Returns the plugins that decide by these objects.
+    fn plugins(
+        &self,
+        match_context: &MatchContext,
+        client: &Arc<dyn WebhookClient>,
+    ) -> [Arc<dyn Plugin>; 4] {
         let webhooks = |configurations: &Arc<ParsedObjects<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),
             match_context: match_context.clone(),
-            client: Arc::clone(&client),
+            client: Arc::clone(client),
         };
         let policies = |objects: &Arc<ParsedObjects<PolicyObject>>| Policies {
             objects: Arc::clone(objects),
             match_context: match_context.clone(),
         };
-        vec![
-            Arc::new(MutatingWebhooks(webhooks(&self.mutating))),
-            Arc::new(ValidatingWebhooks(webhooks(&self.validating))),
+        [
+            Arc::new(MutatingWebhooks(webhooks(&self.mutating_webhooks))),
+            Arc::new(ValidatingWebhooks(webhooks(&self.validating_webhooks))),
             Arc::new(MutatingPolicies(policies(&self.mutating_policies))),
-            Arc::new(policies(&self.policies)),
+            Arc::new(policies(&self.validating_policies)),
         ]
     }
 
-    /// Returns the tasks that keep the configurations and policies up to date.
-    pub(super) fn follow(&self, all: &Stores, clock: &Clock) -> Vec<BoxFuture<'static, ()>> {
+    /// Returns the controllers that keep these objects as they are stored.
+    pub(super) fn controllers(&self, all: &Stores, clock: &Clock) -> [BoxFuture<'static, ()>; 4] {
         let stores = |plurals: &[&str]| -> Vec<Arc<Store>> {
             let stores = plurals.iter().map(|plural| all.get(GROUP, plural));
             stores.flatten().cloned().collect()
         };
         let configurations = |what, into: &Arc<_>| {
-            let following = AdmissionObjects {
+            let controller = AdmissionObjects {
                 what,
                 stores: stores(&[what]),
                 read: Configuration::read,
                 into: Arc::clone(into),
                 clock: clock.clone(),
             };
-            following.run().boxed()
+            controller.run().boxed()
         };
         let policies = |what, plurals: [&str; 2], into: &Arc<_>| {
-            let following = AdmissionObjects {
+            let controller = AdmissionObjects {
                 what,
                 stores: stores(&plurals),
                 read: PolicyObject::read,
                 into: Arc::clone(into),
                 clock: clock.clone(),
             };
-            following.run().boxed()
+            controller.run().boxed()
         };
-        vec![
-            configurations("mutatingwebhookconfigurations", &self.mutating),
-            configurations("validatingwebhookconfigurations", &self.validating),
+        [
+            configurations("mutatingwebhookconfigurations", &self.mutating_webhooks),
+            configurations("validatingwebhookconfigurations", &self.validating_webhooks),
             policies(
                 "mutating admission policies",
                 [
@@ -164,15 +139,15 @@ impl Admission {
                     "validatingadmissionpolicies",
                     "validatingadmissionpolicybindings",
                 ],
-                &self.policies,
+                &self.validating_policies,
             ),
         ]
     }
 }
 
-/// The plugins that ask nobody outside, over the storages of what they look up. Quotas are also written, in a store of
-/// their own that asks no plugin.
-fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
+/// Returns the plugins that ask nobody outside, over the storages of what they look up. Quotas are also written, in a store
+/// of their own that asks no plugin.
+fn own_plugins(storages: &Storages, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(StorageProtection),
         Arc::new(NodeTaint),
@@ -181,7 +156,7 @@ fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Ve
         Arc::new(CertificateSigners::SIGNING),
         Arc::new(CertificateSubjects),
     ];
-    let over = |prefix| by_prefix.get(prefix).cloned();
+    let over = |prefix| storages.get(prefix);
     plugins.extend(over("namespaces").map(|namespaces| {
         Arc::new(NamespaceLifecycle::new(namespaces, clock.clone())) as Arc<dyn Plugin>
     }));
@@ -218,6 +193,7 @@ fn own_plugins(by_prefix: &ByPrefix, quotas: Option<Store>, clock: &Clock) -> Ve
             drivers,
         })));
     }
+    let quotas = storages.bare_store("resourcequotas");
     plugins.extend(quotas.map(|it| Arc::new(ResourceQuota::new(it)) as Arc<dyn Plugin>));
     plugins
 }

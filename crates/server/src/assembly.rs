@@ -1,4 +1,10 @@
 //! Puts storages, API, filters and health together around one backend.
+//!
+//! ```text
+//!   storages -> webhook client -> authorizer -> admission -> stores -> authenticator, limits -> API -> filters
+//! ```
+//!
+//! Everything is built whole, out of what was built before it; controllers are started as soon as what they need is there.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,403 +13,213 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch::storage::backend::Backend;
-use ringwatch::storage::backend::embedded::Embedded;
-use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed};
+use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
+use ringwatch_admission::{MatchContext, ServedTypes};
+use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::{
-    Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Metrics, VersionInfo,
+    Api, ApiConfig, EncodingCache, Kubelets, Metrics, VersionInfo,
 };
-use ringwatch_apiserver::filters::Filters;
-use ringwatch_apiserver::health::{Health, Scope, check};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
+use ringwatch_apiserver::health::Done;
 use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::transport::connection::Connections;
-use ringwatch_apiserver::transport::threads::{Elsewhere, until};
+use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_apiserver::webhook_client;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
-use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;
-use ringwatch_controllers::custom_resources::known::{KnownTypes, join_known};
+use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_stored};
 use ringwatch_controllers::extension_authentication;
-use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::nodes::Nodes;
 use ringwatch_controllers::roles::{RoleStores, Roles};
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
+use ringwatch_registry::Stores;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::StorageFactory;
-use ringwatch_registry::{Store, Stores};
 use ringwatch_resources::allocation::Repair;
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use super::authentication_file::TokenIssuers;
-use super::authorization_config::{AuthorizationFile, Authorizers};
-use super::backend_factory::{add_store_checks, store_check};
-use super::bootstrap::{FirstStores, PostStartHooks};
+use super::admission::Admission;
+use super::authorization_config::Authorizers;
+use super::backend_factory::{OpenBackend, store_check};
+use super::background::Background;
+use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
 use super::flags::{ServeFlags, StorageBackend};
+use super::flow_control::FlowControl;
+use super::health_checks::health_checks;
 use super::identity::{authenticator, key_discovery};
+use super::limits::{connection_limits, request_limits};
 use super::memory::{self, MemoryMetrics};
-use super::own_paths::{HealthAndMetrics, StoreSize};
+use super::post_start_hooks::{PostStartHooks, RoleHooks};
 use super::process::Process;
 use super::security::Security;
-use super::storages::{Storages, StoreOptions};
+use super::server_paths::ServerPaths;
+use super::storages::Storages;
+use super::store_size::StoreSize;
+use super::stores::{WritePath, group_versions, service_allocator};
+use super::write_guards::Guards;
 
-/// How many types that are not ready are named.
-const UNREADY_NAMED_MAX: usize = 5;
+/// The resource that defines others.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// The inputs of a server.
-pub struct Assembly<'server> {
+/// The inputs of a server besides [`Security`].
+pub(super) struct Assembly<'server> {
     /// The operator's flags.
-    pub flags: &'server ServeFlags,
-    /// Where objects are kept.
-    pub backend: Arc<dyn Backend>,
-    /// The same if it is the embedded store.
-    pub embedded: Option<Arc<Embedded>>,
-    /// The steps before the server is ready.
-    pub hooks: PostStartHooks,
-    /// How the server ends.
-    pub steps: &'server Steps,
-    /// Ends what runs in the background.
-    pub end: &'server CancellationToken,
-    /// Where what would keep a worker from others runs.
-    pub elsewhere: Elsewhere,
+    pub(super) flags: &'server ServeFlags,
+    /// The store of the objects.
+    pub(super) backend: &'server OpenBackend,
+    /// The address at which the server listens.
+    pub(super) address: SocketAddr,
+    /// The most bytes that the cache of encoded objects takes.
+    pub(super) encodings_bytes_max: usize,
+    /// The steps of a shutdown.
+    pub(super) steps: &'server Steps,
     /// The time.
-    pub clock: Clock,
+    pub(super) clock: Clock,
 }
 
 /// A server put together, and what its start and its end need of it.
-#[derive(Debug)]
-pub struct Assembled {
-    /// The connections' server.
-    pub connections: Connections,
-    /// Where something is from the start.
-    pub first: FirstStores,
-    /// Where the server is reached, if it can be told.
-    pub api_endpoints: Option<ApiEndpoints>,
-    /// Releases addresses that no service has.
-    pub repair: Option<Repair>,
-    /// The stores of roles and bindings, if they count.
-    pub roles: Option<RoleStores>,
-    /// The stores of what requests wait by, if they wait for each other.
-    pub flows: Option<FlowStores>,
-    /// The steps before the server is ready.
-    pub hooks: PostStartHooks,
+pub(super) struct Assembled {
+    /// Serves the connections.
+    pub(super) connections: Connections,
+    /// Creates the first objects.
+    pub(super) bootstrap: Bootstrap,
+    /// Publishes the address of the API; `None` if there is none to advertise.
+    pub(super) api_endpoints: Option<ApiEndpoints>,
     /// The watch caches.
-    pub cachers: Vec<Arc<Cacher>>,
-    /// Where the caches end their watches.
-    pub feed: Feed,
+    pub(super) cachers: Vec<Arc<Cacher>>,
+    /// Ends the watches of the caches.
+    pub(super) feed: Feed,
 }
 
-impl std::fmt::Debug for Assembly<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Assembly").finish_non_exhaustive()
-    }
+/// The built-in resources as requests reach them, and the parts that decide about writes.
+struct Resources {
+    storages: Storages,
+    stores: Stores,
+    authorizer: Arc<Authorizer>,
+    admission: Admission,
+    /// Calls the webhooks of admission, authorization and conversion.
+    webhooks: Arc<dyn WebhookClient>,
+    /// The served types by which admission matches equivalent versions.
+    types: Arc<ServedTypes>,
+    /// Releases addresses and ports that no service has; `None` if they are not recorded.
+    repair: Option<Repair>,
+}
+
+/// The metrics of requests, and the cache of encoded objects.
+struct Responses {
+    metrics: Metrics,
+    encodings: EncodingCache,
+}
+
+/// The parts that flags enable, and the steps of the start, which depend on them.
+struct Enabled {
+    /// The stores of roles and bindings; `None` without RBAC.
+    roles: Option<RoleStores>,
+    /// `None` without priority and fairness.
+    flow_control: Option<FlowControl>,
+    hooks: PostStartHooks,
 }
 
 impl Assembly<'_> {
-    /// Puts the server together and starts what runs in the background.
-    #[must_use]
-    pub fn build(
-        self,
-        security: Security,
-        address: SocketAddr,
-        mut registry: Registry,
-        background: &mut JoinSet<()>,
-    ) -> Assembled {
+    /// Puts the server together, and starts its controllers.
+    pub(super) fn build(&self, security: Security, background: &mut Background) -> Assembled {
+        let mut registry = Registry::default();
         let ledger = Ledger::new(self.flags.memory_budget());
-        let (metrics, encodings) = answers(&mut registry, &ledger);
-        let (handshake_errors, unauthenticated) = self.connections(&mut registry);
-        let (factory, storages, known, authorizer, file) = self.storages(
-            &mut registry,
-            ledger.clone(),
-            (security.encryption, security.authorizers),
-            &security.kubelets.tls.proxied,
-            background,
-        );
-        self.shrink_caches(&ledger, &encodings, &storages, background);
-        let counted = (&storages.stores, &factory.counts);
-        let (limits, flows) = self.limits(&mut registry, &ledger, counted, background);
-        let api_endpoints = self.api_endpoints(&factory, &storages.stores, address);
+        let responses = self.responses(&ledger, &mut registry);
+        let handshake_errors = handshake_errors(&mut registry);
+        let unauthenticated = connection_limits(&mut registry, &self.clock);
+        let factory = self.storage_factory(security.encryption, &ledger, &mut registry, background);
+        let components = self.component_statuses(&security.kubelets);
+        let (storages, reflector) = Storages::new(factory, &components);
+        let joined_types = self.feed_caches(&storages, reflector, background);
+        let resources = self.resources(storages, security.authorizers, background);
+        self.shrink_caches(&ledger, &responses, &resources, background);
+        let enabled = self.enabled(&resources, &mut registry, background);
+        let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
         let accounts = &security.service_accounts;
-        let (tokens, issuers) = (security.tokens, security.issuers);
-        let authenticator = self.authenticator(tokens, issuers, accounts, &storages, background);
-        let (authorizer, roles) = self.authorization((authorizer, file), &storages, background);
-        let health = self.health(&storages.cachers, (roles.is_some(), flows.is_some()));
-        let own = self.own_paths(health, registry, &ledger, accounts, address);
+        let authenticator = authenticator(security.tokens, accounts, &resources.stores)
+            .with_request_headers(self.flags.aggregation.request_headers());
+        let authenticator = Arc::new(authenticator);
+        let follow = security
+            .issuers
+            .follow(Arc::clone(&authenticator), self.clock.clone());
+        background.run(follow);
+        let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
         let api = Arc::new(Api::new(ApiConfig {
-            authorizer: Arc::clone(&authorizer),
-            stores: storages.stores.iter().cloned().collect(),
-            storeless: storages.storeless.clone(),
+            authorizer: Arc::clone(&resources.authorizer),
+            stores: resources.stores.iter().cloned().collect(),
+            storeless: resources.storages.storeless.clone(),
             clock: self.clock.clone(),
             version: VersionInfo::kubernetes_1_36(),
-            server_address: address.to_string(),
-            extra_root_paths: own.paths(),
-            metrics,
+            server_address: self.address.to_string(),
+            extra_root_paths: paths.paths(),
+            metrics: responses.metrics,
             ledger: ledger.clone(),
-            encodings,
+            encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
             unsafe_deletion: self.flags.unsafe_deletion(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),
             token_issuer: TokenIssuer::new(accounts),
         }));
-        self.serve_custom((factory, known), &storages, &api, background);
-        self.run(security.files.follow(self.clock.clone()), background);
-        let first = FirstStores::new(&storages, security.credentials.clone());
-        self.aggregate(security.proxy, &storages, (&api, &first), background);
+        self.serve_custom(&resources, joined_types, &api, &enabled.hooks, background);
+        background.run(security.files.follow(self.clock.clone()));
+        self.aggregate(&resources, security.proxy, &api, &enabled.hooks, background);
+        self.publish_credentials(&resources, &security.credentials, background);
         let connections = Connections {
             filters: Arc::new(Filters {
                 authenticator,
-                start: self.hooks.before_the_api(&authorizer),
-                authorizer,
+                start: enabled.hooks.before_the_api(),
+                authorizer: Arc::clone(&resources.authorizer),
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),
-                own: Arc::new(own),
+                own: Arc::new(paths),
                 api,
                 clock: self.clock.clone(),
             }),
-            credentials: security.credentials,
+            credentials: security.credentials.clone(),
             ledger,
             unauthenticated,
             handshake_errors,
             streams_max: self.flags.serving.http2_max_streams_per_connection,
             closing: self.steps.closing.clone(),
         };
-        Assembled {
-            connections,
-            first,
-            api_endpoints,
-            repair: self.repair(&storages),
-            roles,
-            flows,
-            hooks: self.hooks,
-            cachers: storages.cachers,
-            feed: storages.feed,
-        }
+        self.assembled(connections, resources, enabled)
     }
 
-    /// Gives memory back when it is short. That does not wait for other work in the background.
-    fn shrink_caches(
+    /// Builds the metrics of requests and the cache of encoded objects.
+    fn responses(&self, ledger: &Ledger, registry: &mut Registry) -> Responses {
+        let metrics = Metrics::new();
+        metrics.register(registry);
+        let encodings = EncodingCache::new(self.encodings_bytes_max, ledger);
+        encodings.register(registry);
+        Responses { metrics, encodings }
+    }
+
+    /// Builds the factory of storages, and runs the compactor whose revision they know.
+    fn storage_factory(
         &self,
+        encryption: EncryptionConfig,
         ledger: &Ledger,
-        encodings: &EncodingCache,
-        storages: &Storages,
-        background: &mut JoinSet<()>,
-    ) {
-        let relief =
-            memory::shrink_caches(ledger.clone(), encodings.clone(), storages.feed.clone());
-        background.spawn(until(self.end.clone(), relief));
-    }
-
-    /// Builds the addresses of the API, unless the host has none that could be told. Only an etcd may have other servers beside
-    /// this one.
-    fn api_endpoints(
-        &self,
-        factory: &StorageFactory,
-        stores: &Stores,
-        listening: SocketAddr,
-    ) -> Option<ApiEndpoints> {
-        let address = self.flags.serving.advertised_address();
-        if address.is_none() {
-            tracing::warn!("there is no address to advertise for the API; set --advertise-address");
-        }
-        let shared = self.flags.backend() == StorageBackend::Etcd3;
-        Some(ApiEndpoints {
-            own: (address?, listening.port()),
-            services: stores.get("", "services").cloned()?,
-            endpoints: stores.get("", "endpoints").cloned()?,
-            slices: stores.get("discovery.k8s.io", "endpointslices").cloned()?,
-            leases: shared.then(|| ServerLeases::new(factory.plain(SERVER_LEASES))),
-            clock: self.clock.clone(),
-        })
-    }
-
-    /// Builds the repair, which releases addresses and ports that writes left behind.
-    fn repair(&self, storages: &Storages) -> Option<Repair> {
-        Some(Repair {
-            allocator: storages.allocator.clone()?,
-            services: storages.stores.get("", "services").cloned()?,
-            request_timeout: self.flags.limits.request_timeout,
-            clock: self.clock.clone(),
-        })
-    }
-
-    /// Builds the authenticator. Issuers and their keys are followed in the background.
-    fn authenticator(
-        &self,
-        tokens: TokenFile,
-        issuers: TokenIssuers,
-        accounts: &ServiceAccountConfig,
-        storages: &Storages,
-        background: &mut JoinSet<()>,
-    ) -> Arc<Authenticator> {
-        let request_headers = self.flags.aggregation.request_headers();
-        let authenticator =
-            authenticator(tokens, accounts, &storages.stores).with_request_headers(request_headers);
-        let authenticator = Arc::new(authenticator);
-        let follow = issuers.follow(Arc::clone(&authenticator), self.clock.clone());
-        self.run(follow, background);
-        authenticator
-    }
-
-    /// Builds the paths that the server itself answers.
-    fn own_paths(
-        &self,
-        health: Health,
-        mut registry: Registry,
-        ledger: &Ledger,
-        accounts: &ServiceAccountConfig,
-        address: SocketAddr,
-    ) -> HealthAndMetrics {
-        let embedded = self.embedded.clone();
-        let limited = embedded.map(|it| (it, self.flags.quota_bytes()));
-        HealthAndMetrics {
-            health,
-            keys: key_discovery(accounts, self.flags.serving.advertised_address(), address),
-            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
-            process: Process::register(&mut registry, self.clock.wall()),
-            size: StoreSize::register(
-                &mut registry,
-                Arc::clone(&self.backend),
-                limited,
-                self.clock.clone(),
-            ),
-            registry,
-        }
-    }
-
-    /// Tells the authorizer what it decides by. If roles and bindings count, they are followed in the background.
-    fn authorization(
-        &self,
-        (authorizer, file): (Arc<Authorizer>, Option<AuthorizationFile>),
-        storages: &Storages,
-        background: &mut JoinSet<()>,
-    ) -> (Arc<Authorizer>, Option<RoleStores>) {
-        if let Some(client) = &storages.admission.client {
-            authorizer.ask_webhooks_by(client);
-        }
-        if let Some(file) = file {
-            let client = storages.admission.client.clone();
-            self.run(file.follow(Arc::clone(&authorizer), client), background);
-        }
-        if let Some(graph) = authorizer.node_graph() {
-            let (graph, synced) = (Arc::clone(graph), self.hooks.nodes_synced.clone());
-            let nodes = Nodes::new(&storages.stores, graph, synced, self.clock.clone());
-            self.run(nodes.run(), background);
-        }
-        let stores = RoleStores::of(&storages.stores).filter(|_| authorizer.uses_roles());
-        if let Some(stores) = &stores {
-            let roles = Roles {
-                stores: stores.clone(),
-                authorizer: Arc::clone(&authorizer),
-                synced: self.hooks.roles_synced.clone(),
-                clock: self.clock.clone(),
-            };
-            self.run(roles.run(), background);
-        }
-        (authorizer, stores)
-    }
-
-    /// Serves what clients define, from the background.
-    fn serve_custom(
-        &self,
-        (factory, known): (Arc<StorageFactory>, oneshot::Receiver<KnownTypes>),
-        storages: &Storages,
-        api: &Arc<Api>,
-        background: &mut JoinSet<()>,
-    ) {
-        let Some(definitions) = definitions_of(&storages.stores) else {
-            return;
-        };
-        let (told, custom_apis) = watch::channel(None);
-        let custom = CustomResources {
-            definitions: Arc::clone(definitions),
-            factory,
-            known,
-            feed: storages.feed.clone(),
-            admission: Arc::clone(&storages.admission.chain) as _,
-            webhooks: storages.admission.client.clone(),
-            types: storages.admission.types.clone(),
-            api: Arc::clone(api),
-            told,
-            synced: self.hooks.definitions_synced.clone(),
-            clock: self.clock.clone(),
-        };
-        self.run(custom.run(), background);
-        if let Some(store) = storages.stores.get("apiregistration.k8s.io", "apiservices") {
-            let services = ApiServices {
-                store: Arc::clone(store),
-                custom: custom_apis,
-                clock: self.clock.clone(),
-            };
-            self.run(services.run(), background);
-        }
-    }
-
-    /// Has APIs served by other servers, and tells those whom to believe, from the background.
-    fn aggregate(
-        &self,
-        tls: ProxyTls,
-        storages: &Storages,
-        (api, first): (&Arc<Api>, &FirstStores),
-        background: &mut JoinSet<()>,
-    ) {
-        let synced = self.hooks.aggregation_synced.clone();
-        if let Some(aggregation) =
-            Aggregation::of(&storages.stores, tls, api, synced, self.clock.clone())
-        {
-            self.run(aggregation.run(), background);
-        }
-        if let Some((config_maps, credentials)) = first.extension.clone() {
-            let told = extension_authentication::run(config_maps, credentials, self.clock.clone());
-            self.run(told, background);
-        }
-    }
-
-    /// Runs something in the background until the end.
-    pub(super) fn run(
-        &self,
-        task: impl Future<Output = ()> + Send + 'static,
-        background: &mut JoinSet<()>,
-    ) {
-        background.spawn_on(until(self.end.clone(), task), &self.elsewhere.background);
-    }
-
-    fn storages(
-        &self,
         registry: &mut Registry,
-        ledger: Ledger,
-        (encryption, authorizers): (EncryptionConfig, Authorizers),
-        anyone: &Arc<rustls::ClientConfig>,
-        background: &mut JoinSet<()>,
-    ) -> (
-        Arc<StorageFactory>,
-        Storages,
-        oneshot::Receiver<KnownTypes>,
-        Arc<Authorizer>,
-        Option<AuthorizationFile>,
-    ) {
-        let (steps, file) = authorizers.steps(&self.clock);
-        let authorizer = Arc::new(Authorizer::new(steps));
-        let mut plugins = self.flags.admission.plugins();
-        if authorizer.node_graph().is_some() {
-            plugins = plugins.with_node_restriction();
-        }
+        background: &mut Background,
+    ) -> Arc<StorageFactory> {
+        let backend = &self.backend.backend;
         let interval = self.flags.etcd.etcd_compaction_interval;
         let compactor = etcd3::Compactor::new(
-            Arc::clone(&self.backend),
+            Arc::clone(backend),
             (!interval.is_zero()).then_some(interval),
             self.clock.clone(),
         );
-        let check = store_check(&self.backend, &self.flags.etcd, &self.clock);
-        let factory = Arc::new(StorageFactory {
-            backend: Arc::clone(&self.backend),
+        let factory = StorageFactory {
+            backend: Arc::clone(backend),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             media_type: self.flags.storage_media_type,
             encryption,
@@ -413,85 +229,313 @@ impl Assembly<'_> {
             metrics: CacheMetrics::register(registry),
             counts: ObjectCounts::register(registry),
             compact_revision: compactor.compact_revision(),
-            ledger,
+            ledger: ledger.clone(),
             clock: self.clock.clone(),
-        });
-        let options = StoreOptions {
-            plugins,
-            components: Arc::new(ComponentStatuses::new(
-                check,
-                Arc::clone(anyone),
-                self.clock.clone(),
-            )),
-            event_ttl: self.flags.etcd.event_ttl,
-            authorizer: Arc::clone(&authorizer),
         };
-        let (storages, reflector) = Storages::new(&factory, options);
-        let compacting = compactor.run(self.end.clone().cancelled_owned());
-        background.spawn_on(compacting, &self.elsewhere.background);
-        let (tell, known) = oneshot::channel();
-        let (feed, definitions) = (
-            storages.feed.clone(),
-            definitions_of(&storages.stores).cloned(),
-        );
-        let (types, end) = (Arc::clone(&factory), self.end.clone());
-        background.spawn(async move {
+        let end = background.end().cancelled_owned();
+        background.run_to_its_end(compactor.run(end));
+        background.run(factory.counts.clone().run(self.clock.clone()));
+        Arc::new(factory)
+    }
+
+    fn component_statuses(&self, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
+        let check = store_check(&self.backend.backend, &self.flags.etcd, &self.clock);
+        let tls = Arc::clone(&kubelets.tls.proxied);
+        Arc::new(ComponentStatuses::new(check, tls, self.clock.clone()))
+    }
+
+    /// Feeds the caches once the types of stored definitions have joined the feed. These are sent to the receiver.
+    fn feed_caches(
+        &self,
+        storages: &Storages,
+        reflector: Reflector,
+        background: &mut Background,
+    ) -> oneshot::Receiver<JoinedTypes> {
+        let (sender, joined_types) = oneshot::channel();
+        let definitions = storages.bare_store(DEFINITIONS);
+        let (factory, feed) = (Arc::clone(&storages.factory), storages.feed.clone());
+        let end = background.end();
+        background.run_serving_to_its_end(async move {
             if let Some(definitions) = definitions {
-                let known = join_known(&types, &feed, &definitions);
-                if let Some(known) = end.run_until_cancelled(known).await {
-                    // Whoever waits for them may have ended.
-                    let _ = tell.send(known);
+                let joining = join_stored(&factory, &feed, &definitions);
+                if let Some(joined) = end.run_until_cancelled(joining).await {
+                    // The controller that waits for them may have ended.
+                    let _ = sender.send(joined);
                 }
             }
             reflector.run(end.cancelled_owned()).await;
         });
-        self.run(factory.counts.clone().run(self.clock.clone()), background);
-        for following in storages.admission.follow(&storages.stores, &self.clock) {
-            self.run(following, background);
-        }
-        (factory, storages, known, authorizer, file)
+        joined_types
     }
 
-    fn health(&self, cachers: &[Arc<Cacher>], has: (bool, bool)) -> Health {
-        let mut health = Health::new(self.steps.shutting_down.clone());
-        health.add(
-            "etcd",
-            Scope::Liveness,
-            store_check(&self.backend, &self.flags.etcd, &self.clock),
-        );
-        health.add(
-            "etcd-readiness",
-            Scope::Readiness,
-            store_check(&self.backend, &self.flags.etcd, &self.clock),
-        );
-        if let Some(embedded) = &self.embedded {
-            add_store_checks(embedded, &mut health);
+    /// Builds the authorizer, admission and the stores, in this order, and runs the controllers that configure the first two
+    /// by a file and by stored objects.
+    fn resources(
+        &self,
+        storages: Storages,
+        authorizers: Authorizers,
+        background: &mut Background,
+    ) -> Resources {
+        let clock = &self.clock;
+        let webhooks = webhook_client::client(storages.service_addresses(), clock.clone());
+        let (authorizer, file) = authorizers.build(&webhooks, clock);
+        if let Some(file) = file {
+            background.run(file.follow());
         }
-        let cachers = cachers.to_vec();
-        let filled = check(move || {
-            let unready: Vec<String> = cachers.iter().filter_map(|it| it.complaint()).collect();
-            if unready.is_empty() {
-                return Ok(());
-            }
-            let named = unready[..unready.len().min(UNREADY_NAMED_MAX)].join("; ");
-            Err(format!("{} not ready, among them {named}", unready.len()))
+        let mut plugins = self.flags.admission.plugins();
+        if authorizer.node_graph().is_some() {
+            plugins = plugins.with_node_restriction();
+        }
+        let types = Arc::new(ServedTypes::new(storages.served.clone()));
+        let match_context = MatchContext {
+            namespaces: storages.get_or_empty("namespaces"),
+            types: Arc::clone(&types),
+            authorizer: Arc::clone(&authorizer),
+        };
+        let admission = Admission::new(&plugins, &storages, &match_context, &webhooks, clock);
+        let allocator = service_allocator(&storages);
+        let write_path = WritePath {
+            admission: Arc::clone(&admission.chain),
+            guards: Guards::new(&storages, &types),
+            allocator: allocator.clone(),
+            event_ttl: self.flags.etcd.event_ttl,
+        };
+        let stores = write_path.stores(&storages);
+        for controller in admission.objects.controllers(&stores, clock) {
+            background.run(controller);
+        }
+        let services = stores.get("", "services").cloned();
+        let repair = allocator.zip(services).map(|(allocator, services)| Repair {
+            allocator,
+            services,
+            request_timeout: self.flags.limits.request_timeout,
+            clock: clock.clone(),
         });
-        health.add("watch-caches", Scope::Readiness, filled);
-        self.hooks.add_checks(&mut health, has);
-        health
+        Resources {
+            storages,
+            stores,
+            authorizer,
+            admission,
+            webhooks,
+            types,
+            repair,
+        }
     }
-}
 
-/// Builds the metrics of requests and the cache of encoded objects.
-fn answers(registry: &mut Registry, ledger: &Ledger) -> (Metrics, EncodingCache) {
-    let metrics = Metrics::new();
-    metrics.register(registry);
-    let encodings = EncodingCache::new(ENCODINGS_BYTES_MAX_DEFAULT, ledger);
-    encodings.register(registry);
-    (metrics, encodings)
-}
+    /// Gives memory back when it is short. That does not wait for controllers.
+    fn shrink_caches(
+        &self,
+        ledger: &Ledger,
+        responses: &Responses,
+        resources: &Resources,
+        background: &mut Background,
+    ) {
+        let (encodings, feed) = (&responses.encodings, &resources.storages.feed);
+        let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), feed.clone());
+        background.run_serving(shrink);
+    }
 
-/// Returns the store of CustomResourceDefinitions; `None` if the server does not serve them.
-fn definitions_of(stores: &Stores) -> Option<&Arc<Store>> {
-    stores.get("apiextensions.k8s.io", "customresourcedefinitions")
+    /// Builds the parts that flags enable, and runs the controllers that configure RBAC, the Node authorizer, and priority
+    /// and fairness by stored objects.
+    fn enabled(
+        &self,
+        resources: &Resources,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Enabled {
+        let (stores, authorizer) = (&resources.stores, &resources.authorizer);
+        let roles = RoleStores::new(stores).filter(|_| authorizer.uses_roles());
+        let flow_control = FlowControl::new(&self.flags.limits, stores, registry);
+        let hooks = PostStartHooks {
+            bootstrapped: Done::default(),
+            definitions_synced: Done::default(),
+            aggregation_synced: Done::default(),
+            roles: roles.as_ref().map(|_| RoleHooks::default()),
+            nodes_synced: authorizer.node_graph().map(|_| Done::default()),
+            flows_ensured: flow_control.as_ref().map(|_| Done::default()),
+        };
+        if let Some(flow_control) = &flow_control {
+            background.run(flow_control.controller(&self.clock).run());
+        }
+        if let Some((graph, synced)) = authorizer.node_graph().zip(hooks.nodes_synced.clone()) {
+            let nodes = Nodes::new(stores, Arc::clone(graph), synced, self.clock.clone());
+            background.run(nodes.run());
+        }
+        if let Some((stores, hooks)) = roles.clone().zip(hooks.roles.as_ref()) {
+            let roles = Roles {
+                stores,
+                authorizer: Arc::clone(authorizer),
+                synced: hooks.synced.clone(),
+                clock: self.clock.clone(),
+            };
+            background.run(roles.run());
+        }
+        Enabled {
+            roles,
+            flow_control,
+            hooks,
+        }
+    }
+
+    fn limits(
+        &self,
+        resources: &Resources,
+        enabled: &Enabled,
+        ledger: &Ledger,
+        registry: &mut Registry,
+        background: &Background,
+    ) -> Limits {
+        let (threads, clock) = (background.elsewhere(), self.clock.clone());
+        request_limits(
+            &self.flags.limits,
+            enabled.flow_control.as_ref().map(|it| &it.fairness),
+            &resources.storages.factory.counts,
+            LargeWork::new(threads, ledger.clone(), clock, registry),
+            registry,
+        )
+    }
+
+    /// Builds the paths that the server itself answers.
+    fn server_paths(
+        &self,
+        resources: &Resources,
+        enabled: &Enabled,
+        accounts: &ServiceAccountConfig,
+        ledger: &Ledger,
+        mut registry: Registry,
+    ) -> ServerPaths {
+        let health = health_checks(
+            self.backend,
+            &self.flags.etcd,
+            &resources.storages.cachers,
+            &enabled.hooks,
+            self.steps.shutting_down.clone(),
+            &self.clock,
+        );
+        let advertised = self.flags.serving.advertised_address();
+        let quota = self.flags.quota_bytes();
+        ServerPaths {
+            health,
+            keys: key_discovery(accounts, advertised, self.address),
+            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
+            process: Process::register(&mut registry, self.clock.wall()),
+            size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
+            registry,
+        }
+    }
+
+    /// Runs the controllers that serve custom resources and publish their APIServices.
+    fn serve_custom(
+        &self,
+        resources: &Resources,
+        joined_types: oneshot::Receiver<JoinedTypes>,
+        api: &Arc<Api>,
+        hooks: &PostStartHooks,
+        background: &mut Background,
+    ) {
+        let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let Some(definitions) = resources.stores.get(group, plural) else {
+            return;
+        };
+        let (custom_apis, served_apis) = watch::channel(None);
+        let custom = CustomResources {
+            definitions: Arc::clone(definitions),
+            factory: Arc::clone(&resources.storages.factory),
+            joined_types,
+            feed: resources.storages.feed.clone(),
+            admission: Arc::clone(&resources.admission.chain) as _,
+            webhooks: Arc::clone(&resources.webhooks),
+            types: Arc::clone(&resources.types),
+            api: Arc::clone(api),
+            custom_apis,
+            synced: hooks.definitions_synced.clone(),
+            clock: self.clock.clone(),
+        };
+        background.run(custom.run());
+        let (group, plural) = ("apiregistration.k8s.io", "apiservices");
+        if let Some(store) = resources.stores.get(group, plural) {
+            let services = ApiServices {
+                store: Arc::clone(store),
+                custom: served_apis,
+                clock: self.clock.clone(),
+            };
+            background.run(services.run());
+        }
+    }
+
+    /// Runs the controller that proxies the APIs of other servers.
+    fn aggregate(
+        &self,
+        resources: &Resources,
+        tls: ProxyTls,
+        api: &Arc<Api>,
+        hooks: &PostStartHooks,
+        background: &mut Background,
+    ) {
+        let synced = hooks.aggregation_synced.clone();
+        let clock = self.clock.clone();
+        if let Some(aggregation) = Aggregation::new(&resources.stores, tls, api, synced, clock) {
+            background.run(aggregation.run());
+        }
+    }
+
+    /// Runs the controller that tells the servers of aggregated APIs which client certificates to trust.
+    fn publish_credentials(
+        &self,
+        resources: &Resources,
+        credentials: &CurrentCredentials,
+        background: &mut Background,
+    ) {
+        if let Some(config_maps) = resources.stores.get("", "configmaps") {
+            background.run(extension_authentication::run(
+                Arc::clone(config_maps),
+                credentials.clone(),
+                self.clock.clone(),
+            ));
+        }
+    }
+
+    /// Builds the controller of the Endpoints of the API; `None`, with a warning, if there is no address to advertise. Only an
+    /// etcd may have other servers beside this one.
+    fn api_endpoints(&self, resources: &Resources) -> Option<ApiEndpoints> {
+        let address = self.flags.serving.advertised_address();
+        if address.is_none() {
+            tracing::warn!("there is no address to advertise for the API; set --advertise-address");
+        }
+        let shared = self.flags.backend() == StorageBackend::Etcd3;
+        let (stores, factory) = (&resources.stores, &resources.storages.factory);
+        Some(ApiEndpoints {
+            own: (address?, self.address.port()),
+            services: stores.get("", "services").cloned()?,
+            endpoints: stores.get("", "endpoints").cloned()?,
+            slices: stores.get("discovery.k8s.io", "endpointslices").cloned()?,
+            leases: shared.then(|| ServerLeases::new(factory.plain(SERVER_LEASES))),
+            clock: self.clock.clone(),
+        })
+    }
+
+    fn assembled(
+        &self,
+        connections: Connections,
+        resources: Resources,
+        enabled: Enabled,
+    ) -> Assembled {
+        let api_endpoints = self.api_endpoints(&resources);
+        Assembled {
+            api_endpoints,
+            bootstrap: Bootstrap {
+                served: group_versions(&resources.stores, &resources.storages.storeless),
+                stores: resources.stores,
+                credentials: connections.credentials.clone(),
+                repair: resources.repair,
+                roles: enabled.roles,
+                flows: enabled.flow_control.map(|it| it.stores),
+                hooks: enabled.hooks,
+                clock: self.clock.clone(),
+            },
+            connections,
+            cachers: resources.storages.cachers,
+            feed: resources.storages.feed,
+        }
+    }
 }

@@ -17,12 +17,12 @@ use super::oidc::Provider;
 
 /// The trusted issuers beside this server's own.
 #[derive(Debug)]
-pub enum TokenIssuers {
-    /// There are none.
+pub(super) enum TokenIssuers {
+    /// No others.
     None,
     /// The provider that flags configure.
     Provider(Provider),
-    /// The issuers in a file.
+    /// The issuers of the file of `--authentication-config`.
     File(AuthenticationFile),
 }
 
@@ -31,7 +31,7 @@ impl TokenIssuers {
     ///
     /// # Errors
     /// A file cannot be read or understood.
-    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+    pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
         if let Some(file) = AuthenticationFile::load(flags, clock)? {
             return Ok(Self::File(file));
         }
@@ -41,15 +41,15 @@ impl TokenIssuers {
 
     /// True if some requests are served without credentials. It stays as it is while the server runs.
     #[must_use]
-    pub fn serve_anonymous(&self) -> bool {
+    pub(super) fn serve_anonymous(&self) -> bool {
         match self {
             Self::None | Self::Provider(_) => false,
             Self::File(file) => file.anonymous != Anonymous::Refused,
         }
     }
 
-    /// Tells an authenticator of them, and follows their keys.
-    pub async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
+    /// Configures an authenticator by them, and follows their keys, until it is dropped.
+    pub(super) async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
         match self {
             Self::None => {}
             Self::Provider(provider) => {
@@ -64,7 +64,7 @@ impl TokenIssuers {
 
 /// The file, and what it said last.
 #[derive(Debug)]
-pub struct AuthenticationFile {
+pub(super) struct AuthenticationFile {
     file: WatchedFiles<1>,
     /// The issuers of service account tokens, which the file must not name.
     taken: Vec<String>,
@@ -92,7 +92,7 @@ enum FileError {
 }
 
 impl AuthenticationFile {
-    /// The file that the flags name, if they do.
+    /// Reads the file that the flags name, if they do.
     ///
     /// # Errors
     /// It cannot be read or understood.
@@ -175,7 +175,10 @@ impl AuthenticationFile {
 
 fn read(text: &str, taken: &[String], clock: &Clock) -> Result<Issuers, FileError> {
     let config = AuthenticationConfig::parse(text, taken)?;
-    let providers = config.issuers.into_iter().map(|it| Provider::of(it, clock));
+    let providers = config
+        .issuers
+        .into_iter()
+        .map(|it| Provider::new(it, clock));
     let providers: Result<_, _> = providers.collect();
     Ok(Issuers {
         providers: providers.map_err(FileError::Authority)?,

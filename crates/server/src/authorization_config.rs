@@ -28,9 +28,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
 const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
-/// Those who are asked, in their order, and the file that says so if one does.
+/// The configured authorizers in the order in which they are asked, and the file that configures them, if one does.
 #[derive(Debug)]
-pub struct Authorizers {
+pub(super) struct Authorizers {
     described: Vec<Described>,
     file: Option<WatchedFiles<1>>,
     serves_anonymous: bool,
@@ -111,7 +111,10 @@ impl Authorizers {
     ///
     /// # Errors
     /// A file cannot be read or understood, or anybody could do everything.
-    pub fn load(flags: &AuthorizationFlags, serves_anonymous: bool) -> Result<Self, StartError> {
+    pub(super) fn load(
+        flags: &AuthorizationFlags,
+        serves_anonymous: bool,
+    ) -> Result<Self, StartError> {
         let authorizers = Self::read(flags, serves_anonymous)?;
         check_anonymous(&authorizers.described, serves_anonymous).map_err(|why| {
             StartError::new(
@@ -160,47 +163,48 @@ impl Authorizers {
         })
     }
 
-    /// Returns the authorizers, and the task that follows the file.
-    #[must_use]
-    pub fn steps(self, clock: &Clock) -> (Vec<Step>, Option<AuthorizationFile>) {
+    /// Builds the authorizer, which calls webhooks by `client`, and the controller that follows the file, if there is one.
+    pub(super) fn build(
+        self,
+        client: &Arc<dyn WebhookClient>,
+        clock: &Clock,
+    ) -> (Arc<Authorizer>, Option<AuthorizationFile>) {
+        let authorizer = Arc::new(Authorizer::new(steps(self.described, client, clock)));
         let file = self.file.map(|file| AuthorizationFile {
             file,
             serves_anonymous: self.serves_anonymous,
+            authorizer: Arc::clone(&authorizer),
+            client: Arc::clone(client),
             clock: clock.clone(),
         });
-        (steps(self.described, clock), file)
+        (authorizer, file)
     }
 }
 
-/// Follows the file: what it says counts without a restart.
+/// A controller that configures the authorizer as the file says, without a restart.
 #[derive(Debug)]
-pub struct AuthorizationFile {
+pub(super) struct AuthorizationFile {
     file: WatchedFiles<1>,
     serves_anonymous: bool,
+    authorizer: Arc<Authorizer>,
+    client: Arc<dyn WebhookClient>,
     clock: Clock,
 }
 
 impl AuthorizationFile {
-    /// Has the authorizer ask whom the file says, whenever it changes. What it said last counts while it cannot be used.
-    pub async fn follow(
-        mut self,
-        authorizer: Arc<Authorizer>,
-        client: Option<Arc<dyn WebhookClient>>,
-    ) {
+    /// Configures the authorizer whenever the file changes, until it is dropped. While the file cannot be used, what it said
+    /// last counts.
+    pub(super) async fn follow(mut self) {
         loop {
             let [text] = self.file.changed(&self.clock).await;
             let described = parse(&text).map_err(|error| error.to_string());
             let used = described.and_then(|it| {
                 check_anonymous(&it, self.serves_anonymous)?;
-                authorizer.set_steps(steps(it, &self.clock))
+                let steps = steps(it, &self.client, &self.clock);
+                self.authorizer.set_steps(steps)
             });
             match used {
-                Ok(()) => {
-                    if let Some(client) = &client {
-                        authorizer.ask_webhooks_by(client);
-                    }
-                    tracing::info!("the authorization configuration has changed");
-                }
+                Ok(()) => tracing::info!("the authorization configuration has changed"),
                 Err(error) => {
                     tracing::warn!(
                         error,
@@ -227,11 +231,16 @@ fn allows_everything(described: &[Described]) -> bool {
     described.any(|it| matches!(it, Described::Mode(AuthorizationMode::AlwaysAllow)))
 }
 
-fn steps(described: Vec<Described>, clock: &Clock) -> Vec<Step> {
+fn steps(described: Vec<Described>, client: &Arc<dyn WebhookClient>, clock: &Clock) -> Vec<Step> {
     let step = |described| match described {
         Described::Mode(mode) => Step::Mode(mode),
         Described::Webhook(config) => {
-            Step::Webhook(Arc::new(WebhookAuthorizer::new(*config, clock.clone())))
+            let client = Arc::clone(client);
+            Step::Webhook(Arc::new(WebhookAuthorizer::new(
+                *config,
+                client,
+                clock.clone(),
+            )))
         }
     };
     described.into_iter().map(step).collect()
@@ -404,7 +413,7 @@ impl ConnectionInfo {
     }
 }
 
-/// The webhook of the flags.
+/// Returns the configuration of the webhook that the flags name.
 fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
     let path = flags.authorization_webhook_config_file.as_deref();
     let path = path.unwrap_or_else(|| Path::new(""));

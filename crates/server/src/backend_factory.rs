@@ -22,22 +22,22 @@ use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
 /// The database of the embedded store, in the data directory.
 const DATABASE: &str = "store.redb";
 /// etcd must be reached within this time at start.
-const ETCD_REACHABLE_SECONDS_MAX: u64 = 20;
+const ETCD_REACHABLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two attempts to reach it.
-const ETCD_RETRY_MILLISECONDS: u64 = 500;
+const ETCD_RETRY_PERIOD: Duration = Duration::from_millis(500);
 /// How often etcd's members are asked for their version, on which trust in progress depends.
-const ETCD_PROBE_SECONDS: u64 = 30;
+const ETCD_PROBE_PERIOD: Duration = Duration::from_secs(30);
 /// The embedded store has this long to write what it has accepted.
-const CLOSE_SECONDS_MAX: u64 = 10;
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A backend that is open, and what runs for it.
 #[derive(Debug)]
-pub struct OpenBackend {
-    /// The backend.
-    pub backend: Arc<dyn Backend>,
+pub(super) struct OpenBackend {
+    /// The backend, which stores read and write.
+    pub(super) backend: Arc<dyn Backend>,
     /// The same if it is the embedded store, which must be closed.
-    pub embedded: Option<Arc<Embedded>>,
-    /// The thread that commits.
+    pub(super) embedded: Option<Arc<Embedded>>,
+    /// The thread that commits to the database; `None` if there is none to wait for.
     commits: Option<JoinHandle<()>>,
     tasks: JoinSet<()>,
     end: CancellationToken,
@@ -47,7 +47,7 @@ pub struct OpenBackend {
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.
-pub async fn open(
+pub(super) async fn open(
     flags: &ServeFlags,
     data_dir: &Path,
     clock: &Clock,
@@ -92,23 +92,20 @@ async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
         cert: flags.etcd_certfile.clone(),
         key: flags.etcd_keyfile.clone(),
     };
-    let at_most = Duration::from_secs(ETCD_REACHABLE_SECONDS_MAX);
-    let deadline = clock.now() + at_most;
+    let deadline = clock.now() + ETCD_REACHABLE_TIMEOUT;
     let mut config = Config::new(flags.etcd_servers.clone(), tls);
-    config.connect_timeout = config.connect_timeout.min(at_most);
+    config.connect_timeout = config.connect_timeout.min(ETCD_REACHABLE_TIMEOUT);
     loop {
         match Etcd::connect(config.clone(), clock.clone()).await {
             Ok(etcd) => return Ok(etcd),
             Err(error @ (BackendError::Unavailable(_) | BackendError::Timeout(_))) => {
                 if clock.now() >= deadline {
                     return Err(StartError::line(format!(
-                        "{error} (tried for {at_most:?}); check that etcd runs, and --etcd-servers"
+                        "{error} (tried for {ETCD_REACHABLE_TIMEOUT:?}); check that etcd runs, and --etcd-servers"
                     )));
                 }
                 tracing::info!(%error, "trying again");
-                clock
-                    .sleep(Duration::from_millis(ETCD_RETRY_MILLISECONDS))
-                    .await;
+                clock.sleep(ETCD_RETRY_PERIOD).await;
             }
             Err(error) => {
                 return Err(StartError::line(format!(
@@ -120,7 +117,8 @@ async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
 }
 
 impl OpenBackend {
-    fn new(backend: Arc<dyn Backend>) -> Self {
+    /// Returns a backend for which nothing has to run.
+    pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
             embedded: None,
@@ -151,7 +149,7 @@ impl OpenBackend {
         open.tasks.spawn(async move {
             let probes = async {
                 loop {
-                    clock.sleep(Duration::from_secs(ETCD_PROBE_SECONDS)).await;
+                    clock.sleep(ETCD_PROBE_PERIOD).await;
                     if let Err(error) = etcd.probe().await {
                         tracing::info!(%error, "etcd does not answer");
                     }
@@ -163,7 +161,7 @@ impl OpenBackend {
     }
 
     /// Closes the store when everything that it accepted is written.
-    pub async fn close(mut self, clock: &Clock) {
+    pub(super) async fn close(mut self, clock: &Clock) {
         self.end.cancel();
         if let Some(embedded) = self.embedded {
             embedded.close();
@@ -172,8 +170,7 @@ impl OpenBackend {
             return;
         };
         let joined = tokio::task::spawn_blocking(move || commits.join());
-        let at_most = Duration::from_secs(CLOSE_SECONDS_MAX);
-        match clock.timeout(at_most, joined).await {
+        match clock.timeout(CLOSE_TIMEOUT, joined).await {
             Ok(Ok(Ok(()))) => {}
             Ok(_) => tracing::error!("the thread that commits panicked"),
             Err(_) => {
@@ -185,7 +182,7 @@ impl OpenBackend {
 }
 
 /// Has health tell when the embedded store cannot be written, and when its quota is reached.
-pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
+pub(super) fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
     let store = Arc::clone(embedded);
     let writable = check(move || store.refusal().map_or(Ok(()), Err));
     health.add("storage-writable", Scope::Serving, writable);
@@ -199,7 +196,7 @@ pub fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
 }
 
 /// Makes the check that the store answers in the time that the flags allow.
-pub fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
+pub(super) fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
     let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
     let probe = Arc::new(probe);
     let at_most = flags.etcd_healthcheck_timeout;

@@ -1,4 +1,4 @@
-//! Creates the objects of every cluster, and tells when they are there.
+//! Creates the objects of every cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, GroupVersion};
-use ringwatch_apiserver::filters::Start;
-use ringwatch_apiserver::health::{Done, Health, Scope};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
-use ringwatch_authorization::Authorizer;
+use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::publish_extension_authentication;
-use ringwatch_registry::Store;
+use ringwatch_controllers::roles::RoleStores;
+use ringwatch_registry::{Store, Stores};
+use ringwatch_resources::allocation::Repair;
 use ringwatch_resources::{
     ensure_default_roles, ensure_flow_control, ensure_kubernetes_service, ensure_service_range,
     ensure_system_namespaces, ensure_system_priorities, ensure_token_tracking,
@@ -19,194 +19,131 @@ use ringwatch_resources::{
 };
 use ringwatch_tls::error::StartError;
 
-use super::assembly::Assembled;
-use super::storages::Storages;
+use super::post_start_hooks::PostStartHooks;
 
 /// How often the address of the API is asked for while somebody else has it, and for how many times what a request may
 /// take: it is given back before that if nobody does.
 const ADDRESS_RETRY_PERIOD: Duration = Duration::from_millis(100);
 const ADDRESS_WAIT_TIMEOUTS: u32 = 5;
 
-/// The check of kube-apiserver's hook that creates the first namespaces.
-const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
-
-/// The check of kube-apiserver's hook that waits for the definitions of custom resources.
-const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
-
-/// The check of kube-apiserver's hook that creates the default roles. It is there where roles count.
-const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
-
-/// The check of kube-apiserver's hook that creates the default flow schemas and priority levels.
-const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
-
-/// The hooks that run after the start, as kube-apiserver names them: the server is ready once all are done.
-#[derive(Debug, Default)]
-pub struct PostStartHooks {
-    /// The first namespaces are there.
-    pub bootstrapped: Done,
-    /// The default roles are there.
-    pub roles_ensured: Done,
-    /// The default flow schemas and priority levels are there.
-    pub flows_ensured: Done,
-    /// Custom resources are served.
-    pub definitions_synced: Done,
-    /// APIs of other servers are known.
-    pub aggregation_synced: Done,
-    /// The authorizer knows the stored roles and bindings.
-    pub roles_synced: Done,
-    /// The authorizer knows what kubelets may read.
-    pub nodes_synced: Done,
-}
-
-impl PostStartHooks {
-    /// Returns the steps that must be done before the API is served.
-    #[must_use]
-    pub fn before_the_api(&self, authorizer: &Authorizer) -> Start {
-        let mut steps = vec![
-            self.definitions_synced.clone(),
-            self.aggregation_synced.clone(),
-        ];
-        if authorizer.uses_roles() {
-            steps.push(self.roles_synced.clone());
-        }
-        if authorizer.node_graph().is_some() {
-            steps.push(self.nodes_synced.clone());
-        }
-        Start(steps)
-    }
-
-    /// Has health tell what is not done yet; roles and flows if they count.
-    pub fn add_checks(&self, health: &mut Health, (roles, flows): (bool, bool)) {
-        let mut begins = |name, done: &Done| health.add(name, Scope::Everywhere, done.check());
-        begins(NAMESPACES_CHECK, &self.bootstrapped);
-        begins(DEFINITIONS_CHECK, &self.definitions_synced);
-        if roles {
-            begins(ROLES_CHECK, &self.roles_ensured);
-        }
-        if flows {
-            begins(FLOWS_CHECK, &self.flows_ensured);
-        }
-    }
-}
-
-/// The stores of the objects that every cluster has.
+/// The first objects of a cluster, and the stores that they go to.
 #[derive(Debug)]
-pub struct FirstStores {
-    /// The store of namespaces.
-    pub namespaces: Option<Arc<Store>>,
-    /// The store of PriorityClasses.
-    pub priority_classes: Option<Arc<Store>>,
-    /// The store of services.
-    pub services: Option<Arc<Store>>,
-    /// The store of ServiceCIDRs.
-    pub service_ranges: Option<Arc<Store>>,
-    /// The store of ConfigMaps, and the credentials that extension-apiserver-authentication publishes.
-    pub extension: Option<(Arc<Store>, CurrentCredentials)>,
-    /// The store of APIServices.
-    pub api_services: Option<Arc<Store>>,
+pub(super) struct Bootstrap {
+    /// The stores of the built-in resources.
+    pub(super) stores: Stores,
     /// The versions of groups that are served.
-    pub served: BTreeSet<GroupVersion>,
+    pub(super) served: BTreeSet<GroupVersion>,
+    /// The credentials that extension-apiserver-authentication publishes.
+    pub(super) credentials: CurrentCredentials,
+    /// Releases addresses and ports that no service has; `None` if they are not recorded.
+    pub(super) repair: Option<Repair>,
+    /// The stores of roles and bindings; `None` without RBAC.
+    pub(super) roles: Option<RoleStores>,
+    /// The stores of FlowSchemas and PriorityLevelConfigurations; `None` without priority and fairness.
+    pub(super) flows: Option<FlowStores>,
+    /// The steps that are marked as done.
+    pub(super) hooks: PostStartHooks,
+    /// The time.
+    pub(super) clock: Clock,
 }
 
-impl FirstStores {
-    /// Those of a server.
-    #[must_use]
-    pub fn new(storages: &Storages, credentials: CurrentCredentials) -> Self {
-        let store = |group, plural| storages.stores.get(group, plural).cloned();
-        Self {
-            namespaces: store("", "namespaces"),
-            priority_classes: store("scheduling.k8s.io", "priorityclasses"),
-            services: store("", "services"),
-            service_ranges: store("networking.k8s.io", "servicecidrs"),
-            extension: store("", "configmaps").map(|store| (store, credentials)),
-            api_services: store("apiregistration.k8s.io", "apiservices"),
-            served: storages.group_versions(),
+impl Bootstrap {
+    /// Creates what every cluster has from the start, and learns which addresses are allocated. The Service of the API
+    /// gets this port.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub(super) async fn run(&self, port: u16) -> Result<(), StartError> {
+        let clock = &self.clock;
+        if let Some(namespaces) = self.store("", "namespaces") {
+            let ensured = ensure_system_namespaces(namespaces, clock).await;
+            ensured.map_err(|error| unwritten("create the first namespaces", error))?;
         }
+        if let Some(classes) = self.store("scheduling.k8s.io", "priorityclasses") {
+            let ensured = ensure_system_priorities(classes, clock).await;
+            ensured.map_err(|error| unwritten("create the first PriorityClasses", error))?;
+        }
+        if let Some(services) = self.store("", "services") {
+            self.ensure_services(services, port).await?;
+        }
+        if let Some(config_maps) = self.store("", "configmaps") {
+            self.ensure_config_maps(config_maps).await?;
+        }
+        if let Some(services) = self.store("apiregistration.k8s.io", "apiservices") {
+            let published = publish_built_in_apis(services, &self.served, clock).await;
+            published.map_err(|error| unwritten("create the first APIServices", error))?;
+        }
+        if let Some(stores) = &self.roles {
+            let ensured = ensure_default_roles(stores.all(), clock).await;
+            ensured.map_err(|error| unwritten("create the default roles", error))?;
+            self.hooks.roles.iter().for_each(|it| it.ensured.set());
+        }
+        if let Some(stores) = &self.flows {
+            let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
+            ensured.map_err(|error| unwritten("create the default flow schemas", error))?;
+            let written = stores.write_references(clock).await;
+            let what = "write the status of the default flow schemas";
+            written.map_err(|error| unwritten(what, error))?;
+            self.hooks.flows_ensured.iter().for_each(|it| it.set());
+        }
+        self.hooks.bootstrapped.set();
+        Ok(())
     }
-}
 
-/// Creates what every cluster has from the start, and learns which addresses are given.
-///
-/// # Errors
-/// The store cannot be read or written.
-pub async fn bootstrap(assembled: &Assembled, port: u16, clock: &Clock) -> Result<(), StartError> {
-    let (first, hooks) = (&assembled.first, &assembled.hooks);
-    if let Some(namespaces) = &first.namespaces {
-        let ensured = ensure_system_namespaces(namespaces, clock).await;
-        ensured.map_err(|error| unwritten("create the first namespaces", error))?;
+    fn store(&self, group: &str, plural: &str) -> Option<&Arc<Store>> {
+        self.stores.get(group, plural)
     }
-    if let Some(classes) = &first.priority_classes {
-        let ensured = ensure_system_priorities(classes, clock).await;
-        ensured.map_err(|error| unwritten("create the first classes of priorities", error))?;
-    }
-    if let Some(services) = &first.services {
-        if let Some(ranges) = &first.service_ranges {
-            let ensured = ensure_service_range(ranges, clock).await;
+
+    /// Creates the range of service addresses and the Service of the API, once the allocations are known.
+    async fn ensure_services(&self, services: &Store, port: u16) -> Result<(), StartError> {
+        if let Some(ranges) = self.store("networking.k8s.io", "servicecidrs") {
+            let ensured = ensure_service_range(ranges, &self.clock).await;
             ensured.map_err(|error| unwritten("create the range of addresses", error))?;
         }
-        if let Some(repair) = &assembled.repair {
+        if let Some(repair) = &self.repair {
             repair.begin().await.map_err(|error| {
                 let advice = "check that the store can be read and written, then start again";
                 StartError::new("record service allocations", error, advice)
             })?;
         }
-        let ensured = ensure_api_service(assembled, services, port, clock).await;
-        ensured.map_err(|error| unwritten("create the service of the API", error))?;
+        let ensured = self.ensure_api_service(services, port).await;
+        ensured.map_err(|error| unwritten("create the service of the API", error))
     }
-    if let Some((config_maps, credentials)) = &first.extension {
-        let credentials = Arc::clone(&credentials.borrow());
-        let published =
-            publish_extension_authentication(&credentials.extension, config_maps, clock).await;
-        let what = "tell servers of aggregated APIs whom to believe";
-        published.map_err(|error| unwritten(what, error))?;
-        let ensured = ensure_token_tracking(config_maps, clock).await;
-        ensured.map_err(|error| unwritten("note since when tokens are known", error))?;
-    }
-    if let Some(services) = &first.api_services {
-        let published = publish_built_in_apis(services, &first.served, clock).await;
-        published.map_err(|error| unwritten("tell which APIs there are", error))?;
-    }
-    if let Some(stores) = &assembled.roles {
-        let ensured = ensure_default_roles(stores.all(), clock).await;
-        ensured.map_err(|error| unwritten("create the default roles", error))?;
-        hooks.roles_ensured.set();
-    }
-    if let Some(stores) = &assembled.flows {
-        let ensured = ensure_flow_control(&stores.levels, &stores.schemas, clock).await;
-        ensured.map_err(|error| unwritten("create the default flow schemas", error))?;
-        let told = stores.tell_references(clock).await;
-        told.map_err(|error| unwritten("tell of the default flow schemas", error))?;
-        hooks.flows_ensured.set();
-    }
-    hooks.bootstrapped.set();
-    Ok(())
-}
 
-/// Creates the service of the API. Its address may be noted though it is not there: another server is just creating it, or one was
-/// killed when it was. So that is waited for, and repaired meanwhile.
-async fn ensure_api_service(
-    assembled: &Assembled,
-    services: &Store,
-    port: u16,
-    clock: &Clock,
-) -> Result<(), Error> {
-    let first = ensure_kubernetes_service(services, port, clock).await;
-    let (Err(Error::Invalid { .. }), Some(repair)) = (&first, &assembled.repair) else {
-        return first;
-    };
-    let end = clock.now() + repair.request_timeout * ADDRESS_WAIT_TIMEOUTS;
-    let again = async {
-        loop {
-            clock.sleep(ADDRESS_RETRY_PERIOD).await;
-            let ensured = ensure_kubernetes_service(services, port, clock).await;
-            if !matches!(ensured, Err(Error::Invalid { .. })) || clock.now() > end {
-                return ensured;
+    /// Creates the Service of the API. Its address may be recorded though it is not there: another server is just creating
+    /// it, or one was killed when it was. So that is waited for, and repaired meanwhile.
+    async fn ensure_api_service(&self, services: &Store, port: u16) -> Result<(), Error> {
+        let clock = &self.clock;
+        let first = ensure_kubernetes_service(services, port, clock).await;
+        let (Err(Error::Invalid { .. }), Some(repair)) = (&first, &self.repair) else {
+            return first;
+        };
+        let end = clock.now() + repair.request_timeout * ADDRESS_WAIT_TIMEOUTS;
+        let again = async {
+            loop {
+                clock.sleep(ADDRESS_RETRY_PERIOD).await;
+                let ensured = ensure_kubernetes_service(services, port, clock).await;
+                if !matches!(ensured, Err(Error::Invalid { .. })) || clock.now() > end {
+                    return ensured;
+                }
             }
+        };
+        tokio::select! {
+            ensured = again => ensured,
+            () = repair.run() => first,
         }
-    };
-    tokio::select! {
-        ensured = again => ensured,
-        () = repair.run() => first,
+    }
+
+    /// Creates the ConfigMaps of kube-system by which other servers authenticate, and legacy tokens are tracked.
+    async fn ensure_config_maps(&self, config_maps: &Store) -> Result<(), StartError> {
+        let credentials = Arc::clone(&self.credentials.borrow());
+        let extension = &credentials.extension;
+        let published = publish_extension_authentication(extension, config_maps, &self.clock).await;
+        let what = "publish extension-apiserver-authentication";
+        published.map_err(|error| unwritten(what, error))?;
+        let ensured = ensure_token_tracking(config_maps, &self.clock).await;
+        let what = "record since when legacy tokens are tracked";
+        ensured.map_err(|error| unwritten(what, error))
     }
 }
 

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 
 /// The parts of a cluster, as a store of their statuses that can only be read.
-pub struct ComponentStatuses {
+pub(super) struct ComponentStatuses {
     components: Vec<Component>,
     /// Takes any certificate: theirs are mostly their own.
     tls: Arc<ClientConfig>,
@@ -31,13 +31,13 @@ pub struct ComponentStatuses {
     versioner: Versioner,
 }
 
-/// A part of a cluster.
+/// A component of a cluster, as clients list it.
 struct Component {
     name: &'static str,
     probe: Probe,
 }
 
-/// How a part is asked.
+/// The way in which a component is asked for its health.
 enum Probe {
     /// By its own page about its health.
     Page(String),
@@ -61,9 +61,10 @@ impl std::fmt::Debug for ComponentStatuses {
 }
 
 impl ComponentStatuses {
-    /// The parts that kube-apiserver knows, of which the store is asked by this check.
+    /// Returns the components that kube-apiserver knows; the health of the store is what `store` says, that of the others is
+    /// what they answer over `tls` on their usual ports.
     #[must_use]
-    pub fn new(store: Check, tls: Arc<ClientConfig>, clock: Clock) -> Self {
+    pub(super) fn new(store: Check, tls: Arc<ClientConfig>, clock: Clock) -> Self {
         let page = |port: u16| Probe::Page(format!("https://127.0.0.1:{port}/healthz"));
         let component = |name, probe| Component { name, probe };
         Self {

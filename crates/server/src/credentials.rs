@@ -1,5 +1,5 @@
-//! How the server proves who it is, and whose client certificates it believes: read from files at
-//! start, and again when they change.
+//! The server's certificate, and the authorities of client certificates: read from files at start, and again when they
+//! change.
 //!
 //! Generated certificates are looked at from time to time and made anew before they end. Whatever changes
 //! is checked together with the rest before it counts; if it cannot be used, what was there before
@@ -29,9 +29,9 @@ const RENEWAL_PERIOD: Duration = Duration::from_secs(60);
 const CLIENT_CA_FLAG: &str = "--client-ca-file";
 const PROXY_CA_FLAG: &str = "--requestheader-client-ca-file";
 
-/// The files, and what they come to.
+/// The files, and the credentials that are made of them.
 #[derive(Debug)]
-pub struct CredentialFiles {
+pub(super) struct CredentialFiles {
     /// The server's own certificate and key.
     serving: Option<WatchedFiles<2>>,
     client_ca: Option<WatchedFiles<1>>,
@@ -39,13 +39,14 @@ pub struct CredentialFiles {
     source: Source,
 }
 
-/// Everything that credentials are made of, and where the newest are published.
+/// Everything that credentials are made of, and the channel on which the newest are published.
 #[derive(Debug)]
 struct Source {
     parts: Mutex<Parts>,
     flags: AggregationFlags,
-    /// Where generated certificates are, and which names they have.
+    /// The directory of generated certificates.
     pki: PathBuf,
+    /// The names and addresses of the server in its generated certificate.
     subjects: Vec<String>,
     current: watch::Sender<Arc<Credentials>>,
 }
@@ -53,7 +54,7 @@ struct Source {
 /// The path of a certificate, and what lies there.
 type Named = (PathBuf, Identity);
 
-/// The contents of the files.
+/// The contents of the files, in PEM.
 #[derive(Clone, Debug)]
 struct Parts {
     generated: Certificates,
@@ -68,7 +69,7 @@ impl CredentialFiles {
     ///
     /// # Errors
     /// A file cannot be read, written or understood.
-    pub fn load(
+    pub(super) fn load(
         flags: &ServeFlags,
         subjects: Vec<String>,
         clock: &Clock,
@@ -101,14 +102,14 @@ impl CredentialFiles {
         })
     }
 
-    /// The credentials, which go on following the files while [`Self::follow`] runs.
+    /// Returns the credentials, which go on following the files while [`Self::follow`] runs.
     #[must_use]
-    pub fn current(&self) -> CurrentCredentials {
+    pub(super) fn current(&self) -> CurrentCredentials {
         self.source.current.subscribe()
     }
 
     /// Follows the files, and renews what is generated, until it is dropped.
-    pub async fn follow(self, clock: Clock) {
+    pub(super) async fn follow(self, clock: Clock) {
         let Self {
             serving,
             client_ca,
@@ -132,7 +133,7 @@ impl CredentialFiles {
     }
 }
 
-/// Does something with what files say, whenever that has changed.
+/// Calls `changed` with the contents of files whenever they have changed; never completes.
 async fn follow<const N: usize>(
     files: Option<WatchedFiles<N>>,
     clock: &Clock,
@@ -147,7 +148,7 @@ async fn follow<const N: usize>(
 }
 
 impl Source {
-    /// Makes a change count if what comes of it can be used.
+    /// Makes a change, and publishes the credentials that come of it; if they cannot be used, nothing changes.
     fn change(&self, what: &str, change: impl FnOnce(&mut Parts)) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = parts.clone();
@@ -261,7 +262,7 @@ fn add(roots: &mut RootCertStore, pem: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The server's certificate and key that flags name.
+/// Reads the server's certificate and key, if flags name them.
 fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
     let flags = &flags.serving;
     let Some((path, key_path)) = flags
@@ -280,7 +281,7 @@ fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, Start
     Ok(Some((files, (path.clone(), Identity { certificate, key }))))
 }
 
-/// A file of authorities that a flag names, if it does.
+/// Reads a file of authorities, if a flag names one.
 fn named(path: Option<&Path>, flag: &str) -> Result<Option<(WatchedFiles<1>, String)>, StartError> {
     let Some(path) = path else { return Ok(None) };
     let text = pem::read(path, flag)?;

@@ -33,7 +33,7 @@ const MEMORY_BUDGET_MIB_MIN: u64 = 16;
 const QUOTA_BACKEND_BYTES_DEFAULT: i64 = 8 << 30;
 /// The quota that 0 stands for in etcd.
 const QUOTA_BACKEND_BYTES_OF_ZERO: u64 = 2 << 30;
-/// More than any machine has.
+/// The largest memory budget, in MiB: more than any machine has.
 const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 
 /// Serve the Kubernetes API on an embedded store, in memory, or over etcd.
@@ -427,14 +427,14 @@ impl ServeFlags {
         gate.is_some_and(|gate| gate.enabled)
     }
 
-    /// How much memory may be used, in bytes.
+    /// Returns the memory budget, in bytes.
     #[must_use]
     pub fn memory_budget(&self) -> u64 {
         let named = self.limits.memory_budget_mib;
         named.map_or_else(memory::default_budget, |mib| mib << 20)
     }
 
-    /// How much the embedded store may need, in bytes; any size if `None`.
+    /// Returns the quota of the embedded store, in bytes; `None` for no limit.
     #[must_use]
     pub fn quota_bytes(&self) -> Option<u64> {
         match u64::try_from(self.etcd.quota_backend_bytes) {
@@ -444,7 +444,7 @@ impl ServeFlags {
         }
     }
 
-    /// Which resources are served from memory.
+    /// Returns which resources have a watch cache.
     #[must_use]
     pub fn watch_cache_sizes(&self) -> WatchCacheSizes {
         WatchCacheSizes::new(self.watch_cache, self.watch_cache_sizes.clone())
@@ -494,7 +494,7 @@ fn parse_etcd_server(text: &str) -> Result<String, String> {
     }
 }
 
-/// A prefix always begins with a slash and never ends with one, as kube-apiserver joins paths.
+/// Reads a prefix of keys, and gives it a slash at its beginning and none at its end, as kube-apiserver does.
 fn parse_prefix(text: &str) -> Result<String, String> {
     let segments: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     if segments.is_empty() {

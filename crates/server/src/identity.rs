@@ -11,7 +11,7 @@ use ringwatch_registry::Stores;
 /// Builds the authenticator. Service accounts are accepted if there are stores of the objects that their tokens are bound
 /// to.
 #[must_use]
-pub fn authenticator(
+pub(super) fn authenticator(
     tokens: TokenFile,
     config: &ServiceAccountConfig,
     all: &Stores,
@@ -36,7 +36,7 @@ pub fn authenticator(
 
 /// Builds the documents about the keys of service account tokens, for a server that listens on an address.
 #[must_use]
-pub fn key_discovery(
+pub(super) fn key_discovery(
     config: &ServiceAccountConfig,
     advertised: Option<IpAddr>,
     address: SocketAddr,

@@ -1,18 +1,32 @@
 //! An API server in this process, for the tests of clients and operators: what envtest is in Go, without binaries.
 
 use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use bytes::Bytes;
 use clap::Parser;
-use ringwatch_apiserver::transport::threads::Threads;
+use http::{Request, Response};
+use ringwatch::clock::Clock;
+use ringwatch::storage::backend::Backend;
+use ringwatch_apiserver::endpoints::{ENCODINGS_BYTES_MAX_DEFAULT, full};
+use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_apiserver::transport::connection::{Connections, Protocol};
+use ringwatch_apiserver::transport::threads::{Elsewhere, Threads};
+use ringwatch_authentication::{Peer, SigningKey};
 use ringwatch_tls::error::StartError;
+use ringwatch_tls::pem;
+use ringwatch_tls::private_file::{Access as FileAccess, replace};
 use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::flags::ServeFlags;
 use super::kubeconfig;
-use super::serve::Server;
+use super::serve::{Server, ServerOptions};
 
 /// The flags with which every such server starts; those of the builder come after them.
 const FLAGS: [&str; 4] = [
@@ -22,10 +36,11 @@ const FLAGS: [&str; 4] = [
     "--secure-port=0",
 ];
 
-/// A Kubernetes API server on a free port of the loopback interface, on threads of its own.
+/// A Kubernetes API server on a free port of the loopback interface.
 ///
-/// It keeps its objects in memory, and ends when it is dropped. There may be several in one process. No controllers run:
-/// deployments make no pods, and nobody deletes dependents, as with envtest.
+/// It keeps its objects in memory and runs on threads of its own, unless its [`Builder`] is told otherwise, and ends when it
+/// is dropped. There may be several in one process. No controllers run: deployments make no pods, and nobody deletes
+/// dependents, as with envtest.
 ///
 /// Nothing is installed in the process: no logger, no signal handlers, no limits. Log messages go to the caller's `tracing`
 /// subscriber, if there is one.
@@ -39,29 +54,71 @@ const FLAGS: [&str; 4] = [
 ///     .await?;
 /// assert!(server.url().starts_with("https://127.0.0.1:"));
 /// assert!(server.kubeconfig().contains("client-certificate-data"));
+/// let namespace = http::Request::get("/api/v1/namespaces/default");
+/// let response = server.answer(namespace.body(Default::default()).unwrap()).await;
+/// assert_eq!(response.status(), 200);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
 pub struct InProcessServer {
-    running: Running,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    access: Access,
+    /// Held for its drop, which ends the server.
+    _running: Running,
 }
 
-/// How a running server is reached.
+/// The ways to reach a running server.
 #[derive(Debug)]
-struct Running {
+struct Access {
     url: String,
     authority: String,
     certificate: String,
     key: String,
+    /// The admin, as the certificate identifies it.
+    admin: Peer,
+    connections: Connections,
+}
+
+/// A server that runs until this is dropped.
+#[derive(Debug)]
+enum Running {
+    /// On threads of its own, which end soon after `stop` is dropped.
+    Threads {
+        stop: Option<oneshot::Sender<()>>,
+        thread: Option<JoinHandle<()>>,
+    },
+    /// On the caller's runtime. The folder is deleted after the server has gone.
+    Here {
+        _server: Box<Server>,
+        _folder: TempDir,
+    },
 }
 
 /// Options of an [`InProcessServer`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct Builder {
     flags: Vec<OsString>,
+    backend: Option<Arc<dyn Backend>>,
+    encodings_bytes_max: usize,
+    on_current_runtime: bool,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut builder = formatter.debug_struct("Builder");
+        builder.field("flags", &self.flags).finish_non_exhaustive()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            flags: Vec::new(),
+            backend: None,
+            encodings_bytes_max: ENCODINGS_BYTES_MAX_DEFAULT,
+            on_current_runtime: false,
+        }
+    }
 }
 
 /// The flags, as the command line has them.
@@ -79,6 +136,30 @@ impl Builder {
         self
     }
 
+    /// Keeps the objects in this store instead of one in memory. Several servers may share one, one after the other or at
+    /// the same time; what it has to run, such as the expiry of leases, the caller runs.
+    #[must_use]
+    pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// Limits the cache of objects that are encoded for clients to so many bytes; 0 keeps none.
+    #[must_use]
+    pub fn encodings_bytes_max(mut self, bytes: usize) -> Self {
+        self.encodings_bytes_max = bytes;
+        self
+    }
+
+    /// Runs the server on the runtime that calls [`start`](Self::start), rather than on threads of its own. So a runtime of one
+    /// thread decides what runs when; but the server works only while that runtime is driven, and large requests keep small
+    /// ones waiting.
+    #[must_use]
+    pub fn on_current_runtime(mut self) -> Self {
+        self.on_current_runtime = true;
+        self
+    }
+
     /// Starts the server. Its built-in resources are served, and its first objects are there, when this returns.
     ///
     /// # Errors
@@ -89,71 +170,120 @@ impl Builder {
             StartError::new("create a data directory", error, advice)
         })?;
         let flags = self.parse(&folder)?;
+        if self.on_current_runtime {
+            let here = Handle::current();
+            let options = self.options(Elsewhere {
+                large: here.clone(),
+                expressions: here.clone(),
+                background: here,
+            });
+            let server = Box::new(Server::start(&flags, options).await?);
+            return Ok(InProcessServer {
+                access: Access::new(&server)?,
+                _running: Running::Here {
+                    _server: server,
+                    _folder: folder,
+                },
+            });
+        }
         let (started, starting) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new()
             .name("in-process".to_owned())
-            .spawn(move || serve(&flags, started, stopped, folder))
+            .spawn(move || self.run(&flags, started, stopped, folder))
             .map_err(|error| {
                 let advice = "raise the limit of threads (ulimit -u)";
                 StartError::new("start a thread", error, advice)
             })?;
-        let running = starting.await.unwrap_or_else(|_| {
+        let access = starting.await.unwrap_or_else(|_| {
             let why = "its thread ended";
             Err(StartError::new("start the server", why, "look at the log"))
         })?;
         Ok(InProcessServer {
-            running,
-            stop: Some(stop),
-            thread: Some(thread),
+            access,
+            _running: Running::Threads {
+                stop: Some(stop),
+                thread: Some(thread),
+            },
         })
     }
 
-    fn parse(self, folder: &TempDir) -> Result<ServeFlags, StartError> {
+    fn parse(&self, folder: &TempDir) -> Result<ServeFlags, StartError> {
         let mut line: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
         line.extend(["--data-dir".into(), folder.path().into()]);
-        line.extend(self.flags);
+        let key = signing_key(folder)?;
+        line.extend(["--service-account-signing-key-file".into(), key.into()]);
+        line.extend(self.flags.iter().cloned());
         let parsed = CommandLine::try_parse_from(line).map_err(StartError::line)?;
         parsed.flags.check().map_err(StartError::line)?;
         Ok(parsed.flags)
     }
-}
 
-/// Runs a server until its owner is dropped.
-fn serve(
-    flags: &ServeFlags,
-    started: oneshot::Sender<Result<Running, StartError>>,
-    stopped: oneshot::Receiver<()>,
-    folder: TempDir,
-) {
-    let threads = match Threads::start() {
-        Ok(threads) => threads,
-        Err(error) => return drop(started.send(Err(error))),
-    };
-    let elsewhere = threads.elsewhere();
-    threads.serving.block_on(async {
-        match Server::start(flags, elsewhere).await {
-            Ok(server) => {
-                // An owner that is gone already has dropped the other end of `stopped` as well.
-                let _ = started.send(Ok(Running::new(&server)));
-                let _ = stopped.await;
-            }
-            Err(error) => drop(started.send(Err(error))),
+    fn options(&self, elsewhere: Elsewhere) -> ServerOptions {
+        ServerOptions {
+            elsewhere,
+            backend: self.backend.clone(),
+            encodings_bytes_max: self.encodings_bytes_max,
         }
-    });
-    threads.end();
-    drop(folder);
+    }
+
+    /// Runs a server on threads of its own until its owner drops the other end of `stopped`.
+    fn run(
+        &self,
+        flags: &ServeFlags,
+        started: oneshot::Sender<Result<Access, StartError>>,
+        stopped: oneshot::Receiver<()>,
+        folder: TempDir,
+    ) {
+        let threads = match Threads::start() {
+            Ok(threads) => threads,
+            Err(error) => return drop(started.send(Err(error))),
+        };
+        let options = self.options(threads.elsewhere());
+        threads.serving.block_on(async {
+            match Server::start(flags, options).await {
+                Ok(server) => {
+                    // An owner that is gone already has dropped the other end of `stopped` as well.
+                    let _ = started.send(Access::new(&server));
+                    let _ = stopped.await;
+                }
+                Err(error) => drop(started.send(Err(error))),
+            }
+        });
+        threads.end();
+        drop(folder);
+    }
 }
 
-impl Running {
-    fn new(server: &Server) -> Self {
-        let credentials = Arc::clone(&server.credentials.borrow());
-        Self {
+/// Writes a key that signs service account tokens. Generating the RSA key of other servers would take most of the start.
+fn signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
+    let path = folder.path().join("sa.key");
+    let pem = SigningKey::generate_ecdsa_pem().map_err(|why| {
+        StartError::new("generate a key for service accounts", why, "report this")
+    })?;
+    replace(&path, pem.as_bytes(), FileAccess::Owner).map_err(|error| {
+        let advice = "make the folder for temporary files (TMPDIR) writable";
+        StartError::new(format!("write {}", path.display()), error, advice)
+    })?;
+    Ok(path)
+}
+
+impl Access {
+    fn new(server: &Server) -> Result<Self, StartError> {
+        let connections = server.connections.clone();
+        let credentials = Arc::clone(&connections.credentials.borrow());
+        let chain = pem::certificates(&credentials.admin.certificate).map_err(|why| {
+            let advice = "report this";
+            StartError::new("read the admin's certificate", why, advice)
+        })?;
+        Ok(Self {
             url: server.url.clone(),
             authority: credentials.authority.clone(),
             certificate: credentials.admin.certificate.clone(),
             key: credentials.admin.key.clone(),
-        }
+            admin: credentials.clients.identify(&chain, Clock::real().wall()),
+            connections,
+        })
     }
 }
 
@@ -175,39 +305,64 @@ impl InProcessServer {
     /// Returns the URL of the server, such as `https://127.0.0.1:34567`.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.running.url
+        &self.access.url
     }
 
     /// Returns the authority by which clients verify the server, in PEM.
     #[must_use]
     pub fn certificate_authority(&self) -> &str {
-        &self.running.authority
+        &self.access.authority
     }
 
     /// Returns the certificate and the key of the admin, who is in the group `system:masters`, in PEM.
     #[must_use]
     pub fn admin(&self) -> (&str, &str) {
-        (&self.running.certificate, &self.running.key)
+        (&self.access.certificate, &self.access.key)
     }
 
     /// Returns a kubeconfig of the admin, in YAML.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
-        let Running {
+        let Access {
             url,
             authority,
             certificate,
             key,
-        } = &self.running;
+            ..
+        } = &self.access;
         kubeconfig::render(url, authority, certificate, key)
+    }
+
+    /// Answers a request of the admin without a socket, from authentication to the last frame of the body: of the API, of
+    /// health, or of `/metrics`. The header `Impersonate-User` asks as somebody else.
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<HeldBody> {
+        let filters = &self.access.connections.filters;
+        filters.answer(request.map(full), &self.access.admin).await
+    }
+
+    /// Serves HTTP without TLS over an I/O object, such as an end of [`tokio::io::duplex`], until either side wants to end.
+    /// Its client is whom the token of each request names.
+    pub fn serve_http<T>(
+        &self,
+        io: T,
+        protocol: Protocol,
+    ) -> impl Future<Output = ()> + Send + 'static
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let connections = self.access.connections.clone();
+        async move { connections.serve_http(io, protocol).await }
     }
 }
 
 /// Ends the server: its connections are closed and its threads have ended afterwards.
-impl Drop for InProcessServer {
+impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        let Self::Threads { stop, thread } = self else {
+            return;
+        };
+        drop(stop.take());
+        if let Some(thread) = thread.take() {
             // A server that panicked has said so.
             let _ = thread.join();
         }

@@ -11,9 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
 use ringwatch_tls::private_file::{Access, replace};
 
-/// The URL at which this machine reaches a server that listens on an address.
+/// Returns the URL at which this machine reaches a server that listens on an address.
 #[must_use]
-pub fn local_url(listening: SocketAddr) -> String {
+pub(super) fn local_url(listening: SocketAddr) -> String {
     let ip = match listening.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -23,7 +23,7 @@ pub fn local_url(listening: SocketAddr) -> String {
 }
 
 /// Returns the content of a kubeconfig. The authority, certificate and key are in PEM and become part of it.
-pub(crate) fn render(url: &str, authority: &str, certificate: &str, key: &str) -> String {
+pub(super) fn render(url: &str, authority: &str, certificate: &str, key: &str) -> String {
     let authority = STANDARD.encode(authority);
     let certificate = STANDARD.encode(certificate);
     let key = STANDARD.encode(key);
@@ -54,7 +54,7 @@ current-context: ringwatch
 ///
 /// # Errors
 /// The error of the operating system.
-pub fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()> {
+pub(super) fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()> {
     let admin = &credentials.admin;
     let content = render(url, &credentials.authority, &admin.certificate, &admin.key);
     if fs::read_to_string(path).is_ok_and(|there| there == content) {
@@ -64,7 +64,7 @@ pub fn write(path: &Path, url: &str, credentials: &Credentials) -> io::Result<()
 }
 
 /// Writes a kubeconfig again whenever the credentials have changed.
-pub async fn keep(path: PathBuf, url: String, mut credentials: CurrentCredentials) {
+pub(super) async fn keep(path: PathBuf, url: String, mut credentials: CurrentCredentials) {
     while credentials.changed().await.is_ok() {
         let credentials = Arc::clone(&credentials.borrow_and_update());
         if let Err(error) = write(&path, &url, &credentials) {

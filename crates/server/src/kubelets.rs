@@ -9,12 +9,12 @@ use ringwatch_tls::tls_client::{Trust, config};
 
 use super::flags::KubeletFlags;
 
-/// Reads what the flags name, and tells which files may change. Without an authority kubelets need
-/// not prove anything, as in kube-apiserver.
+/// Reads what the flags name, and returns it with the files of the identity, which may change. Without an authority the
+/// certificates of kubelets are not verified, as in kube-apiserver.
 ///
 /// # Errors
 /// A file cannot be read or understood.
-pub fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), StartError> {
+pub(super) fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), StartError> {
     let files = identity(flags)?;
     let identity = files.as_ref().map(IdentityFiles::identity);
     let made = |trust, identity: Option<&ClientIdentity>| {
@@ -33,7 +33,7 @@ pub fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFiles>), S
         tls: KubeletTls {
             trusted,
             unverified,
-            // What is proxied is anybody's; who this server is, is for kubelets alone.
+            // Anybody may run what is proxied to; the server's identity is for kubelets alone.
             proxied: made(Trust::Anyone, None)?,
         },
         address_types: flags.kubelet_preferred_address_types.clone(),

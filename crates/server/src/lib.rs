@@ -3,31 +3,37 @@
 //! Only here the flags of a server are read. Rules of requests and of kinds do not belong here, but to the crates that
 //! this one composes. What a process has once (logging, the allocator, exit codes) is in `ringwatch-cli`.
 
-pub mod admission;
-pub mod assembly;
+mod admission;
+mod assembly;
 mod authentication_file;
 mod authorization_config;
-pub mod backend_factory;
-pub mod bootstrap;
-pub mod component_statuses;
-pub mod credentials;
-pub mod feature_gates;
+mod backend_factory;
+mod background;
+mod bootstrap;
+mod component_statuses;
+mod credentials;
+mod feature_gates;
 pub mod flags;
-pub mod identity;
+mod flow_control;
+mod health_checks;
+mod identity;
 mod in_process;
-pub mod kubeconfig;
-pub mod kubelets;
-pub mod limits;
-pub mod memory;
-pub mod metrics;
-pub mod oidc;
-pub mod own_paths;
-pub mod process;
-pub mod security;
+mod kubeconfig;
+mod kubelets;
+mod limits;
+mod memory;
+mod metrics;
+mod oidc;
+mod post_start_hooks;
+mod process;
+mod security;
 pub mod serve;
-pub mod service_account_keys;
-pub mod storages;
-pub mod webhook_kubeconfig;
+mod server_paths;
+mod service_account_keys;
+mod storages;
+mod store_size;
+mod stores;
+mod webhook_kubeconfig;
 mod write_guards;
 
 pub use self::in_process::{Builder, InProcessServer};

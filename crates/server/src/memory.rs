@@ -1,4 +1,4 @@
-//! How much memory the server may use, and what `/metrics` says about what it uses.
+//! The default memory budget, giving memory back when it is short, and the metrics of the budget.
 
 use std::fs;
 use std::path::Path;
@@ -20,14 +20,14 @@ const DEFAULT_PERCENT: u64 = 50;
 /// The default where the system does not say how much memory there is.
 const DEFAULT_BYTES: u64 = 1 << 30;
 
-/// The budget if the operator names none, in bytes.
+/// Returns the budget where flags set none, in bytes: a share of what this process can have.
 #[must_use]
-pub fn default_budget() -> u64 {
+pub(super) fn default_budget() -> u64 {
     available(Path::new("/")).map_or(DEFAULT_BYTES, |bytes| bytes / 100 * DEFAULT_PERCENT)
 }
 
-/// The memory that this process can have at most, in bytes: the machine's, or its control group's
-/// if that is less.
+/// Returns the memory that this process can have at most, in bytes: the machine's, or its control group's if that is less;
+/// `None` if the system does not say.
 fn available(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let machine = read("proc/meminfo").and_then(|text| total_of(&text));
@@ -39,7 +39,7 @@ fn available(root: &Path) -> Option<u64> {
     limits.chain(machine).min()
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
+/// Returns `MemTotal` of the text of `/proc/meminfo`, in bytes.
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -48,8 +48,8 @@ fn total_of(meminfo: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Where the limits of a line of `/proc/self/cgroup` may stand: those of the group itself, and
-/// those of the root, which in a container is the group.
+/// Returns the files in which the limits of a line of `/proc/self/cgroup` may stand: those of the group itself, and those of
+/// the root, which in a container is the group.
 fn limit_files(line: &str) -> Vec<String> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next(), parts.next(), parts.next());
@@ -67,8 +67,8 @@ fn limit_files(line: &str) -> Vec<String> {
     ]
 }
 
-/// Has encodings and then windows give way whenever memory becomes short. Never completes.
-pub async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
+/// Shrinks the cache of encodings and then the windows of the watch caches whenever memory becomes short. Never completes.
+pub(super) async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
     loop {
         ledger.pressed().await;
         encodings.settle();
@@ -78,10 +78,9 @@ pub async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed)
 
 /// The ledger's figures, as `/metrics` shows them.
 #[derive(Debug)]
-pub struct MemoryMetrics {
-    /// The ledger that is exported.
+pub(super) struct MemoryMetrics {
     ledger: Ledger,
-    /// The bytes of each account.
+    /// The bytes in use, by account.
     spent: Family<AccountLabels, Gauge<i64, AtomicI64>>,
 }
 
@@ -91,9 +90,9 @@ struct AccountLabels {
 }
 
 impl MemoryMetrics {
-    /// Makes the figures part of what `/metrics` shows.
+    /// Registers the metrics, with the limit of the budget.
     #[must_use]
-    pub fn register(registry: &mut Registry, ledger: Ledger) -> Self {
+    pub(super) fn register(registry: &mut Registry, ledger: Ledger) -> Self {
         let spent = Family::default();
         registry.register(
             "ringwatch_memory_bytes",
@@ -112,8 +111,8 @@ impl MemoryMetrics {
         metrics
     }
 
-    /// Reads the ledger.
-    pub fn refresh(&self) {
+    /// Sets the metrics to what the ledger says now, before a scrape.
+    pub(super) fn refresh(&self) {
         for account in Account::ALL {
             let labels = AccountLabels {
                 account: account.name(),

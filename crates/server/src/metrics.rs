@@ -14,8 +14,8 @@ use ringwatch_apiserver::filters::plain;
 const TEXT_FORMAT: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
 
-/// The answer to a scrape.
-pub fn answer(registry: &Registry) -> Response<ResponseBody> {
+/// Returns the answer to a scrape: all metrics of a registry.
+pub(super) fn answer(registry: &Registry) -> Response<ResponseBody> {
     let mut text = String::new();
     if let Err(error) = encode_registry(&mut text, registry) {
         let text = format!("cannot encode metrics: {error}");
@@ -26,7 +26,7 @@ pub fn answer(registry: &Registry) -> Response<ResponseBody> {
     response
 }
 
-/// OpenMetrics' text as Prometheus' older text format has it.
+/// Rewrites OpenMetrics' text to Prometheus' older text format.
 fn text_format(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();

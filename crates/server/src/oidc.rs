@@ -20,17 +20,17 @@ const REFRESH_PERIOD: Duration = Duration::from_secs(600);
 /// How often keys are fetched at most, whoever asks, and how soon after a failure.
 const FETCH_PERIOD_MIN: Duration = Duration::from_secs(2);
 
-/// A provider and how it is reached.
+/// An OpenID Connect provider, and how it is reached.
 #[derive(Debug)]
-pub struct Provider {
-    /// Judges its tokens.
-    pub tokens: Arc<OidcTokens>,
-    /// Where it describes itself.
+pub(super) struct Provider {
+    /// Verifies its tokens.
+    pub(super) tokens: Arc<OidcTokens>,
+    /// The URL of its discovery document.
     discovery: String,
     tls: Arc<ClientConfig>,
 }
 
-/// How tokens may be signed where nothing is said about it: with whatever has a public key.
+/// The algorithms that are accepted where none are configured: all that have a public key.
 const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -52,11 +52,11 @@ enum FetchError {
 }
 
 impl Provider {
-    /// The provider that the flags name, if they do.
+    /// Returns the provider that the flags name, if they do.
     ///
     /// # Errors
     /// A file cannot be read or understood.
-    pub fn load(flags: &OidcFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
+    pub(super) fn load(flags: &OidcFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
         let named = flags
             .oidc_issuer_url
             .clone()
@@ -78,7 +78,7 @@ impl Provider {
             ..ClaimMapping::new(username)
         };
         let algorithms = flags.oidc_signing_algs.clone();
-        let discovery = discovery_of(&issuer);
+        let discovery = discovery_url(&issuer);
         Ok(Some(Self {
             tokens: Arc::new(OidcTokens::new(
                 issuer,
@@ -92,17 +92,17 @@ impl Provider {
         }))
     }
 
-    /// An issuer of a configuration.
+    /// Returns the provider that an AuthenticationConfiguration describes.
     ///
     /// # Errors
     /// The error in its certificate authorities.
-    pub fn of(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
+    pub(super) fn new(issuer: JwtIssuer, clock: &Clock) -> Result<Self, String> {
         let trust = match &issuer.certificate_authority {
             Some(pem) => Trust::bundle(pem.as_bytes())?,
             None => Trust::system(),
         };
         let discovery = issuer.discovery_url;
-        let discovery = discovery.unwrap_or_else(|| discovery_of(&issuer.url));
+        let discovery = discovery.unwrap_or_else(|| discovery_url(&issuer.url));
         let tls = config(trust, None).map_err(|error| error.to_string())?;
         let (url, audiences) = (issuer.url, issuer.audiences);
         let (algorithms, clock) = (ALGORITHMS.to_vec(), clock.clone());
@@ -115,7 +115,7 @@ impl Provider {
     }
 
     /// Fetches the keys. Says whether they are known now.
-    pub async fn prepare(&self, clock: &Clock) -> bool {
+    pub(super) async fn prepare(&self, clock: &Clock) -> bool {
         match self.fetch(clock).await {
             Ok(keys) => {
                 self.tokens.take_keys(Some(keys));
@@ -130,7 +130,7 @@ impl Provider {
     }
 
     /// Fetches the keys now, when a token needs newer ones, and from time to time.
-    pub async fn follow(self, clock: Clock) {
+    pub(super) async fn follow(self, clock: Clock) {
         loop {
             let fetched = self.fetch(&clock).await;
             if let Err(error) = &fetched {
@@ -168,8 +168,8 @@ fn client_config(flags: &OidcFlags) -> Result<Arc<ClientConfig>, StartError> {
         .map_err(|error| StartError::new("speak TLS with the provider", error, "report this"))
 }
 
-/// Where an issuer describes itself unless that is said.
-fn discovery_of(issuer: &str) -> String {
+/// Returns the URL of an issuer's discovery document where none is configured.
+fn discovery_url(issuer: &str) -> String {
     let base = issuer.trim_end_matches('/');
     format!("{base}/.well-known/openid-configuration")
 }

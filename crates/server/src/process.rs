@@ -20,9 +20,9 @@ type CounterBits = std::sync::atomic::AtomicU64;
 /// Linux counts a process' time in hundredths of a second for everybody who asks.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The process's own numbers, under the names that all Prometheus clients use.
+/// The metrics of this process, under the names that all Prometheus clients use.
 #[derive(Clone, Debug, Default)]
-pub struct Process {
+pub(super) struct Process {
     resident_bytes: Gauge<i64, AtomicI64>,
     open_files: Gauge<i64, AtomicI64>,
     cpu_seconds: Counter<f64, CounterBits>,
@@ -43,9 +43,9 @@ struct Build {
 }
 
 impl Process {
-    /// Makes the numbers part of what `/metrics` shows.
+    /// Registers the metrics of the process and of the build.
     #[must_use]
-    pub fn register(registry: &mut Registry, started: Timestamp) -> Self {
+    pub(super) fn register(registry: &mut Registry, started: Timestamp) -> Self {
         let process = Self::default();
         process.started_seconds.set(started.as_second());
         registry.register(
@@ -93,8 +93,8 @@ impl Process {
         process
     }
 
-    /// Reads the numbers from the operating system. Where it does not tell, they stay.
-    pub fn refresh(&self) {
+    /// Reads the metrics from the operating system, before a scrape. Where it does not tell, they keep their values.
+    pub(super) fn refresh(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| {
             let kilobytes = line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?;
@@ -116,9 +116,10 @@ impl Process {
     }
 }
 
-/// The process' time in both modes. Its name, in parentheses, may hold spaces.
+/// Returns the processor time of this process, user and system, in seconds; `None` if the system does not tell.
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the process, in parentheses, may hold spaces.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u32>);
     let (user, system) = (ticks.next()?.ok()?, ticks.next()?.ok()?);

@@ -23,37 +23,37 @@ use super::{kubelets, service_account_keys};
 
 /// The configuration of TLS, authentication, authorization and encryption.
 #[derive(Debug)]
-pub struct Security {
-    /// The server's side of TLS, and whose client certificates count.
-    pub credentials: CurrentCredentials,
-    /// The files of these, and of who this server says it is elsewhere.
-    pub files: TrustFiles,
+pub(super) struct Security {
+    /// The server's side of TLS, and the authorities of client certificates.
+    pub(super) credentials: CurrentCredentials,
+    /// The files of these, and of the identities that this server shows to others.
+    pub(super) files: TrustFiles,
     /// The tokens of `--token-auth-file`.
-    pub tokens: TokenFile,
-    /// How tokens of service accounts are made and judged.
-    pub service_accounts: ServiceAccountConfig,
-    /// Further issuers of tokens.
-    pub issuers: TokenIssuers,
-    /// The authorizers.
-    pub authorizers: Authorizers,
+    pub(super) tokens: TokenFile,
+    /// How tokens of service accounts are issued and verified.
+    pub(super) service_accounts: ServiceAccountConfig,
+    /// The trusted issuers of tokens beside this server.
+    pub(super) issuers: TokenIssuers,
+    /// The authorizers, not built yet.
+    pub(super) authorizers: Authorizers,
     /// The resources that are encrypted in the store.
-    pub encryption: EncryptionConfig,
-    /// How kubelets are reached.
-    pub kubelets: Kubelets,
-    /// How the servers of aggregated APIs are spoken with.
-    pub proxy: ProxyTls,
+    pub(super) encryption: EncryptionConfig,
+    /// How kubelets are reached, and the TLS client for that.
+    pub(super) kubelets: Kubelets,
+    /// The TLS client of connections to the servers of aggregated APIs.
+    pub(super) proxy: ProxyTls,
 }
 
 /// Files with certificates, keys and authorities, which may change.
 #[derive(Debug)]
-pub struct TrustFiles {
+pub(super) struct TrustFiles {
     credentials: CredentialFiles,
     identities: Vec<IdentityFiles>,
 }
 
 impl TrustFiles {
-    /// Has what was made of the files follow them until it is dropped.
-    pub async fn follow(self, clock: Clock) {
+    /// Follows the files until it is dropped: what was made of them changes with them.
+    pub(super) async fn follow(self, clock: Clock) {
         let identities = self.identities.into_iter();
         let identities = join_all(identities.map(|it| it.follow(clock.clone())));
         tokio::join!(self.credentials.follow(clock.clone()), identities);
@@ -65,7 +65,7 @@ impl Security {
     ///
     /// # Errors
     /// A file cannot be read, written or understood.
-    pub fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+    pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
         let subjects = subjects(flags.serving.bind_address, host_name());
         let issuers = TokenIssuers::load(flags, clock)?;
         let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
@@ -103,7 +103,8 @@ fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
     })
 }
 
-/// How other API servers are spoken with, and the files of who this server says it is.
+/// Returns the TLS client of connections to other API servers, and the files of the identity that it shows, if flags name
+/// one.
 fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {
     let certificate = flags.proxy_client_cert_file.as_deref();
     let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
@@ -133,7 +134,7 @@ fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
     })
 }
 
-/// The machine's name, if it can be a name in a certificate.
+/// Returns the machine's name, if it can be a name in a certificate.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim().to_ascii_lowercase();

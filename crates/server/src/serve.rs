@@ -9,33 +9,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
+use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
+use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
-use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_apiserver::transport::connection::Connections;
 use ringwatch_apiserver::transport::listener::Listener;
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_apiserver::transport::threads::{Elsewhere, Threads};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::private_file;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::assembly::Assembly;
 use super::backend_factory::{self, OpenBackend};
-use super::bootstrap::{PostStartHooks, bootstrap};
+use super::background::Background;
 use super::flags::{ServeFlags, StorageBackend};
 use super::kubeconfig;
 use super::security::Security;
 
 /// The start is announced when all caches are filled, but at the latest after this time.
-const CACHES_FILLED_SECONDS_MAX: u64 = 20;
-/// Background tasks have this long to end when told to.
-const BACKGROUND_END_SECONDS_MAX: u64 = 2;
-/// Telling others that the server is gone has this long; later its lease tells them.
-const TAKING_BACK_SECONDS_MAX: u64 = 2;
+const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
+/// The address of the server has this long to be withdrawn; later its lease tells others that the server is gone.
+const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the server until a signal ends it.
 ///
@@ -45,12 +46,13 @@ pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
     open_files::raise_limit();
     let threads = Threads::start()?;
     let elsewhere = threads.elsewhere();
-    let result = threads.serving.block_on(until_signalled(flags, elsewhere));
+    let options = ServerOptions::new(elsewhere);
+    let result = threads.serving.block_on(until_signalled(flags, options));
     threads.end();
     result
 }
 
-async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(), StartError> {
+async fn until_signalled(flags: &ServeFlags, options: ServerOptions) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(|error| {
         StartError::new(
             "take over SIGTERM and SIGINT",
@@ -59,7 +61,7 @@ async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(),
         )
     })?;
     let server = tokio::select! {
-        server = Server::start(flags, elsewhere) => server?,
+        server = Server::start(flags, options) => server?,
         () = signals.next() => return Ok(()),
     };
     announce(flags, &server);
@@ -74,25 +76,45 @@ async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(),
     }
 }
 
-/// A server that serves.
-pub(crate) struct Server {
+/// The parts of a server that no flag sets.
+pub(super) struct ServerOptions {
+    /// The threads beside those that serve.
+    pub(super) elsewhere: Elsewhere,
+    /// A store to be used instead of that which flags ask for.
+    pub(super) backend: Option<Arc<dyn Backend>>,
+    /// The most bytes that the cache of encoded objects takes.
+    pub(super) encodings_bytes_max: usize,
+}
+
+impl ServerOptions {
+    /// Returns the options of a server with these threads that is configured by flags alone.
+    pub(super) fn new(elsewhere: Elsewhere) -> Self {
+        Self {
+            elsewhere,
+            backend: None,
+            encodings_bytes_max: ENCODINGS_BYTES_MAX_DEFAULT,
+        }
+    }
+}
+
+/// A server that serves. When it is dropped, its tasks and connections are aborted.
+#[derive(Debug)]
+pub(super) struct Server {
     /// The URL at which this machine reaches it.
-    pub(crate) url: String,
-    /// The credentials by which it proves its identity, and the admin's.
-    pub(crate) credentials: CurrentCredentials,
+    pub(super) url: String,
+    /// Serves its connections.
+    pub(super) connections: Connections,
     data_dir: PathBuf,
     kubeconfig: PathBuf,
     steps: Steps,
-    listener: JoinHandle<JoinSet<()>>,
+    listener: AbortOnDropHandle<JoinSet<()>>,
     /// Ends the watches of caches.
     feed: Feed,
-    /// Compactor, caches and counts, which run until the end.
-    background: JoinSet<()>,
-    /// Ends the background tasks.
-    background_end: CancellationToken,
+    /// The compactor, the controllers, and what feeds the caches.
+    background: Background,
     /// Publishes the address of the server, until it is to withdraw it.
-    telling: Option<JoinHandle<()>>,
-    taking_back: CancellationToken,
+    publishing: Option<AbortOnDropHandle<()>>,
+    withdrawal: CancellationToken,
     backend: OpenBackend,
     clock: Clock,
 }
@@ -102,9 +124,9 @@ impl Server {
     ///
     /// # Errors
     /// A file or the store cannot be used, or the address is taken.
-    pub(crate) async fn start(
+    pub(super) async fn start(
         flags: &ServeFlags,
-        elsewhere: Elsewhere,
+        options: ServerOptions,
     ) -> Result<Self, StartError> {
         let clock = Clock::real();
         let data_dir = data_dir(&flags.data_dir)?;
@@ -112,61 +134,45 @@ impl Server {
         let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
         let listener = Listener::bind(bind).await?;
         let address = listener.address();
-        let backend = backend_factory::open(flags, &data_dir, &clock).await?;
-
+        let backend = match options.backend {
+            Some(backend) => OpenBackend::new(backend),
+            None => backend_factory::open(flags, &data_dir, &clock).await?,
+        };
         let url = kubeconfig::local_url(address);
-        let kubeconfig_path = data_dir.join("kubeconfig");
-        let credentials = security.credentials.clone();
-        kubeconfig::write(&kubeconfig_path, &url, &credentials.borrow()).map_err(|error| {
-            StartError::new(
-                format!("write {}", kubeconfig_path.display()),
-                error,
-                "choose another --data-dir, or make this one writable",
-            )
-        })?;
-
+        let kubeconfig = data_dir.join("kubeconfig");
+        let mut background = Background::new(options.elsewhere);
+        background.run(keep_kubeconfig(&kubeconfig, &url, &security)?);
         let steps = Steps::default();
-        let background_end = CancellationToken::new();
-        let mut background = JoinSet::new();
         let assembly = Assembly {
             flags,
-            backend: Arc::clone(&backend.backend),
-            embedded: backend.embedded.clone(),
-            hooks: PostStartHooks::default(),
+            backend: &backend,
+            address,
+            encodings_bytes_max: options.encodings_bytes_max,
             steps: &steps,
-            end: &background_end,
-            elsewhere,
             clock: clock.clone(),
         };
-        let kept = kubeconfig::keep(kubeconfig_path.clone(), url.clone(), credentials.clone());
-        assembly.run(kept, &mut background);
-        let assembled = assembly.build(security, address, Registry::default(), &mut background);
+        let assembled = assembly.build(security, &mut background);
         let stop = steps.stop_accepting.clone();
-        let listener = tokio::runtime::Handle::current()
-            .spawn(listener.run(assembled.connections.clone(), stop));
+        let listener = spawn(listener.run(assembled.connections.clone(), stop));
 
         wait_until_filled(&assembled.cachers, &clock).await;
-        bootstrap(&assembled, address.port(), &clock).await?;
-        if let Some(repair) = assembled.repair {
-            let end = background_end.clone();
-            background.spawn(async move {
-                end.run_until_cancelled(repair.run()).await;
-            });
+        assembled.bootstrap.run(address.port()).await?;
+        if let Some(repair) = assembled.bootstrap.repair {
+            background.run_serving(async move { repair.run().await });
         }
-        let taking_back = CancellationToken::new();
-        let telling = tell_addresses(assembled.api_endpoints, &taking_back).await;
+        let withdrawal = CancellationToken::new();
+        let publishing = publish_address(assembled.api_endpoints, &withdrawal).await;
         Ok(Self {
             url,
-            credentials,
+            connections: assembled.connections,
             data_dir,
-            kubeconfig: kubeconfig_path,
+            kubeconfig,
             steps,
             listener,
             feed: assembled.feed,
             background,
-            background_end,
-            telling,
-            taking_back,
+            publishing,
+            withdrawal,
             backend,
             clock,
         })
@@ -174,27 +180,51 @@ impl Server {
 
     /// Ends in order: first what clients see, then what feeds it, then the store.
     async fn end(self, delay: Duration) {
-        self.taking_back.cancel();
-        if let Some(telling) = self.telling {
-            let at_most = Duration::from_secs(TAKING_BACK_SECONDS_MAX);
-            let _ = self.clock.timeout(at_most, telling).await;
+        let clock = &self.clock;
+        self.withdrawal.cancel();
+        if let Some(publishing) = self.publishing {
+            let _ = clock.timeout(WITHDRAWAL_TIMEOUT, publishing.detach()).await;
         }
         let feed = self.feed;
         let drain = async { feed.drain() };
-        let clock = &self.clock;
-        self.steps.take(delay, self.listener, drain, clock).await;
-        self.background_end.cancel();
-        let mut background = self.background;
-        let all = async { while background.join_next().await.is_some() {} };
-        let at_most = Duration::from_secs(BACKGROUND_END_SECONDS_MAX);
-        let _ = clock.timeout(at_most, all).await;
-        background.shutdown().await;
+        let listener = self.listener.detach();
+        self.steps.take(delay, listener, drain, clock).await;
+        self.background.stop(clock).await;
         self.backend.close(clock).await;
         tracing::info!("ended");
     }
 }
 
-/// The data directory as an absolute path; created if it is not there.
+/// Spawns a task on the serving threads, which are the caller's, that is aborted when its handle is dropped.
+fn spawn<T: Send + 'static>(
+    task: impl Future<Output = T> + Send + 'static,
+) -> AbortOnDropHandle<T> {
+    AbortOnDropHandle::new(Handle::current().spawn(task))
+}
+
+/// Writes the admin's kubeconfig, and returns the task that writes it again when credentials change.
+fn keep_kubeconfig(
+    path: &Path,
+    url: &str,
+    security: &Security,
+) -> Result<impl Future<Output = ()> + Send + 'static, StartError> {
+    let credentials = &security.credentials;
+    kubeconfig::write(path, url, &credentials.borrow()).map_err(|error| {
+        StartError::new(
+            format!("write {}", path.display()),
+            error,
+            "choose another --data-dir, or make this one writable",
+        )
+    })?;
+    let credentials = credentials.clone();
+    Ok(kubeconfig::keep(
+        path.to_owned(),
+        url.to_owned(),
+        credentials,
+    ))
+}
+
+/// Returns the data directory as an absolute path, and creates it if it is not there.
 fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     let wrong = |error: std::io::Error| {
         StartError::new(
@@ -208,16 +238,16 @@ fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     Ok(path)
 }
 
-/// Tells others where the server is, now and from then on.
-async fn tell_addresses(
+/// Publishes where the server is reached, now and, in the task, from then on until it is withdrawn.
+async fn publish_address(
     api_endpoints: Option<ApiEndpoints>,
-    taking_back: &CancellationToken,
-) -> Option<JoinHandle<()>> {
+    withdrawal: &CancellationToken,
+) -> Option<AbortOnDropHandle<()>> {
     let api_endpoints = api_endpoints?;
     if let Err(error) = api_endpoints.reconcile().await {
         tracing::warn!(%error, "cannot publish the address of the API yet");
     }
-    Some(tokio::runtime::Handle::current().spawn(api_endpoints.run(taking_back.clone())))
+    Some(spawn(api_endpoints.run(withdrawal.clone())))
 }
 
 /// Waits until lists and watches are served from memory. Whoever comes earlier is told to retry.
@@ -229,13 +259,12 @@ async fn wait_until_filled(cachers: &[Arc<Cacher>], clock: &Clock) {
             }
         }
     };
-    let at_most = Duration::from_secs(CACHES_FILLED_SECONDS_MAX);
-    if clock.timeout(at_most, all).await.is_err() {
+    if clock.timeout(CACHES_FILLED_TIMEOUT, all).await.is_err() {
         tracing::warn!("watch caches are still being filled");
     }
 }
 
-/// Tells the newcomer where everything is. Nobody is left to tell if that fails.
+/// Prints where everything is. Nobody is left to tell if that fails.
 fn announce(flags: &ServeFlags, server: &Server) {
     let Server { url, data_dir, .. } = server;
     let store = match flags.backend() {

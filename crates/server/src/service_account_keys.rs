@@ -17,7 +17,7 @@ const KEY_FILE: &str = "sa.key";
 ///
 /// # Errors
 /// A file cannot be read, written or understood.
-pub fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
+pub(super) fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
     let named = &flags.service_accounts;
     let signing = match &named.service_account_signing_key_file {
         Some(path) => {
@@ -47,7 +47,7 @@ pub fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartError> {
     })
 }
 
-/// The directory is there: the certificates were made before.
+/// Reads the generated key, or generates it. The directory is there: the certificates were made before.
 fn load_or_generate(path: &Path) -> Result<SigningKey, StartError> {
     let advice =
         "restore it, or delete it for a new one, with which no token is good that was made before";

@@ -9,7 +9,7 @@ use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSi
 
 /// The reason why a kubeconfig cannot be used for a webhook.
 #[derive(Debug, thiserror::Error)]
-pub enum WebhookKubeconfigError {
+pub(super) enum WebhookKubeconfigError {
     /// It cannot be read, or lacks something.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
@@ -31,7 +31,7 @@ pub enum WebhookKubeconfigError {
 ///
 /// # Errors
 /// [`WebhookKubeconfigError`]
-pub fn read(path: &Path) -> Result<ClientConfig, WebhookKubeconfigError> {
+pub(super) fn read(path: &Path) -> Result<ClientConfig, WebhookKubeconfigError> {
     let config = Kubeconfig::read(path)?;
     let selection = config.select(None)?;
     let cluster = selection.cluster;

@@ -1,19 +1,16 @@
-//! Which writes are checked for what they give to somebody, and over which storages.
+//! The checks of what a write grants to somebody, and the storages that each looks into.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringwatch::storage::Interface;
 use ringwatch_admission::ServedTypes;
 use ringwatch_plugins::{DeviceClaims, Escalation, PolicyParameters};
 use ringwatch_registry::{Resource, WriteGuard};
 
+use super::storages::Storages;
+
 type Guard = Arc<dyn WriteGuard>;
 
-/// The storages of built-in resources, by the prefix of their keys.
-type ByPrefix = BTreeMap<String, Arc<dyn Interface>>;
-
-/// The checks, each over the storages that it looks into. One whose storages are not there checks nothing.
+/// The checks. One whose storages are not there checks nothing.
 #[derive(Debug)]
 pub(super) struct Guards {
     escalation: Option<Guard>,
@@ -23,9 +20,9 @@ pub(super) struct Guards {
 }
 
 impl Guards {
-    pub(super) fn new(by_prefix: &ByPrefix, types: Option<&Arc<ServedTypes>>) -> Self {
-        let storage = |prefix: &str| by_prefix.get(prefix).cloned();
-        let roles = storage("roles").zip(storage("clusterroles"));
+    /// Returns the checks over these storages; `types` are those that policies may have parameters of.
+    pub(super) fn new(storages: &Storages, types: &Arc<ServedTypes>) -> Self {
+        let roles = storages.get("roles").zip(storages.get("clusterroles"));
         let escalation = roles.map(|(roles, cluster_roles)| {
             Arc::new(Escalation {
                 roles,
@@ -33,25 +30,26 @@ impl Guards {
             }) as Guard
         });
         let policies = |prefix: &'static str| {
-            storage(prefix).map(|policies| {
+            storages.get(prefix).map(|policies| {
                 Arc::new(PolicyParameters {
                     policies,
                     prefix,
-                    types: types.cloned(),
+                    types: Some(Arc::clone(types)),
                 }) as Guard
             })
         };
         Self {
             escalation,
-            device_claims: storage("namespaces")
+            device_claims: storages
+                .get("namespaces")
                 .map(|namespaces| Arc::new(DeviceClaims { namespaces }) as Guard),
             validating_policies: policies("validatingadmissionpolicies"),
             mutating_policies: policies("mutatingadmissionpolicies"),
         }
     }
 
-    /// The check of a resource's writes.
-    pub(super) fn of(&self, resource: &Resource) -> Option<Guard> {
+    /// Returns the check of a resource's writes, if it has one.
+    pub(super) fn get(&self, resource: &Resource) -> Option<Guard> {
         let guard = match (
             resource.group_version.group.as_str(),
             resource.plural.as_str(),

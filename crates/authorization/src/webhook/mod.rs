@@ -4,7 +4,7 @@ mod cache;
 mod conditions;
 mod review;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -81,29 +81,23 @@ pub(super) enum Answer {
 #[derive(Debug)]
 pub struct WebhookAuthorizer {
     config: WebhookConfig,
-    client: OnceLock<Arc<dyn WebhookClient>>,
+    client: Arc<dyn WebhookClient>,
     cache: Cache,
     under_way: Semaphore,
     clock: Clock,
 }
 
 impl WebhookAuthorizer {
-    /// A webhook, which cannot be asked yet.
+    /// Returns an authorizer that asks the webhook of `config` by `client`.
     #[must_use]
-    pub fn new(config: WebhookConfig, clock: Clock) -> Self {
+    pub fn new(config: WebhookConfig, client: Arc<dyn WebhookClient>, clock: Clock) -> Self {
         Self {
             config,
-            client: OnceLock::new(),
+            client,
             cache: Cache::default(),
             under_way: Semaphore::new(UNDER_WAY_MAX),
             clock,
         }
-    }
-
-    /// Asks the webhook by this client from now on.
-    pub(super) fn ask_by(&self, client: &Arc<dyn WebhookClient>) {
-        // The first stays.
-        let _ = self.client.set(Arc::clone(client));
     }
 
     /// Returns the webhook's answer, which may be a remembered one.
@@ -153,7 +147,6 @@ impl WebhookAuthorizer {
         let version = self.config.version;
         let review = review::of(review::spec(asked, version), version);
         let review = Bytes::from(review.to_string());
-        let client = self.client.get().ok_or("it cannot be asked yet")?;
         let call = async {
             let _place = self
                 .under_way
@@ -163,13 +156,13 @@ impl WebhookAuthorizer {
             let (to, timeout) = (&self.config.to, self.config.timeout);
             let mut pause = RETRY_PAUSE;
             for _ in 1..ATTEMPTS_MAX {
-                match client.post(to, review.clone(), timeout).await {
+                match self.client.post(to, review.clone(), timeout).await {
                     Err(error) if error.is_passing => self.clock.sleep(pause).await,
                     answer => return answer.map_err(|error| error.to_string()),
                 }
                 pause = pause * 3 / 2;
             }
-            let answer = client.post(to, review, timeout).await;
+            let answer = self.client.post(to, review, timeout).await;
             answer.map_err(|error| error.to_string())
         };
         let answer = self.clock.timeout(self.config.timeout, call).await;

@@ -40,9 +40,8 @@ impl Watches {
             socket.set_nodelay(true).unwrap();
             socket.set_nonblocking(true).unwrap();
             let socket = tokio::net::TcpStream::from_std(socket).unwrap();
-            let shared = serving.connections.clone();
             connections.spawn_on(
-                async move { shared.serve_http(socket, protocol).await },
+                serving.server.serve_http(socket, protocol),
                 runtime.handle(),
             );
         }

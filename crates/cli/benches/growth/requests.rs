@@ -61,7 +61,7 @@ pub const REQUESTS: &[Growing] = &[
     }),
     Growing {
         first: Some(|n| config_map("merged", n, "finalizers", finalizer)),
-        ..of("merged finalizers", 1_000, |n| {
+        ..answered("merged finalizers", 1_000, |n| {
             merge_config_map("merged", n, "finalizers", |i| {
                 json!(format!("example.com/new-{i}"))
             })
@@ -69,7 +69,7 @@ pub const REQUESTS: &[Growing] = &[
     },
     Growing {
         first: Some(|n| config_map("owned", n, "ownerReferences", |i| owner(&format!("u{i}")))),
-        ..of("merged owner references", 500, |n| {
+        ..answered("merged owner references", 500, |n| {
             merge_config_map("owned", n, "ownerReferences", |i| {
                 owner(&format!("new-{i}"))
             })
@@ -77,7 +77,7 @@ pub const REQUESTS: &[Growing] = &[
     },
     Growing {
         first: Some(|n| deployment("merged", n)),
-        ..of("merged variables", 500, |n| {
+        ..answered("merged variables", 500, |n| {
             let patch = json!({"spec": {"template": {"spec": template(n, "new")}}});
             Message::patch(
                 &format!("{DEPLOYMENTS}/merged-{n}?dryRun=All"),
@@ -88,7 +88,7 @@ pub const REQUESTS: &[Growing] = &[
     },
     Growing {
         first: Some(|n| deployment("applied", n)),
-        ..of("applied variables", 500, |n| {
+        ..answered("applied variables", 500, |n| {
             let body = json!({"apiVersion": "apps/v1", "kind": "Deployment",
                 "metadata": {"name": format!("applied-{n}")}, "spec": {"template": {"spec": template(n, "new")}}});
             let uri = format!("{DEPLOYMENTS}/applied-{n}?dryRun=All&fieldManager=m&force=true");
@@ -97,7 +97,7 @@ pub const REQUESTS: &[Growing] = &[
     },
     Growing {
         first: Some(|n| config_map("patched", n, "finalizers", finalizer)),
-        ..of("operations of a JSON patch", 500, |n| {
+        ..answered("operations of a JSON patch", 500, |n| {
             let add = |i| json!({"op": "add", "path": "/metadata/finalizers/-", "value": format!("example.com/op-{i}")});
             let uri = format!("{CONFIG_MAPS}/patched-{n}?dryRun=All");
             Message::patch(&uri, "application/json-patch+json", &list(n, add))
@@ -137,12 +137,12 @@ pub const REQUESTS: &[Growing] = &[
         let uri = "/apis/example.com/v1/namespaces/default/shelves?dryRun=All";
         Message::post(uri, &body.to_string())
     }),
-    of("values of a selector", 2_000, |n| {
+    answered("values of a selector", 2_000, |n| {
         let values: Vec<_> = (0..n).map(|i| format!("v{i}")).collect();
         let uri = format!("{CONFIG_MAPS}?labelSelector=a+notin+({})", values.join(","));
         Message::new(Request::get(uri), "application/json", "")
     }),
-    of("terms of a selector", 2_000, |n| {
+    answered("terms of a selector", 2_000, |n| {
         let terms: Vec<_> = (0..n).map(|i| format!("a!=v{i}")).collect();
         let uri = format!("{CONFIG_MAPS}?labelSelector={}", terms.join(","));
         Message::new(Request::get(uri), "application/json", "")
@@ -151,10 +151,6 @@ pub const REQUESTS: &[Growing] = &[
 
 /// Objects that are made before the requests: the path, and the object.
 pub const FIRST: &[(&str, &str)] = &[
-    (
-        "/api/v1/namespaces",
-        r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}"#,
-    ),
     (
         "/api/v1/namespaces/default/serviceaccounts",
         r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#,
@@ -181,7 +177,7 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const DEPTH: usize = 100;
 
 /// A request that is answered with 200.
-const fn of(name: &'static str, size: usize, message: fn(usize) -> Message) -> Growing {
+const fn answered(name: &'static str, size: usize, message: fn(usize) -> Message) -> Growing {
     Growing {
         name,
         size,
@@ -195,7 +191,7 @@ const fn of(name: &'static str, size: usize, message: fn(usize) -> Message) -> G
 const fn created(name: &'static str, size: usize, message: fn(usize) -> Message) -> Growing {
     Growing {
         status: StatusCode::CREATED,
-        ..of(name, size, message)
+        ..answered(name, size, message)
     }
 }
 

@@ -1,62 +1,39 @@
-//! The whole server in this process, without TLS, over a store in memory whose changes can be held
-//! back so that they come together.
+//! A server in this process, over a store in memory whose changes can be held back so that they come together.
+//!
+//! It runs on the runtime of the bench, so that what is measured crosses to no other threads than those of the bench.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clap::Parser;
 use futures::StreamExt;
-use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{
     Backend, BackendError, Compare, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
     WatchRequest, WatchResponses,
 };
-use ringwatch_apiserver::endpoints::full;
 use ringwatch_apiserver::filters::HeldBody;
-use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::transport::connection::Connections;
-use ringwatch_apiserver::transport::threads::Elsewhere;
-use ringwatch_authentication::Peer;
-use ringwatch_server::assembly::Assembly;
-use ringwatch_server::bootstrap::PostStartHooks;
-use ringwatch_server::flags::ServeFlags;
-use ringwatch_server::security::Security;
+use ringwatch_server::InProcessServer;
 use serde_json::json;
-use tokio::runtime::Handle;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::Level;
 
-/// The token of the only user.
+/// The token of the only user of connections.
 pub const TOKEN: &str = "bench";
 
-/// The server has this long until it can serve.
-const READY_SECONDS_MAX: u64 = 60;
-
-/// A server.
+/// A server and its store.
 pub struct Serving {
-    /// The connections' server.
-    pub connections: Connections,
+    /// The server.
+    pub server: InProcessServer,
     store: Store,
-    _background: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
 
-#[derive(Parser)]
-struct CommandLine {
-    #[command(flatten)]
-    flags: ServeFlags,
-}
-
 impl Serving {
-    /// Starts a server of these objects, given as keys and JSON.
+    /// Starts a server over a store with these objects, given as keys and JSON.
     pub async fn start(objects: impl IntoIterator<Item = (String, Bytes)>) -> Self {
         // As the server does: without a listener, disabled spans are not cheap.
         let _ = tracing_subscriber::fmt()
@@ -65,46 +42,18 @@ impl Serving {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, format!("{TOKEN},admin,1,system:masters\n")).unwrap();
-        let line = CommandLine::parse_from([
-            "bench".as_ref(),
-            "--data-dir".as_ref(),
-            folder.path().as_os_str(),
-            "--token-auth-file".as_ref(),
-            tokens.as_os_str(),
-        ]);
-        let clock = Clock::real();
-        let store = Store::new(clock.clone());
+        let store = Store::new(Clock::real());
         for (key, value) in objects {
             store.put(&key, value).await;
         }
-        let steps = Steps::default();
-        let end = CancellationToken::new();
-        let mut background = JoinSet::new();
-        let assembly = Assembly {
-            flags: &line.flags,
-            backend: Arc::clone(&store.backend) as Arc<dyn Backend>,
-            embedded: None,
-            hooks: PostStartHooks::default(),
-            steps: &steps,
-            end: &end,
-            elsewhere: Elsewhere {
-                large: Handle::current(),
-                expressions: Handle::current(),
-                background: Handle::current(),
-            },
-            clock: clock.clone(),
-        };
-        let security = Security::load(&line.flags, &clock).unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let assembled = assembly.build(security, address, Registry::default(), &mut background);
-        let filled = futures::future::join_all(assembled.cachers.iter().map(|it| it.ready()));
-        let at_most = Duration::from_secs(READY_SECONDS_MAX);
-        let filled = tokio::time::timeout(at_most, filled).await;
-        assert!(filled.expect("in time").iter().all(Result::is_ok));
+        let server = InProcessServer::builder()
+            .backend(Arc::clone(&store.backend) as Arc<dyn Backend>)
+            .flag(format!("--token-auth-file={}", tokens.display()))
+            .on_current_runtime()
+            .start();
         Self {
-            connections: assembled.connections,
+            server: server.await.unwrap(),
             store,
-            _background: background,
             _folder: folder,
         }
     }
@@ -130,19 +79,13 @@ impl Serving {
         response
     }
 
-    /// Answers a request as a connection would have it answered.
+    /// Answers a request of the admin as a connection would have it answered.
     pub async fn answer(
         &self,
         request: http::request::Builder,
         body: Bytes,
     ) -> http::Response<HeldBody> {
-        let token = format!("Bearer {TOKEN}");
-        let request = request.header(http::header::AUTHORIZATION, token);
-        let request = request.body(full(body)).unwrap();
-        self.connections
-            .filters
-            .answer(request, &Peer::default())
-            .await
+        self.server.answer(request.body(body).unwrap()).await
     }
 }
 

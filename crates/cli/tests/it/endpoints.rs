@@ -1,4 +1,4 @@
-//! The API in process, over the memory backend, with and without the watch cache: what clients see.
+//! The API of a server in this process, with and without the watch cache: what clients see.
 
 mod encodings;
 mod evictions;
@@ -11,78 +11,26 @@ mod subresources;
 mod tables;
 mod typed;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use prometheus_client::registry::Registry;
-use ringwatch::budget::Ledger;
-use ringwatch::clock::Clock;
 use ringwatch::codec;
-use ringwatch::storage::StorageMediaType;
-use ringwatch::storage::backend::embedded::Embedded;
-use ringwatch::storage::cacher::CacheMetrics;
-use ringwatch::storage::encryption::EncryptionConfig;
-use ringwatch::storage::etcd3::{ListMetrics, RequestMetrics};
-use ringwatch_admission::PluginSet;
-use ringwatch_apimachinery::User;
-use ringwatch_apiserver::endpoints::{
-    Api, ApiConfig, ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache, Kubelets, Metrics, ResponseBody,
-    VersionInfo, full,
-};
-use ringwatch_apiserver::health;
-use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
-use ringwatch_authentication::{Authenticator, SigningKey};
-use ringwatch_authorization::Authorizer;
-use ringwatch_registry::object_counts::ObjectCounts;
-use ringwatch_registry::storage_factory::StorageFactory;
-use ringwatch_registry::watch_cache_sizes::WatchCacheSizes;
-use ringwatch_registry::{CreateOptions, RequestContext};
-use ringwatch_resources::allocation::Repair;
-use ringwatch_resources::ensure_service_range;
-use ringwatch_server::component_statuses::ComponentStatuses;
-use ringwatch_server::flags::KubeletFlags;
-use ringwatch_server::kubelets;
-use ringwatch_server::storages::{Storages, StoreOptions};
+use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 /// How long a condition may take to become true.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An API and what runs behind it.
+/// A server, asked as the admin.
 struct Fixture {
-    api: Api,
-    registry: Registry,
-    encodings: EncodingCache,
-    _background: JoinSet<()>,
+    server: InProcessServer,
 }
-
-/// Kubelets that need not prove anything.
-fn kubelets() -> Kubelets {
-    kubelets::load(&KubeletFlags {
-        kubelet_certificate_authority: None,
-        kubelet_client_certificate: None,
-        kubelet_client_key: None,
-        kubelet_preferred_address_types: vec!["InternalIP".to_owned()],
-        kubelet_timeout: Duration::from_secs(5),
-    })
-    .expect("no files")
-    .0
-}
-
-/// The plugins whose configurations nothing follows here.
-const NOT_FOLLOWED: [&str; 4] = [
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-];
 
 /// An answer that was read to its end.
 struct Answer {
@@ -90,96 +38,25 @@ struct Answer {
     body: Bytes,
 }
 
-/// Service accounts whose tokens this key signs.
-fn accounts(key: &str) -> ServiceAccountConfig {
-    ServiceAccountConfig {
-        issuers: vec!["https://issuer.example".to_owned()],
-        audiences: vec!["https://issuer.example".to_owned()],
-        signing: SigningKey::from_pem(key).expect("a key"),
-        others: Vec::new(),
-        seconds_max: None,
-        extends_mounted: true,
-        keys_uri: None,
-    }
-}
-
 impl Fixture {
-    /// An API with the namespace `default`.
+    /// A server with or without watch caches.
     async fn start(cached: bool) -> Self {
-        Self::with_encodings(cached, ENCODINGS_BYTES_MAX_DEFAULT).await
-    }
-
-    /// The same with so many bytes for encodings.
-    async fn with_encodings(cached: bool, encodings_bytes_max: usize) -> Self {
-        let clock = Clock::real();
-        let mut registry = Registry::default();
-        let (_, compact_revision) = tokio::sync::watch::channel(0);
-        let kubelets = kubelets();
-        let tls = Arc::clone(&kubelets.tls.proxied);
-        let factory = StorageFactory {
-            backend: Arc::new(Embedded::in_memory(clock.clone())),
-            prefix: "/registry".to_owned(),
-            media_type: StorageMediaType::Protobuf,
-            encryption: EncryptionConfig::default(),
-            caches: WatchCacheSizes::new(cached, Vec::new()),
-            list_metrics: ListMetrics::register(&mut registry),
-            request_metrics: RequestMetrics::register(&mut registry, clock.clone()),
-            metrics: CacheMetrics::register(&mut registry),
-            counts: ObjectCounts::default(),
-            compact_revision,
-            ledger: Ledger::unlimited(),
-            clock: clock.clone(),
-        };
-        let options = StoreOptions {
-            plugins: PluginSet::new(&[], &NOT_FOLLOWED),
-            authorizer: Authorizer::always_allow(),
-            components: Arc::new(ComponentStatuses::new(
-                health::check(|| Ok(())),
-                tls,
-                clock.clone(),
-            )),
-            event_ttl: Duration::from_secs(3600),
-        };
-        let (storages, reflector) = Storages::new(&factory, options);
-        let mut background = JoinSet::new();
-        background.spawn(reflector.run(std::future::pending()));
-        ready(&storages, &clock).await;
-        let metrics = Metrics::new();
-        metrics.register(&mut registry);
-        let encodings = EncodingCache::new(encodings_bytes_max, &Ledger::unlimited());
-        encodings.register(&mut registry);
-        let key = rcgen::KeyPair::generate().expect("a key");
-        let api = Api::new(ApiConfig {
-            stores: storages.stores.iter().cloned().collect(),
-            storeless: storages.storeless,
-            authorizer: Authorizer::always_allow(),
-            clock,
-            version: VersionInfo::kubernetes_1_36(),
-            server_address: "127.0.0.1:6443".to_owned(),
-            extra_root_paths: vec!["/healthz".to_owned()],
-            ledger: Ledger::unlimited(),
-            metrics,
-            encodings: encodings.clone(),
-            min_request_timeout: Duration::from_secs(1800),
-            authenticator: Arc::new(Authenticator::default()),
-            token_issuer: TokenIssuer::new(&accounts(&key.serialize_pem())),
-            unsafe_deletion: false,
-            kubelets,
-        });
+        let server = InProcessServer::builder().flag(format!("--watch-cache={cached}"));
         Self {
-            api,
-            registry,
-            encodings,
-            _background: background,
+            server: server.start().await.expect("a server"),
         }
     }
 
-    async fn send(&self, request: Request<Bytes>) -> Response<ResponseBody> {
-        let user = User {
-            name: "admin".to_owned(),
-            ..User::default()
-        };
-        self.api.handle(request.map(full), user).await
+    /// A server with watch caches, and with so many bytes for encodings.
+    async fn with_encodings(encodings_bytes_max: usize) -> Self {
+        let server = InProcessServer::builder().encodings_bytes_max(encodings_bytes_max);
+        Self {
+            server: server.start().await.expect("a server"),
+        }
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Response<HeldBody> {
+        self.server.answer(request).await
     }
 
     async fn ask(&self, request: Request<Bytes>) -> Answer {
@@ -205,6 +82,19 @@ impl Fixture {
         self.ask(request).await
     }
 
+    /// Reads all metrics.
+    async fn metrics(&self) -> String {
+        self.get("/metrics").await.text()
+    }
+
+    /// Reads a metric without labels.
+    async fn metric(&self, name: &str) -> u64 {
+        let metrics = self.metrics().await;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.and_then(|it| it.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {name} in {metrics}"))
+    }
+
     /// Creates a ConfigMap and gives it as stored.
     async fn config_map(&self, name: &str, data: Value) -> Value {
         let object = json!({"metadata": {"name": name}, "data": data});
@@ -212,45 +102,6 @@ impl Fixture {
         assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
         answer.json()
     }
-}
-
-/// Waits until the caches are filled, and creates the namespace.
-async fn ready(storages: &Storages, clock: &Clock) {
-    let filled = async {
-        while storages
-            .cachers
-            .iter()
-            .any(|cacher| cacher.check_ready().is_err())
-        {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, filled)
-        .await
-        .expect("filled caches");
-    let context = RequestContext::new(User::default(), "test".to_owned(), clock.clone());
-    let namespace =
-        json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "default"}});
-    let namespaces = storages.stores.get("", "namespaces").expect("namespaces");
-    namespaces
-        .create(&context, "", namespace, &CreateOptions::default())
-        .await
-        .expect("a namespace");
-    let ranges = storages.stores.get("networking.k8s.io", "servicecidrs");
-    ensure_service_range(ranges.expect("ranges"), clock)
-        .await
-        .expect("a range");
-    let repair = Repair {
-        allocator: storages.allocator.clone().expect("an allocator"),
-        services: storages
-            .stores
-            .get("", "services")
-            .cloned()
-            .expect("services"),
-        request_timeout: PATIENCE,
-        clock: clock.clone(),
-    };
-    repair.begin().await.expect("a store that can be read");
 }
 
 impl Answer {
@@ -282,7 +133,7 @@ fn request(method: &str, path: &str, body: Bytes) -> Request<Bytes> {
 }
 
 /// Reads the frames of a watch until `enough` says so, or to its end.
-async fn frames(response: Response<ResponseBody>, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+async fn frames(response: Response<HeldBody>, enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     assert_eq!(response.status(), StatusCode::OK);
     let mut body = response.into_body();
     let mut text = Vec::new();
@@ -452,7 +303,7 @@ async fn a_watch_shows_the_state_then_its_end_then_changes() {
         "true"
     );
     assert_eq!(frames[2], json!({"type": "MODIFIED", "object": changed}));
-    let running = metrics(&fixture.registry);
+    let running = fixture.metrics().await;
     assert!(
         running.contains(
             "apiserver_watch_events_total{group=\"\",version=\"v1\",resource=\"configmaps\"} 3"
@@ -618,7 +469,16 @@ async fn users_learn_who_they_are_and_what_they_may_do() {
     let answer = fixture.post(who, review).await;
     assert_eq!(answer.head.status, StatusCode::CREATED, "{}", answer.text());
     let answer = answer.json();
-    assert_eq!(answer["status"]["userInfo"], json!({"username": "admin"}));
+    let info = answer["status"]["userInfo"].as_object().expect("a user");
+    let id = &info["extra"]["authentication.kubernetes.io/credential-id"][0];
+    let id = id.as_str().expect("an id of the certificate");
+    assert!(id.starts_with("X509SHA256="), "{id}");
+    assert_eq!(info["username"], "kubernetes-admin");
+    assert_eq!(
+        info["groups"],
+        json!(["system:masters", "system:authenticated"])
+    );
+    assert_eq!(info.len(), 3);
     assert!(answer["metadata"]["creationTimestamp"].is_string());
     let may = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let spec = json!({"resourceAttributes": {"verb": "list", "resource": "pods"}});
@@ -641,12 +501,6 @@ async fn users_learn_who_they_are_and_what_they_may_do() {
     assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["*"]));
     assert_eq!(fixture.post(rules, json!({})).await.failure().0, 400);
     assert_eq!(fixture.get(who).await.failure().0, 405);
-}
-
-fn metrics(registry: &Registry) -> String {
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, registry).expect("metrics");
-    text
 }
 
 /// A request that speaks protobuf.

@@ -103,8 +103,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// The object of a resource, if Kubernetes has a test object of its kind.
-    fn of(resource: &Resource, folder: &Path) -> Option<Self> {
+    /// Reads the test object that Kubernetes has of a resource, if it has one.
+    fn read(resource: &Resource, folder: &Path) -> Option<Self> {
         // Events of the newer group are those of the core.
         let stored_here = resource.storage_version.group == resource.group_version.group;
         if resource.served != Served::Store || !stored_here {
@@ -399,7 +399,7 @@ fn every_kind_with_a_test_object_is_stored_or_named() {
     let resources = built_in();
     let stored: BTreeSet<String> = resources
         .iter()
-        .filter_map(|it| Stored::of(it, &folder))
+        .filter_map(|it| Stored::read(it, &folder))
         .map(|it| it.resource.kind)
         .collect();
     let named: BTreeSet<&str> = not_stored().map(|(kind, _)| kind).collect();
@@ -421,7 +421,7 @@ async fn what_kube_apiserver_stored_is_served_whole() {
         return;
     };
     let resources = built_in();
-    let all = resources.iter().filter_map(|it| Stored::of(it, &folder));
+    let all = resources.iter().filter_map(|it| Stored::read(it, &folder));
     let all: Vec<Stored> = all.collect();
     assert!(all.len() >= KINDS_MIN, "{} kinds", all.len());
     let objects = valid::valid();

@@ -29,10 +29,10 @@ const PLACE_BYTES_MAX: usize = 1 << 10;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
-/// The answers of a server.
+/// The API of a server, as its discovery says.
 #[derive(Debug)]
-pub(super) struct Told {
-    /// Its resources.
+pub(super) struct Discovered {
+    /// The resources of the API.
     pub(super) resources: Vec<ResourceDiscovery>,
     /// Where its OpenAPI document is, if it has one.
     pub(super) openapi: Option<String>,
@@ -63,14 +63,14 @@ pub(super) async fn ask(
     remote: &Remote,
     services: &ServiceAddresses,
     clock: &Clock,
-) -> Result<Told, InquiryError> {
-    Ok(Told {
+) -> Result<Discovered, InquiryError> {
+    Ok(Discovered {
         resources: resources(remote, services, clock).await?,
         openapi: openapi(remote, services, clock).await?,
     })
 }
 
-/// From the document of all groups, or else from that of the version alone.
+/// Reads the resources from aggregated discovery, or else from the discovery document of the version alone.
 async fn resources(
     remote: &Remote,
     services: &ServiceAddresses,
@@ -119,7 +119,7 @@ struct Place {
     server_relative_url: String,
 }
 
-/// From the index, if the server has one and means a document of the API.
+/// Reads the URL of the OpenAPI document from the index, if the server has one that names a document of the API.
 async fn openapi(
     remote: &Remote,
     services: &ServiceAddresses,

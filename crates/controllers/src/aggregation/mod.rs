@@ -1,7 +1,7 @@
 //! Looks after the APIs that other servers serve: whether each is available, and what it consists of.
 //!
 //! ```text
-//!   APIServices, services, slices --watch--> KnownApis --due--> availability --> inquiry
+//!   APIServices, services, slices --watch--> RemoteApis --due--> availability --> inquiry
 //!                                               ^                                   |
 //!        condition Available <--tell------------+----------- what the server says <-+
 //!                                               |
@@ -12,7 +12,7 @@
 
 mod availability;
 mod inquiry;
-mod known;
+mod remote_apis;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::{self, BundleTls, Trust};
 use rustls::ClientConfig;
 
-use self::inquiry::Told;
-use self::known::KnownApis;
+use self::inquiry::Discovered;
+use self::remote_apis::RemoteApis;
 
 /// How many APIs are looked at at the same time.
 const LOOKS_MAX: usize = 8;
@@ -47,17 +47,17 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The label of a slice that names its service.
 const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
 
-/// How TLS is spoken with other API servers.
+/// The TLS client of connections to other API servers.
 #[derive(Debug)]
 pub struct ProxyTls {
-    /// With those for whom an authority vouches.
+    /// For servers whose certificate is verified.
     trusted: BundleTls,
-    /// With whoever is there.
+    /// For servers whose certificate is not verified (`insecureSkipTLSVerify`).
     anyone: Arc<ClientConfig>,
 }
 
 impl ProxyTls {
-    /// Showing this identity.
+    /// Returns a client that shows this identity, if there is one.
     ///
     /// # Errors
     /// The identity cannot be used.
@@ -71,8 +71,11 @@ impl ProxyTls {
         })
     }
 
-    /// With the server of an API; else a line that says why not.
-    fn of(&self, api: &RemoteApi) -> Result<Arc<ClientConfig>, String> {
+    /// Returns the configuration of TLS with the server of an API.
+    ///
+    /// # Errors
+    /// A line that says why its authorities cannot be used.
+    fn config(&self, api: &RemoteApi) -> Result<Arc<ClientConfig>, String> {
         if api.insecure {
             return Ok(Arc::clone(&self.anyone));
         }
@@ -80,7 +83,7 @@ impl ProxyTls {
     }
 }
 
-/// As whom this server asks other API servers.
+/// Returns the user as whom this server asks other API servers.
 fn aggregator() -> User {
     User {
         name: "system:kube-aggregator".to_owned(),
@@ -89,28 +92,28 @@ fn aggregator() -> User {
     }
 }
 
-/// Follows the APIServices that name a service.
+/// The controller of APIServices that name a service.
 #[derive(Debug)]
 pub struct Aggregation {
-    /// Where APIServices are.
+    /// The store of APIServices.
     store: Arc<Store>,
-    /// Where services are.
+    /// The store of Services.
     services: Arc<Store>,
-    /// Where endpoint slices are.
+    /// The store of EndpointSlices.
     slices: Arc<Store>,
-    /// How TLS is spoken.
+    /// The TLS client of connections to their servers.
     tls: ProxyTls,
     /// The API that proxies requests.
     api: Arc<Api>,
-    /// It knows them all.
+    /// Set when all APIServices are proxied.
     synced: Done,
     /// The time.
     clock: Clock,
 }
 
-/// The result of a check or a write.
+/// The end of a check, with what it found, or of a write.
 enum Outcome {
-    Looked(Arc<Remote>, Availability, Option<Told>),
+    Looked(Arc<Remote>, Availability, Option<Discovered>),
     Wrote,
 }
 
@@ -120,14 +123,14 @@ type Work<'a> = FuturesUnordered<BoxFuture<'a, Outcome>>;
 #[derive(Clone, Copy, Debug)]
 enum Source {
     ApiServices,
-    /// Services and slices.
+    /// Services and EndpointSlices.
     Places,
 }
 
 impl Aggregation {
-    /// That of a server which has what it needs.
+    /// Returns the controller over the stores of a server; `None` if it lacks one of those that are followed.
     #[must_use]
-    pub fn of(
+    pub fn new(
         all: &Stores,
         tls: ProxyTls,
         api: &Arc<Api>,
@@ -146,15 +149,15 @@ impl Aggregation {
         })
     }
 
-    /// Follows until it is dropped.
+    /// Runs the controller until it is dropped.
     pub async fn run(self) {
-        let mut known = KnownApis::default();
+        let mut apis = RemoteApis::default();
         let via = format!("ringwatch-{}", uuid::Uuid::new_v4());
-        let apis = self.store.as_ref() as &dyn ListWatch;
-        let sources = [(Source::ApiServices, apis)];
+        let api_services = self.store.as_ref() as &dyn ListWatch;
+        let sources = [(Source::ApiServices, api_services)];
         let informer = Informer::new("APIs of other servers", sources, self.clock.clone());
         loop {
-            let ended = self.follow(&informer, &mut known, &via).await;
+            let ended = self.follow(&informer, &mut apis, &via).await;
             informer.pause_after(ended).await;
         }
     }
@@ -163,7 +166,7 @@ impl Aggregation {
     async fn follow(
         &self,
         informer: &Informer<'_, Source>,
-        known: &mut KnownApis,
+        apis: &mut RemoteApis,
         via: &str,
     ) -> Result<(), Error> {
         let Listed {
@@ -172,31 +175,31 @@ impl Aggregation {
             ..
         } = informer.list().await?;
         let names: BTreeSet<&str> = objects.iter().map(|(_, it)| it.name()).collect();
-        known.retain(|name| names.contains(name));
+        apis.retain(|name| names.contains(name));
         for (_, object) in &objects {
-            self.define(known, object);
+            self.define(apis, object);
         }
         let mut follows_places = false;
         let services = self.addresses();
         let mut work = Work::new();
         loop {
-            if !follows_places && !known.is_empty() {
+            if !follows_places && !apis.is_empty() {
                 changes.add(Source::Places, &self.services).await?;
                 changes.add(Source::Places, &self.slices).await?;
                 follows_places = true;
             }
-            if let Some(remotes) = known.changed() {
+            if let Some(remotes) = apis.changed() {
                 let remotes = Remotes::new(remotes, services.clone(), via);
                 self.api.serve_remote(remotes);
             }
             self.synced.set();
             let now = self.clock.now();
             while work.len() < LOOKS_MAX
-                && let Some(remote) = known.begin(now)
+                && let Some(remote) = apis.begin(now)
             {
                 work.push(self.look(remote, &services).boxed());
             }
-            let next = known.next_due().filter(|_| work.len() < LOOKS_MAX);
+            let next = apis.next_due().filter(|_| work.len() < LOOKS_MAX);
             let at_next = async {
                 match next {
                     Some(next) => self.clock.sleep_until(next).await,
@@ -207,14 +210,14 @@ impl Aggregation {
                 next = changes.next() => {
                     let Some(next) = next? else { return Ok(()) };
                     for (source, change) in next {
-                        self.note(known, source, &change);
+                        self.note(apis, source, &change);
                     }
                 }
                 Some(done) = work.next(), if !work.is_empty() => {
-                    if let Outcome::Looked(remote, said, told) = done
-                        && known.finish(&remote, told, self.clock.now())
+                    if let Outcome::Looked(remote, said, discovered) = done
+                        && apis.finish(&remote, discovered, self.clock.now())
                     {
-                        work.push(self.tell(remote, said).boxed());
+                        work.push(self.write_condition(remote, said).boxed());
                     }
                 }
                 () = at_next => {}
@@ -229,23 +232,23 @@ impl Aggregation {
         }
     }
 
-    /// Asks a server everything.
+    /// Checks whether a server is available, and if so asks it for discovery and OpenAPI.
     async fn look(&self, remote: Arc<Remote>, services: &ServiceAddresses) -> Outcome {
         let said = availability::check(&remote, services, &self.tls.anyone, &self.clock);
         let said = said.await;
         if said.status != "True" {
             return Outcome::Looked(remote, said, None);
         }
-        let told = inquiry::ask(&remote, services, &self.clock).await;
-        let told = told.map_err(|error| {
+        let discovered = inquiry::ask(&remote, services, &self.clock).await;
+        let discovered = discovered.map_err(|error| {
             let api = &remote.api.name;
             tracing::warn!(%error, api, "discovery of an aggregated API failed");
         });
-        Outcome::Looked(remote, said, told.ok())
+        Outcome::Looked(remote, said, discovered.ok())
     }
 
-    /// Writes whether an API is available. If that fails it is written after the next look.
-    async fn tell(&self, remote: Arc<Remote>, said: Availability) -> Outcome {
+    /// Writes the condition Available of an APIService. If that fails it is written after the next check.
+    async fn write_condition(&self, remote: Arc<Remote>, said: Availability) -> Outcome {
         let name = &remote.api.name;
         let write = tell_availability(&self.store, name, &said, &self.clock);
         tokio::select! {
@@ -261,18 +264,18 @@ impl Aggregation {
         Outcome::Wrote
     }
 
-    fn note(&self, known: &mut KnownApis, source: Source, change: &Change) {
+    fn note(&self, apis: &mut RemoteApis, source: Source, change: &Change) {
         match (source, change) {
-            (Source::ApiServices, Change::Upserted(object)) => self.define(known, object),
-            (Source::ApiServices, Change::Deleted(object)) => known.remove(object.name()),
+            (Source::ApiServices, Change::Upserted(object)) => self.define(apis, object),
+            (Source::ApiServices, Change::Deleted(object)) => apis.remove(object.name()),
             (Source::Places, Change::Upserted(object) | Change::Deleted(object)) => {
-                self.note_place(known, object);
+                self.note_place(apis, object);
             }
         }
     }
 
     /// Takes an APIService as it is now. One that cannot be read does not count.
-    fn define(&self, known: &mut KnownApis, object: &Object) {
+    fn define(&self, apis: &mut RemoteApis, object: &Object) {
         let api = match self.store.served_value(object) {
             Ok(value) => RemoteApi::read(&value),
             Err(error) => {
@@ -282,22 +285,22 @@ impl Aggregation {
             }
         };
         match api {
-            Some(api) => known.define(api, self.clock.now(), |api| self.tls.of(api)),
-            None => known.remove(object.name()),
+            Some(api) => apis.define(api, self.clock.now(), |api| self.tls.config(api)),
+            None => apis.remove(object.name()),
         }
     }
 
     /// Takes note that a service or a slice has changed.
-    fn note_place(&self, known: &mut KnownApis, object: &Object) {
+    fn note_place(&self, apis: &mut RemoteApis, object: &Object) {
         let (namespace, now) = (object.namespace(), self.clock.now());
-        if !known.is_in(namespace) {
+        if !apis.is_in(namespace) {
             return;
         }
         // A service names itself, a slice its service.
-        known.service_changed(namespace, object.name(), now);
+        apis.service_changed(namespace, object.name(), now);
         let tree = codec::tree(object).unwrap_or_default();
         if let Some(name) = tree.pointer(SERVICE_LABEL).and_then(|it| it.as_str()) {
-            known.service_changed(namespace, name, now);
+            apis.service_changed(namespace, name, now);
         }
     }
 }

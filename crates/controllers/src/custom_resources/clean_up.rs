@@ -1,4 +1,4 @@
-//! Which definitions are being cleaned up: their objects are deleted, and then they may go.
+//! Cleaning up of definitions that are being deleted: first their objects are deleted, then their finalizer is removed.
 //!
 //! It runs beside everything else, so that however many objects one has, others come and change meanwhile.
 
@@ -20,7 +20,7 @@ const RUNNING_MAX: usize = 4;
 /// How often it is looked whether the objects of a definition that is being deleted are gone.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
-/// The name of a definition, and what came of it.
+/// The name of a definition, and how its clean-up ended.
 pub(super) type Ended = (String, Result<(), Error>);
 
 /// The definitions that are being cleaned up.
@@ -29,12 +29,12 @@ pub(super) struct CleanUps<'a> {
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
     /// The names of those that run.
     names: BTreeSet<String>,
-    /// When those are looked at again that had objects left, or whose end is not known here yet.
+    /// When those are cleaned up again that had objects left, or whose deletion has not been seen here yet.
     again: BTreeMap<String, Instant>,
 }
 
 impl<'a> CleanUps<'a> {
-    /// Starts those whose time has come.
+    /// Starts the clean-ups that are due, as far as there is room.
     pub(super) fn begin(&mut self, custom: &'a CustomResources, state: &State) {
         let now = custom.clock.now();
         self.again
@@ -56,14 +56,14 @@ impl<'a> CleanUps<'a> {
         }
     }
 
-    /// When one of those that wait can be begun with.
+    /// Returns when the next clean-up is due; `None` while there is no room, or nothing waits.
     pub(super) fn next_due(&self, state: &State) -> Option<Instant> {
         let has_room = self.running.len() < RUNNING_MAX;
         let due = self.waiting(state).filter_map(|(_, at)| at).min();
         due.filter(|_| has_room)
     }
 
-    /// Those that do not run, and not before when; at once if nothing is said.
+    /// Returns the definitions to be cleaned up that are not running, each with the earliest time; `None` for at once.
     fn waiting<'s>(
         &'s self,
         state: &'s State,
@@ -76,7 +76,7 @@ impl<'a> CleanUps<'a> {
         })
     }
 
-    /// The next that has ended. While none runs, that never is.
+    /// Waits for the next clean-up to end; never completes while none runs.
     pub(super) async fn ended(&mut self) -> Ended {
         let Some((name, ended)) = self.running.next().await else {
             return future::pending().await;
@@ -85,7 +85,7 @@ impl<'a> CleanUps<'a> {
         (name, ended)
     }
 
-    /// It is looked after a while whether there is more to do.
+    /// Has a definition cleaned up again after a while, lest objects are left.
     pub(super) fn look_again(&mut self, name: String, now: Instant) {
         self.again.insert(name, now + LOOK_PERIOD);
     }

@@ -1,11 +1,11 @@
-//! When what failed is tried again: each definition by itself, and later after every failure.
+//! The backoff of definitions that failed: each by itself, doubling with every failure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringwatch::clock::Instant;
 
-/// How long after its first failure a definition is tried again, and how long at most after many.
+/// How long after its first failure a definition is tried again, and the longest pause after many.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The definitions that failed, by name.
@@ -14,10 +14,11 @@ pub(super) struct Retries {
     failed: BTreeMap<String, Retry>,
 }
 
-/// When one of them is tried again.
+/// The next attempt at a definition that failed.
 #[derive(Debug)]
 struct Retry {
     due: Instant,
+    /// The time between the last failure and `due`.
     pause: Duration,
 }
 
@@ -27,7 +28,7 @@ impl Retries {
         self.failed.get(name).is_none_or(|retry| retry.due <= now)
     }
 
-    /// Notes a failure. Gives how long it is until the next attempt.
+    /// Records a failure, and returns the time until the next attempt.
     pub(super) fn failed(&mut self, name: &str, now: Instant) -> Duration {
         let before = self.failed.get(name);
         let pause = before.map_or(PAUSE.0, |retry| (retry.pause * 2).min(PAUSE.1));
@@ -36,17 +37,17 @@ impl Retries {
         pause
     }
 
-    /// It succeeded, has changed or is gone: nothing is held against it any more.
+    /// Forgets the failures of a definition: it succeeded, has changed or is gone.
     pub(super) fn forget(&mut self, name: &str) {
         self.failed.remove(name);
     }
 
-    /// Nothing is held against anything any more.
+    /// Forgets all failures.
     pub(super) fn clear(&mut self) {
         self.failed.clear();
     }
 
-    /// When what failed the last time is tried again.
+    /// Returns when a definition whose last attempt failed is tried again; `None` if it did not fail.
     pub(super) fn due(&self, name: &str) -> Option<Instant> {
         self.failed.get(name).map(|retry| retry.due)
     }

@@ -85,7 +85,8 @@ fn parse_required(text: &str) -> Result<(String, String), String> {
     Ok((claim.to_owned(), value.to_owned()))
 }
 
-/// Whatever has a public key: with a shared secret everybody who can judge a token could make one.
+/// Reads the name of a signature algorithm that has a public key: with a shared secret everybody who can verify a token
+/// could make one.
 fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
     let known: Option<Algorithm> = text.parse().ok();
     let public = |it: &Algorithm| matches!(it.family(), AlgorithmFamily::Rsa | AlgorithmFamily::Ec);

@@ -64,7 +64,7 @@ fn parse_jwks_uri(text: &str) -> Result<String, String> {
 }
 
 impl ServiceAccountFlags {
-    /// For whom tokens must be.
+    /// Returns the audiences of which a token must have one.
     #[must_use]
     pub fn audiences(&self) -> &[String] {
         if self.api_audiences.is_empty() {
@@ -75,7 +75,7 @@ impl ServiceAccountFlags {
     }
 }
 
-/// As in the definition of tokens: what has a colon is a URL.
+/// Reads the issuer of tokens, of which those with a colon must be URLs, as RFC 7519 has it.
 fn parse_issuer(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("an issuer needs a name".to_owned());

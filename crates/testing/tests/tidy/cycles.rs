@@ -29,11 +29,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "authenticator service_accounts",
         "tokens of service accounts give the authenticator's type of user",
     ),
-    (
-        "crates/server/src",
-        "assembly bootstrap",
-        "the bootstrap takes the assembled server's stores, and the assembly runs it",
-    ),
 ];
 
 #[test]

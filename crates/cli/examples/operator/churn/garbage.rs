@@ -12,8 +12,8 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use super::super::children::SITE;
 use super::{NAMESPACE, Stage};
+use crate::children::SITE;
 
 /// Pause between two rounds.
 const COLLECT_EVERY: Duration = Duration::from_millis(500);

@@ -6,9 +6,9 @@ use std::fmt;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Resource, ResourceExt};
 
-use super::super::children;
-use super::super::controller::FINALIZER;
-use super::super::site::Site;
+use crate::children;
+use crate::controller::FINALIZER;
+use crate::site::Site;
 
 /// How many violations are told.
 const TOLD_MAX: usize = 50;

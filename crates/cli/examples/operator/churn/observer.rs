@@ -14,9 +14,9 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
-use super::super::site::Site;
 use super::ledger::{Change, Ledger};
 use super::{NAMESPACE, Stage};
+use crate::site::Site;
 
 /// Begins to watch all types.
 pub(super) fn observe(stage: &Stage) -> Vec<AbortHandle> {

@@ -6,9 +6,9 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use tokio::process::{Child, Command};
 
-use super::super::Failure;
-use super::super::election::LEASE;
 use super::{NAMESPACE, Stage};
+use crate::Failure;
+use crate::election::LEASE;
 
 /// How many stand for leader.
 const OPERATORS: usize = 2;

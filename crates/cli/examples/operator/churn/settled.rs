@@ -10,11 +10,11 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use super::super::Failure;
-use super::super::children;
-use super::super::site::Site;
 use super::ledger::version;
 use super::{LOOK_EVERY, NAMESPACE, SETTLED_WITHIN, Stage};
+use crate::Failure;
+use crate::children;
+use crate::site::Site;
 
 /// Waits until everything is as it should be. Gives how many sites there are.
 pub(super) async fn settle(stage: &Stage) -> Result<usize, Failure> {

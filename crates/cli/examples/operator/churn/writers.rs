@@ -10,9 +10,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use super::super::children::{TERM, TEXT};
-use super::super::site::{HOST_CHANGED, Site, SiteSpec, TOO_MANY_REPLICAS};
 use super::{NAMESPACE, Stage};
+use crate::children::{TERM, TEXT};
+use crate::site::{HOST_CHANGED, Site, SiteSpec, TOO_MANY_REPLICAS};
 
 /// How many sites there are at most.
 const SITES: u32 = 12;

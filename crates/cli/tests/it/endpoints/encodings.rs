@@ -8,7 +8,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
 /// Starts watches of this media type and query.
-async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> Vec<ResponseBody> {
+async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> Vec<HeldBody> {
     let mut bodies = Vec::new();
     for _ in 0..count {
         let path = format!("{CONFIG_MAPS}?watch=1&{query}");
@@ -21,7 +21,7 @@ async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> 
 }
 
 /// The next chunk of a watch.
-async fn chunk(body: &mut ResponseBody) -> Bytes {
+async fn chunk(body: &mut HeldBody) -> Bytes {
     let frame = tokio::time::timeout(PATIENCE, body.frame()).await;
     let frame = frame.expect("in time").expect("a frame").expect("no error");
     frame.into_data().expect("data")
@@ -34,8 +34,8 @@ async fn a_frame_is_made_once_for_watches_replays_and_initial_states() {
         let before = fixture.config_map("before", json!({})).await;
         let version = &before["metadata"]["resourceVersion"];
         let since = format!("resourceVersion={}", version.as_str().expect("a version"));
-        let made = || fixture.encodings.made();
-        assert_eq!(made(), 0);
+        let made = || fixture.metric("ringwatch_encoding_cache_made_total");
+        assert_eq!(made().await, 0);
 
         let mut live = watches(&fixture, accept, &since, 3).await;
         fixture.config_map("a", json!({"k": "v"})).await;
@@ -45,11 +45,11 @@ async fn a_frame_is_made_once_for_watches_replays_and_initial_states() {
             let same = chunk(body).await;
             assert_eq!(same.as_ptr(), first.as_ptr(), "not even a copy");
         }
-        assert_eq!(made(), 1, "{accept}");
+        assert_eq!(made().await, 1, "{accept}");
 
         let mut replay = watches(&fixture, accept, &since, 1).await;
         assert_eq!(chunk(&mut replay[0]).await.as_ptr(), first.as_ptr());
-        assert_eq!(made(), 1, "{accept}");
+        assert_eq!(made().await, 1, "{accept}");
 
         let mut initial = watches(&fixture, accept, "resourceVersion=0", 2).await;
         for body in &mut initial {
@@ -57,7 +57,7 @@ async fn a_frame_is_made_once_for_watches_replays_and_initial_states() {
             // In one chunk: the new object, then the one that nobody has encoded before.
             assert!(state.starts_with(&first) && state.len() > first.len());
         }
-        assert_eq!(made(), 2, "{accept}");
+        assert_eq!(made().await, 2, "{accept}");
 
         let path = format!("{CONFIG_MAPS}/a");
         let patched = fixture.patch(&path, "merge-patch+json", json!({"data": {"k": "w"}}));
@@ -65,9 +65,7 @@ async fn a_frame_is_made_once_for_watches_replays_and_initial_states() {
         for body in live.iter_mut().chain(&mut replay).chain(&mut initial) {
             chunk(body).await;
         }
-        assert_eq!(made(), 3, "{accept}");
-        let numbers = metrics(&fixture.registry);
-        assert!(numbers.contains("ringwatch_encoding_cache_made_total 3\n"));
+        assert_eq!(made().await, 3, "{accept}");
     }
 }
 
@@ -108,7 +106,7 @@ async fn a_burst_is_joined_into_chunks_of_bounded_size() {
 async fn lists_have_the_length_they_tell_in_every_form() {
     // With room for all encodings, for some, and for none.
     for encodings_bytes_max in [1 << 20, 30_000, 0] {
-        let fixture = Fixture::with_encodings(true, encodings_bytes_max).await;
+        let fixture = Fixture::with_encodings(encodings_bytes_max).await;
         for number in 0..20 {
             // Some are larger than a chunk.
             let large = if number % 5 == 4 { 40_000 } else { 1_000 };
@@ -135,11 +133,13 @@ async fn lists_have_the_length_they_tell_in_every_form() {
                     items.iter().map(|item| item["metadata"].clone()).collect()
                 };
                 assert_eq!(metadata(&list), metadata(&all), "{accept}");
-                assert!(fixture.encodings.bytes() <= encodings_bytes_max);
+                let bytes = fixture.metric("ringwatch_encoding_cache_bytes").await;
+                assert!(bytes <= encodings_bytes_max as u64);
             }
         }
         if encodings_bytes_max == 1 << 20 {
-            assert_eq!(fixture.encodings.made(), 3 * 20, "each item once a form");
+            let made = fixture.metric("ringwatch_encoding_cache_made_total").await;
+            assert_eq!(made, 3 * 20, "each item once a form");
         }
     }
 }
@@ -206,5 +206,6 @@ async fn what_two_versions_serve_is_encoded_for_each() {
         }
     }
     // A frame and an item for each version.
-    assert_eq!(fixture.encodings.made(), 4);
+    let made = fixture.metric("ringwatch_encoding_cache_made_total").await;
+    assert_eq!(made, 4);
 }

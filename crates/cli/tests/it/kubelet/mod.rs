@@ -11,11 +11,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
-use ringwatch_server::flags::KubeletFlags;
-use ringwatch_server::kubelets;
+use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -112,21 +110,14 @@ impl Cluster {
 
     /// A connection of our own, and the head of the answer to a request over it.
     async fn raw(&self, request: &str, headers: &str) -> (TlsStream<TcpStream>, String) {
-        let flags = KubeletFlags {
-            kubelet_certificate_authority: None,
-            kubelet_client_certificate: None,
-            kubelet_client_key: None,
-            kubelet_preferred_address_types: Vec::new(),
-            kubelet_timeout: PATIENCE,
-        };
-        let tls = kubelets::load(&flags).expect("no files").0.tls.unverified;
+        let tls = tls_client::config(Trust::Anyone, None).expect("no files");
         let kubeconfig = fs::read_to_string(self.server.kubeconfig()).expect("a kubeconfig");
         let (_, port) = kubeconfig.split_once("127.0.0.1:").expect("a URL");
         let digits = port.split(|character: char| !character.is_ascii_digit());
         let port: u16 = digits.clone().next().unwrap().parse().expect("a port");
         let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
         let name = ServerName::try_from("127.0.0.1").expect("a name");
-        let connected = TlsConnector::from(Arc::clone(&tls)).connect(name, tcp.expect("tcp"));
+        let connected = TlsConnector::from(tls).connect(name, tcp.expect("tcp"));
         let mut stream = connected.await.expect("a connection");
         let request =
             format!("{request}\r\nHost: x\r\nAuthorization: Bearer secret\r\n{headers}\r\n\r\n");

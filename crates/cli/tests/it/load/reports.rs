@@ -141,7 +141,7 @@ async fn page(arguments: &[&str], folder: &Path, code: i32) -> PathBuf {
 async fn look(case: &str, page: &Path, window: Window) -> Option<Picture> {
     let name = case.replace(' ', "-");
     let picture = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.png"));
-    Picture::of(case, page, &picture, window).await
+    Picture::take(case, page, &picture, window).await
 }
 
 fn text(path: &Path) -> &str {

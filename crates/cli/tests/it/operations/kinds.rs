@@ -41,7 +41,7 @@ const fn part(name: &'static str, annotates: bool) -> Part {
 }
 
 impl Kind {
-    fn of(version: &'static str, plural: &'static str, content: Value) -> Self {
+    fn new(version: &'static str, plural: &'static str, content: Value) -> Self {
         Self {
             version,
             plural,
@@ -97,7 +97,7 @@ fn template(policy: &str) -> Value {
 
 fn core() -> Vec<Kind> {
     const V1: &str = "api/v1";
-    let of = |plural, content| Kind::of(V1, plural, content);
+    let of = |plural, content| Kind::new(V1, plural, content);
     let always = template("Always");
     let controller = json!({"spec": {"replicas": 1, "selector": {"a": "b"}, "template": always}});
     let subsets = json!([{"addresses": [{"ip": "10.0.0.24"}], "ports": [{"port": 80}]}]);
@@ -145,8 +145,8 @@ fn core() -> Vec<Kind> {
 }
 
 fn workloads() -> Vec<Kind> {
-    let apps = |plural, content| Kind::of("apis/apps/v1", plural, content);
-    let batch = |plural, content| Kind::of("apis/batch/v1", plural, content);
+    let apps = |plural, content| Kind::new("apis/apps/v1", plural, content);
+    let batch = |plural, content| Kind::new("apis/batch/v1", plural, content);
     let of_pods = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template("Always")});
     let job = json!({"template": template("Never")});
     vec![
@@ -158,18 +158,18 @@ fn workloads() -> Vec<Kind> {
         batch("jobs", json!({"spec": job})).parts(STATUS).waits(),
         batch("cronjobs", json!({"spec": {"schedule": "* */1 * * ?", "jobTemplate": {"spec": job}}}))
             .parts(STATUS),
-        Kind::of("apis/policy/v1", "poddisruptionbudgets",
+        Kind::new("apis/policy/v1", "poddisruptionbudgets",
             json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}})).parts(STATUS),
-        Kind::of("apis/autoscaling/v2", "horizontalpodautoscalers",
+        Kind::new("apis/autoscaling/v2", "horizontalpodautoscalers",
             json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}}))
             .parts(STATUS),
-        Kind::of("apis/coordination.k8s.io/v1", "leases",
+        Kind::new("apis/coordination.k8s.io/v1", "leases",
             json!({"spec": {"holderIdentity": "h", "leaseDurationSeconds": 30}})),
     ]
 }
 
 fn network() -> Vec<Kind> {
-    let of = |plural, content| Kind::of("apis/networking.k8s.io/v1", plural, content);
+    let of = |plural, content| Kind::new("apis/networking.k8s.io/v1", plural, content);
     let backend = json!({"service": {"name": "d", "port": {"number": 80}}});
     let parent = json!({"resource": "services", "namespace": "x", "name": "y"});
     let policy = json!({"podSelector": {}, "ingress": [{"from": [{"namespaceSelector": {}}]}]});
@@ -187,12 +187,12 @@ fn network() -> Vec<Kind> {
         of("ipaddresses", json!({"spec": {"parentRef": parent}}))
             .cluster()
             .only("10.2.0.1"),
-        Kind::of(
+        Kind::new(
             "apis/discovery.k8s.io/v1",
             "endpointslices",
             json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}]}),
         ),
-        Kind::of(
+        Kind::new(
             "apis/events.k8s.io/v1",
             "events",
             json!({"note": "n", "reason": "R", "type": "Normal", "action": "Do",
@@ -203,7 +203,7 @@ fn network() -> Vec<Kind> {
 }
 
 fn storage() -> Vec<Kind> {
-    let of = |plural, content| Kind::of("apis/storage.k8s.io/v1", plural, content).cluster();
+    let of = |plural, content| Kind::new("apis/storage.k8s.io/v1", plural, content).cluster();
     let attachment =
         json!({"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}});
     let mut capacities = of(
@@ -227,7 +227,7 @@ fn storage() -> Vec<Kind> {
 
 fn admission() -> Vec<Kind> {
     let of = |plural, content| {
-        Kind::of("apis/admissionregistration.k8s.io/v1", plural, content).cluster()
+        Kind::new("apis/admissionregistration.k8s.io/v1", plural, content).cluster()
     };
     let matched = json!({"namespaceSelector": {"matchLabels": {"chosen": "yes"}},
         "resourceRules": [{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"],
@@ -271,36 +271,36 @@ fn others() -> Vec<Kind> {
     let signed = json!({"request": request(), "signerName": "example.com/e2e",
         "usages": ["server auth"]});
     vec![
-        Kind::of(DEVICES, "resourceclaims", json!({"spec": asked})).parts(STATUS),
-        Kind::of(
+        Kind::new(DEVICES, "resourceclaims", json!({"spec": asked})).parts(STATUS),
+        Kind::new(
             DEVICES,
             "resourceclaimtemplates",
             json!({"spec": {"spec": asked}}),
         ),
-        Kind::of(
+        Kind::new(
             DEVICES,
             "deviceclasses",
             json!({"spec": {"selectors": [selector]}}),
         )
         .cluster(),
-        Kind::of(DEVICES, "resourceslices", json!({"spec": slice})).cluster(),
-        Kind::of(RIGHTS, "roles", json!({"rules": []})),
-        Kind::of(RIGHTS, "rolebindings", role("Role")),
-        Kind::of(RIGHTS, "clusterroles", json!({"rules": []})).cluster(),
-        Kind::of(RIGHTS, "clusterrolebindings", role("ClusterRole")).cluster(),
-        Kind::of(
+        Kind::new(DEVICES, "resourceslices", json!({"spec": slice})).cluster(),
+        Kind::new(RIGHTS, "roles", json!({"rules": []})),
+        Kind::new(RIGHTS, "rolebindings", role("Role")),
+        Kind::new(RIGHTS, "clusterroles", json!({"rules": []})).cluster(),
+        Kind::new(RIGHTS, "clusterrolebindings", role("ClusterRole")).cluster(),
+        Kind::new(
             "apis/node.k8s.io/v1",
             "runtimeclasses",
             json!({"handler": "h"}),
         )
         .cluster(),
-        Kind::of(
+        Kind::new(
             "apis/scheduling.k8s.io/v1",
             "priorityclasses",
             json!({"value": 1000}),
         )
         .cluster(),
-        Kind::of(
+        Kind::new(
             "apis/certificates.k8s.io/v1",
             "certificatesigningrequests",
             json!({"spec": signed}),

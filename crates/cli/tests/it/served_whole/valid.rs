@@ -21,7 +21,8 @@ pub(super) fn valid() -> Vec<Value> {
     .concat()
 }
 
-fn of(version: &str, kind: &str, mut object: Value) -> Value {
+/// Returns an object with the version and the kind of its type.
+fn typed(version: &str, kind: &str, mut object: Value) -> Value {
     object["apiVersion"] = version.into();
     object["kind"] = kind.into();
     object
@@ -76,25 +77,25 @@ fn workloads() -> Vec<Value> {
     });
     tolerant["tolerations"] = json!(tolerations);
     vec![
-        of(
+        typed(
             "v1",
             "Pod",
             json!({"spec": tolerant,
             "status": {"phase": "Running", "qosClass": "Burstable"}}),
         ),
-        of("v1", "PodTemplate", json!({"template": template("Always")})),
-        of(
+        typed("v1", "PodTemplate", json!({"template": template("Always")})),
+        typed(
             "v1",
             "ReplicationController",
             json!({"spec": {"replicas": 1, "selector": {"app": "a"},
             "template": template("Always")}}),
         ),
-        of("apps/v1", "Deployment", json!({"spec": rolled})),
-        of("apps/v1", "ReplicaSet", json!({"spec": running})),
-        of("apps/v1", "StatefulSet", json!({"spec": set})),
-        of("apps/v1", "DaemonSet", json!({"spec": everywhere})),
-        of("batch/v1", "Job", json!({"spec": job})),
-        of(
+        typed("apps/v1", "Deployment", json!({"spec": rolled})),
+        typed("apps/v1", "ReplicaSet", json!({"spec": running})),
+        typed("apps/v1", "StatefulSet", json!({"spec": set})),
+        typed("apps/v1", "DaemonSet", json!({"spec": everywhere})),
+        typed("batch/v1", "Job", json!({"spec": job})),
+        typed(
             "batch/v1",
             "CronJob",
             json!({"spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": "Allow",
@@ -107,7 +108,7 @@ fn core() -> Vec<Value> {
     let claim = json!({"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
         "storageClassName": "s", "resources": {"requests": {"storage": "1Gi"}}});
     vec![
-        of(
+        typed(
             "v1",
             "Node",
             json!({"spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"],
@@ -115,7 +116,7 @@ fn core() -> Vec<Value> {
             "status": {"capacity": {"cpu": "4", "memory": "8Gi"},
                 "allocatable": {"cpu": "4", "memory": "8Gi"}}}),
         ),
-        of(
+        typed(
             "v1",
             "PersistentVolume",
             json!({"spec": {"capacity": {"storage": "1Gi"},
@@ -123,18 +124,18 @@ fn core() -> Vec<Value> {
             "volumeMode": "Filesystem", "hostPath": {"path": "/v", "type": ""}},
             "status": {"phase": "Available"}}),
         ),
-        of(
+        typed(
             "v1",
             "PersistentVolumeClaim",
             json!({"spec": claim, "status": {"phase": "Pending"}}),
         ),
-        of(
+        typed(
             "v1",
             "ResourceQuota",
             json!({"spec": {"hard": {"pods": "4", "requests.cpu": "2"}},
             "status": {"used": {"pods": "1"}}}),
         ),
-        of(
+        typed(
             "v1",
             "Service",
             json!({"spec": {"type": "ClusterIP", "clusterIP": "10.0.0.77",
@@ -142,13 +143,13 @@ fn core() -> Vec<Value> {
             "internalTrafficPolicy": "Cluster", "sessionAffinity": "None", "selector": {"app": "a"},
             "ports": [{"port": 80, "protocol": "TCP", "targetPort": "web"}]}}),
         ),
-        of(
+        typed(
             "v1",
             "Namespace",
             json!({"spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"}}),
         ),
-        of(
+        typed(
             "v1",
             "Event",
             json!({"involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
@@ -161,25 +162,25 @@ fn core() -> Vec<Value> {
 
 fn around() -> Vec<Value> {
     vec![
-        of(
+        typed(
             "coordination.k8s.io/v1",
             "Lease",
             json!({"spec": {"holderIdentity": "h",
             "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000001Z"}}),
         ),
-        of(
+        typed(
             "storage.k8s.io/v1",
             "CSINode",
             json!({"spec": {"drivers": [{"name": "d.example.com",
             "nodeID": "n", "topologyKeys": ["zone"]}]}}),
         ),
-        of(
+        typed(
             "storage.k8s.io/v1",
             "VolumeAttachment",
             json!({"spec": {"attacher": "d.example.com",
             "nodeName": "n", "source": {"persistentVolumeName": "v"}}, "status": {"attached": true}}),
         ),
-        of(
+        typed(
             "node.k8s.io/v1",
             "RuntimeClass",
             json!({"handler": "runc",
@@ -191,31 +192,31 @@ fn around() -> Vec<Value> {
 fn network() -> Vec<Value> {
     let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
     vec![
-        of(
+        typed(
             "discovery.k8s.io/v1",
             "EndpointSlice",
             json!({"addressType": "IPv4",
             "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": true}}],
             "ports": [{"name": "web", "port": 80, "protocol": "TCP"}]}),
         ),
-        of(
+        typed(
             "networking.k8s.io/v1",
             "Ingress",
             json!({"spec": {"ingressClassName": "c",
             "rules": [{"host": "a.example.com", "http": {"paths": [
                 {"path": "/", "pathType": "Prefix", "backend": backend}]}}]}}),
         ),
-        of(
+        typed(
             "networking.k8s.io/v1",
             "IngressClass",
             json!({"spec": {"controller": "example.com/c"}}),
         ),
-        of(
+        typed(
             "networking.k8s.io/v1",
             "ServiceCIDR",
             json!({"spec": {"cidrs": ["10.2.0.0/24"]}}),
         ),
-        of(
+        typed(
             "networking.k8s.io/v1",
             "IPAddress",
             json!({"spec": {"parentRef":
@@ -240,7 +241,7 @@ fn policies() -> Vec<Value> {
     mutating["reinvocationPolicy"] = "Never".into();
     const RBAC: &str = "rbac.authorization.k8s.io/v1";
     vec![
-        of(
+        typed(
             "policy/v1",
             "PodDisruptionBudget",
             json!({"spec": {"minAvailable": 1,
@@ -248,27 +249,27 @@ fn policies() -> Vec<Value> {
             "status": {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0,
                 "expectedPods": 1}}),
         ),
-        of(
+        typed(
             "flowcontrol.apiserver.k8s.io/v1",
             "PriorityLevelConfiguration",
             json!({"spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 30,
                 "lendablePercent": 0, "limitResponse": {"type": "Reject"}}}, "status": {}}),
         ),
-        of(RBAC, "Role", rules.clone()),
-        of(RBAC, "ClusterRole", rules),
-        of(RBAC, "RoleBinding", role("Role")),
-        of(RBAC, "ClusterRoleBinding", role("ClusterRole")),
-        of(
+        typed(RBAC, "Role", rules.clone()),
+        typed(RBAC, "ClusterRole", rules),
+        typed(RBAC, "RoleBinding", role("Role")),
+        typed(RBAC, "ClusterRoleBinding", role("ClusterRole")),
+        typed(
             ADMISSION,
             "ValidatingWebhookConfiguration",
             json!({"webhooks": [webhook]}),
         ),
-        of(
+        typed(
             ADMISSION,
             "MutatingWebhookConfiguration",
             json!({"webhooks": [mutating]}),
         ),
-        of(
+        typed(
             ADMISSION,
             "ValidatingAdmissionPolicy",
             json!({"spec": {"failurePolicy": "Ignore",
@@ -277,7 +278,7 @@ fn policies() -> Vec<Value> {
                     "apiVersions": ["v1"], "resources": ["things"], "scope": "*"}]},
             "validations": [{"expression": "true"}]}}),
         ),
-        of(
+        typed(
             "flowcontrol.apiserver.k8s.io/v1",
             "FlowSchema",
             json!({"spec": {"matchingPrecedence": 1000,
@@ -286,7 +287,7 @@ fn policies() -> Vec<Value> {
                 "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"],
                     "namespaces": ["default"]}]}]}}),
         ),
-        of(
+        typed(
             "certificates.k8s.io/v1",
             "CertificateSigningRequest",
             json!({"spec": {
@@ -308,18 +309,18 @@ fn devices() -> Vec<Value> {
     let devices = json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c.example.com",
         "allocationMode": "ExactCount", "count": 1}}]}});
     vec![
-        of(
+        typed(
             V1,
             "DeviceClass",
             json!({"spec": {"selectors": [{"cel": {"expression": "true"}}]}}),
         ),
-        of(V1, "ResourceClaim", json!({"spec": devices})),
-        of(
+        typed(V1, "ResourceClaim", json!({"spec": devices})),
+        typed(
             V1,
             "ResourceClaimTemplate",
             json!({"spec": {"spec": devices}}),
         ),
-        of(
+        typed(
             V1,
             "ResourceSlice",
             json!({"spec": {"driver": "d.example.com", "nodeName": "n",
@@ -331,25 +332,25 @@ fn devices() -> Vec<Value> {
 
 fn storage() -> Vec<Value> {
     vec![
-        of(
+        typed(
             "storage.k8s.io/v1",
             "CSIDriver",
             json!({"spec": {"attachRequired": true, "podInfoOnMount": false, "storageCapacity": false,
                 "fsGroupPolicy": "ReadWriteOnceWithFSType", "requiresRepublish": false, "seLinuxMount": false,
                 "volumeLifecycleModes": ["Persistent"], "preventPodSchedulingIfMissing": true}}),
         ),
-        of(
+        typed(
             "storage.k8s.io/v1",
             "CSIStorageCapacity",
             json!({"storageClassName": "s", "capacity": "0", "nodeTopology": {"matchLabels": {"a": "b"}}}),
         ),
-        of(
+        typed(
             "storage.k8s.io/v1",
             "StorageClass",
             json!({"provisioner": "p.example.com", "reclaimPolicy": "Delete",
                 "volumeBindingMode": "Immediate"}),
         ),
-        of(
+        typed(
             "scheduling.k8s.io/v1",
             "PriorityClass",
             json!({"value": 7, "preemptionPolicy": "Never"}),
@@ -364,14 +365,14 @@ fn admission() -> Vec<Value> {
     let mut pods = all.clone();
     pods["resourceRules"] = json!([rule]);
     vec![
-        of(
+        typed(
             ADMISSION,
             "MutatingAdmissionPolicy",
             json!({"spec": {"matchConstraints": pods, "failurePolicy": "Fail", "reinvocationPolicy": "Never",
                 "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
                     "expression": "[JSONPatch{op: 'add', path: '/metadata/labels/a', value: 'b'}]"}}]}}),
         ),
-        of(
+        typed(
             ADMISSION,
             "ValidatingAdmissionPolicyBinding",
             json!({"spec": {"policyName": "p", "validationActions": ["Deny"], "matchResources": all}}),

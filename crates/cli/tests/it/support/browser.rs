@@ -39,7 +39,7 @@ pub(crate) struct Picture {
 impl Picture {
     /// Opens a page in a headless browser. `None` if there is none here, which is said. The picture
     /// stays where it is written, so that people can look at it too.
-    pub(crate) async fn of(
+    pub(crate) async fn take(
         case: &str,
         page: &Path,
         picture: &Path,

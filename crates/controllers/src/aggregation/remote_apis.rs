@@ -1,4 +1,4 @@
-//! The APIs that other servers serve, and when each is checked next.
+//! The APIs that other servers serve, what is known of each, and when it is checked next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,54 +8,54 @@ use ringwatch::clock::Instant;
 use ringwatch_apiserver::RemoteApi;
 use ringwatch_apiserver::endpoints::Remote;
 
-use super::inquiry::Told;
+use super::inquiry::Discovered;
 
-/// How often a server is asked that answers, as in kube-apiserver, and how often at least one that does not.
+/// How often a server that answers is checked, as in kube-apiserver, and how often at least one that does not.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// How soon one is asked again that does not answer; each time it takes twice as long.
+/// How soon a server that does not answer is checked again; the pause doubles with each failure.
 const RETRY_PERIOD: Duration = Duration::from_millis(250);
 
-/// How often one is asked at most, whatever changes.
+/// The shortest time between two checks of a server, whatever changes.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
 
-/// An API.
+/// An API, and the state of its checks.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct TrackedApi {
     remote: Arc<Remote>,
-    /// When it is looked at next.
+    /// When the next check is due.
     due: Instant,
-    /// When it was looked at last.
+    /// When the last check began; `None` before the first.
     begun: Option<Instant>,
     /// True while a check is under way.
     is_checked: bool,
-    /// True if something has changed since it began.
+    /// True if something has changed since that check began.
     has_changed: bool,
-    /// How often it has failed since it was well.
+    /// How many checks have failed since the last that did not.
     failures: u32,
 }
 
 /// All APIs by the name of their APIServices.
 #[derive(Debug, Default)]
-pub(super) struct KnownApis {
-    apis: BTreeMap<String, Known>,
+pub(super) struct RemoteApis {
+    apis: BTreeMap<String, TrackedApi>,
     /// True if clients should see something else than before.
     has_changed: bool,
 }
 
-impl KnownApis {
+impl RemoteApis {
     /// Returns true if there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.apis.is_empty()
     }
 
-    /// Keeps those of these names. Nothing of the others is checked any more.
+    /// Keeps the APIs whose names `is_there` accepts, and forgets checks under way.
     pub(super) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         let before = self.apis.len();
         self.apis.retain(|name, _| is_there(name));
         self.has_changed |= self.apis.len() != before;
-        for known in self.apis.values_mut() {
-            known.is_checked = false;
+        for api in self.apis.values_mut() {
+            api.is_checked = false;
         }
     }
 
@@ -71,35 +71,35 @@ impl KnownApis {
         now: Instant,
         tls: impl FnOnce(&RemoteApi) -> Result<Arc<rustls::ClientConfig>, String>,
     ) {
-        let Some(known) = self.apis.get_mut(&api.name) else {
+        let Some(tracked) = self.apis.get_mut(&api.name) else {
             let name = api.name.clone();
-            let known = Known::new(Remote::new(tls(&api), api), now);
-            self.apis.insert(name, known);
+            let tracked = TrackedApi::new(Remote::new(tls(&api), api), now);
+            self.apis.insert(name, tracked);
             self.has_changed = true;
             return;
         };
-        if known.remote.api == api {
+        if tracked.remote.api == api {
             return;
         }
         self.has_changed = true;
-        let same = known.remote.api.is_reached_like(&api);
-        let remote = Arc::make_mut(&mut known.remote);
+        let same = tracked.remote.api.is_reached_like(&api);
+        let remote = Arc::make_mut(&mut tracked.remote);
         if !same {
             remote.tls = tls(&api);
             remote.is_stale = true;
         }
         remote.api = api;
         if !same {
-            known.look_soon(now);
+            tracked.check_soon(now);
         }
     }
 
-    /// A service may be reached elsewhere now.
+    /// Has the APIs of a service checked soon: it may be reached elsewhere now.
     pub(super) fn service_changed(&mut self, namespace: &str, name: &str, now: Instant) {
-        for known in self.apis.values_mut() {
-            let service = &known.remote.api.service;
+        for tracked in self.apis.values_mut() {
+            let service = &tracked.remote.api.service;
             if service.namespace == namespace && service.name == name {
-                known.look_soon(now);
+                tracked.check_soon(now);
             }
         }
     }
@@ -110,7 +110,7 @@ impl KnownApis {
         apis.any(|it| it.remote.api.service.namespace == namespace)
     }
 
-    /// An API that is to be looked at by now.
+    /// Returns the API whose check is overdue the longest, which counts as being checked from now on.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Arc<Remote>> {
         let waiting = self.apis.values_mut().filter(|it| !it.is_checked);
         let first = waiting.min_by_key(|it| it.due).filter(|it| it.due <= now)?;
@@ -120,44 +120,50 @@ impl KnownApis {
         Some(Arc::clone(&first.remote))
     }
 
-    /// When the next is to be looked at.
+    /// Returns when the next check is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let waiting = self.apis.values().filter(|it| !it.is_checked);
         waiting.map(|it| it.due).min()
     }
 
-    /// Takes what has come out of a look at an API; `None` of what it says if it does not. Whether it is still that API.
-    pub(super) fn finish(&mut self, checked: &Remote, told: Option<Told>, now: Instant) -> bool {
-        let Some(known) = self.apis.get_mut(&checked.api.name) else {
+    /// Ends a check of an API, with what its server has, if it answers. Returns false if the API is reached elsewhere by now,
+    /// so that what was found does not count.
+    pub(super) fn finish(
+        &mut self,
+        checked: &Remote,
+        discovered: Option<Discovered>,
+        now: Instant,
+    ) -> bool {
+        let Some(tracked) = self.apis.get_mut(&checked.api.name) else {
             return false;
         };
-        known.is_checked = false;
-        if !known.remote.api.is_reached_like(&checked.api) {
-            known.look_soon(now);
+        tracked.is_checked = false;
+        if !tracked.remote.api.is_reached_like(&checked.api) {
+            tracked.check_soon(now);
             return false;
         }
-        known.failures = if told.is_some() {
+        tracked.failures = if discovered.is_some() {
             0
         } else {
-            known.failures.saturating_add(1)
+            tracked.failures.saturating_add(1)
         };
-        if known.has_changed {
-            known.look_soon(now);
+        if tracked.has_changed {
+            tracked.check_soon(now);
         } else {
-            known.due = now + known.pause();
+            tracked.due = now + tracked.pause();
         }
-        self.has_changed |= known.take(told);
+        self.has_changed |= tracked.take(discovered);
         true
     }
 
-    /// All of them, if clients should see something else than before.
+    /// Returns all APIs, if clients should see something else than at the last call.
     pub(super) fn changed(&mut self) -> Option<Vec<Arc<Remote>>> {
         let all = self.apis.values().map(|it| Arc::clone(&it.remote));
         std::mem::take(&mut self.has_changed).then(|| all.collect())
     }
 }
 
-impl Known {
+impl TrackedApi {
     fn new(remote: Remote, now: Instant) -> Self {
         Self {
             remote: Arc::new(remote),
@@ -169,13 +175,14 @@ impl Known {
         }
     }
 
-    fn look_soon(&mut self, now: Instant) {
+    fn check_soon(&mut self, now: Instant) {
         let earliest = self.begun.map(|begun| begun + PERIOD_MIN);
         self.due = earliest.map_or(now, |earliest| earliest.max(now));
         self.has_changed = true;
         self.failures = 0;
     }
 
+    /// Returns the time until the next check.
     fn pause(&self) -> Duration {
         match self.failures.checked_sub(1) {
             None => PERIOD,
@@ -186,25 +193,25 @@ impl Known {
         }
     }
 
-    /// Takes the answers of a server; returns true if they change anything. The last answers are kept while there are none.
-    fn take(&mut self, told: Option<Told>) -> bool {
-        let known = &self.remote;
-        let same = match &told {
-            None => known.is_stale,
-            Some(told) => {
-                !known.is_stale
-                    && *known.resources == told.resources
-                    && known.openapi == told.openapi
+    /// Takes what a server has, if it answers; returns true if they change anything. The last answers are kept while there are none.
+    fn take(&mut self, discovered: Option<Discovered>) -> bool {
+        let tracked = &self.remote;
+        let same = match &discovered {
+            None => tracked.is_stale,
+            Some(discovered) => {
+                !tracked.is_stale
+                    && *tracked.resources == discovered.resources
+                    && tracked.openapi == discovered.openapi
             }
         };
         if same {
             return false;
         }
         let remote = Arc::make_mut(&mut self.remote);
-        remote.is_stale = told.is_none();
-        if let Some(told) = told {
-            remote.resources = Arc::new(told.resources);
-            remote.openapi = told.openapi;
+        remote.is_stale = discovered.is_none();
+        if let Some(discovered) = discovered {
+            remote.resources = Arc::new(discovered.resources);
+            remote.openapi = discovered.openapi;
         }
         true
     }
@@ -235,81 +242,81 @@ mod tests {
         }
     }
 
-    fn told() -> Option<Told> {
-        Some(Told {
+    fn discovered() -> Option<Discovered> {
+        Some(Discovered {
             resources: Vec::new(),
             openapi: Some("/openapi/v3/x".to_owned()),
         })
     }
 
-    fn define(known: &mut KnownApis, api: RemoteApi, now: Instant) {
-        known.define(api, now, |_| Err(String::new()));
+    fn define(apis: &mut RemoteApis, api: RemoteApi, now: Instant) {
+        apis.define(api, now, |_| Err(String::new()));
     }
 
     /// Looks at the API, which takes no time. How long it is left alone then.
-    fn look(known: &mut KnownApis, now: Instant, told: Option<Told>) -> Duration {
-        let remote = known.begin(now).expect("due");
-        assert!(known.begin(now).is_none(), "it is looked at already");
-        assert!(known.finish(&remote, told, now));
-        known.next_due().expect("one") - now
+    fn look(apis: &mut RemoteApis, now: Instant, discovered: Option<Discovered>) -> Duration {
+        let remote = apis.begin(now).expect("due");
+        assert!(apis.begin(now).is_none(), "it is looked at already");
+        assert!(apis.finish(&remote, discovered, now));
+        apis.next_due().expect("one") - now
     }
 
     #[test]
     fn a_server_that_fails_is_asked_less_and_less_often() {
-        let (mut known, mut now) = (KnownApis::default(), Clock::real().now());
-        define(&mut known, api(1), now);
+        let (mut apis, mut now) = (RemoteApis::default(), Clock::real().now());
+        define(&mut apis, api(1), now);
         let mut pauses = Vec::new();
         for _ in 0..9 {
-            let pause = look(&mut known, now, None);
+            let pause = look(&mut apis, now, None);
             pauses.push(pause.as_millis());
             now += pause;
         }
         let expected = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
         assert_eq!(pauses, expected);
-        assert_eq!(look(&mut known, now, told()), PERIOD);
+        assert_eq!(look(&mut apis, now, discovered()), PERIOD);
         now += PERIOD;
-        assert_eq!(look(&mut known, now, None), RETRY_PERIOD);
+        assert_eq!(look(&mut apis, now, None), RETRY_PERIOD);
     }
 
     #[test]
     fn what_changes_is_looked_at_soon_but_not_all_the_time() {
-        let (mut known, now) = (KnownApis::default(), Clock::real().now());
-        define(&mut known, api(1), now);
-        look(&mut known, now, told());
-        known.service_changed("ns", "other", now);
-        assert_eq!(known.next_due(), Some(now + PERIOD));
-        known.service_changed("ns", "api", now);
-        assert_eq!(known.next_due(), Some(now + PERIOD_MIN));
+        let (mut apis, now) = (RemoteApis::default(), Clock::real().now());
+        define(&mut apis, api(1), now);
+        look(&mut apis, now, discovered());
+        apis.service_changed("ns", "other", now);
+        assert_eq!(apis.next_due(), Some(now + PERIOD));
+        apis.service_changed("ns", "api", now);
+        assert_eq!(apis.next_due(), Some(now + PERIOD_MIN));
         let later = now + PERIOD_MIN;
         // A change during the look counts after it, and what was found meanwhile is of another service.
-        let remote = known.begin(later).expect("due");
-        define(&mut known, api(2), later);
-        assert!(!known.finish(&remote, told(), later));
-        assert_eq!(known.next_due(), Some(later + PERIOD_MIN));
+        let remote = apis.begin(later).expect("due");
+        define(&mut apis, api(2), later);
+        assert!(!apis.finish(&remote, discovered(), later));
+        assert_eq!(apis.next_due(), Some(later + PERIOD_MIN));
     }
 
     #[test]
     fn clients_see_only_what_has_changed() {
-        let (mut known, now) = (KnownApis::default(), Clock::real().now());
-        define(&mut known, api(1), now);
-        let seen = known.changed().expect("it is new");
+        let (mut apis, now) = (RemoteApis::default(), Clock::real().now());
+        define(&mut apis, api(1), now);
+        let seen = apis.changed().expect("it is new");
         assert!(seen[0].is_stale && !seen[0].api.available);
-        look(&mut known, now, told());
-        let seen = known.changed().expect("it says what it has");
+        look(&mut apis, now, discovered());
+        let seen = apis.changed().expect("it says what it has");
         assert!(!seen[0].is_stale);
-        look(&mut known, now + PERIOD, told());
+        look(&mut apis, now + PERIOD, discovered());
         let available = RemoteApi {
             available: true,
             ..api(1)
         };
-        assert!(known.changed().is_none(), "it says the same");
-        define(&mut known, available, now);
-        let seen = known.changed().expect("it is available");
+        assert!(apis.changed().is_none(), "it says the same");
+        define(&mut apis, available, now);
+        let seen = apis.changed().expect("it is available");
         assert!(!seen[0].is_stale && seen[0].openapi.is_some());
-        look(&mut known, now + 2 * PERIOD, None);
-        let seen = known.changed().expect("it is gone");
+        look(&mut apis, now + 2 * PERIOD, None);
+        let seen = apis.changed().expect("it is gone");
         assert!(seen[0].is_stale && seen[0].openapi.is_some());
-        known.remove("v1.example.com");
-        assert!(known.changed().expect("it is not served").is_empty());
+        apis.remove("v1.example.com");
+        assert!(apis.changed().expect("it is not served").is_empty());
     }
 }

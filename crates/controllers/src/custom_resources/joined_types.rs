@@ -1,6 +1,6 @@
-//! The types that were defined before the server started.
+//! The types of custom resources that join the feed, among them those that were defined before the server started.
 //!
-//! They join the feed before it lists anything. So their first lists are of some time ago, like those of
+//! These join the feed before it lists anything. So their first lists are of some time ago, like those of
 //! built-in types, and clients that watched them before a restart go on where they were.
 
 use std::collections::BTreeMap;
@@ -14,37 +14,41 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::Store;
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
 
-/// How long the feed waits for the definitions. Types that are not known by then join while it runs.
+/// How long the feed waits until stored definitions are read. Types that are not known by then join while it runs.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A type that has joined for a definition.
 #[derive(Debug)]
-pub struct Known {
+pub struct JoinedType {
     definition: Definition,
     joined: Joined,
 }
 
-/// Known types by the names of their definitions.
-pub type KnownTypes = BTreeMap<String, Known>;
+/// Types that have joined, by the names of their definitions.
+pub type JoinedTypes = BTreeMap<String, JoinedType>;
 
 /// Joins the types of all definitions that are stored and can be read.
-pub async fn join_known(factory: &StorageFactory, feed: &Feed, definitions: &Store) -> KnownTypes {
+pub async fn join_stored(
+    factory: &StorageFactory,
+    feed: &Feed,
+    definitions: &Store,
+) -> JoinedTypes {
     let read = read_all(factory, definitions);
     let read = factory.clock.timeout(READ_TIMEOUT, read).await;
     let stored = match read {
         Ok(Ok(stored)) => stored,
         Ok(Err(error)) => {
             tracing::warn!(%error, "watches of custom resources may have to list again");
-            return KnownTypes::new();
+            return JoinedTypes::new();
         }
-        Err(_) => return KnownTypes::new(),
+        Err(_) => return JoinedTypes::new(),
     };
     let established = stored.into_iter().filter(|it| it.has("Established"));
     established
         .map(|definition| {
             let joined = join(factory, feed, &definition);
             let name = definition.name().to_owned();
-            (name, Known { definition, joined })
+            (name, JoinedType { definition, joined })
         })
         .collect()
 }
@@ -63,7 +67,7 @@ async fn read_all(factory: &StorageFactory, definitions: &Store) -> Result<Vec<D
     Ok(served.map(Definition::new).collect())
 }
 
-/// The storage of what a definition defines. Its cache is fed from now on.
+/// Makes the storage of the resources of a definition. Its cache is fed from now on.
 pub(super) fn join(factory: &StorageFactory, feed: &Feed, definition: &Definition) -> Joined {
     let versioner = Versioner::new(definition.selectable_fields());
     factory.join(
@@ -77,18 +81,19 @@ pub(super) fn join(factory: &StorageFactory, feed: &Feed, definition: &Definitio
     )
 }
 
-/// The type that has joined for a definition, if one has and lies where it is now.
-pub(super) fn take(known: &mut KnownTypes, definition: &Definition) -> Option<Joined> {
-    let fits = known
+/// Takes out the type that has joined for a definition, if one has and its objects are stored where the definition has them
+/// now.
+pub(super) fn take(types: &mut JoinedTypes, definition: &Definition) -> Option<Joined> {
+    let fits = types
         .get(definition.name())
-        .is_some_and(|known| known.definition.is_stored_as(definition));
-    let known = fits.then(|| known.remove(definition.name()))??;
-    Some(known.joined)
+        .is_some_and(|it| it.definition.is_stored_as(definition));
+    let taken = fits.then(|| types.remove(definition.name()))??;
+    Some(taken.joined)
 }
 
-/// Takes away what nothing was served from.
-pub(super) fn leave(known: &mut KnownTypes, factory: &StorageFactory, feed: &Feed) {
-    for unused in std::mem::take(known).into_values() {
+/// Lets the types leave the feed from which nothing was served.
+pub(super) fn leave(types: &mut JoinedTypes, factory: &StorageFactory, feed: &Feed) {
+    for unused in std::mem::take(types).into_values() {
         factory.leave(feed, &unused.joined);
     }
 }

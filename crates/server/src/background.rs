@@ -1,0 +1,72 @@
+//! The tasks that a server runs besides its connections, and their end.
+
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch_apiserver::transport::threads::{Elsewhere, until};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Tasks have this long to end when told to; then they are aborted.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The background tasks of a server. They are aborted when it is dropped.
+#[derive(Debug)]
+pub(super) struct Background {
+    tasks: JoinSet<()>,
+    end: CancellationToken,
+    elsewhere: Elsewhere,
+}
+
+impl Background {
+    /// Returns no tasks yet, for a server with these threads beside the serving ones.
+    pub(super) fn new(elsewhere: Elsewhere) -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            end: CancellationToken::new(),
+            elsewhere,
+        }
+    }
+
+    /// Returns the threads beside the serving ones.
+    pub(super) fn elsewhere(&self) -> &Elsewhere {
+        &self.elsewhere
+    }
+
+    /// Returns the token that is cancelled when the tasks are to end.
+    pub(super) fn end(&self) -> CancellationToken {
+        self.end.clone()
+    }
+
+    /// Runs a task whose work clients choose, such as a controller, on the background threads; it is dropped at the end.
+    pub(super) fn run(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.run_to_its_end(until(self.end.clone(), task));
+    }
+
+    /// Runs a task on the background threads that ends by itself, soon after [`Self::end`] is cancelled.
+    pub(super) fn run_to_its_end(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(task, &self.elsewhere.background);
+    }
+
+    /// Runs a task that must not wait for controllers on the serving threads, which are the caller's; it is dropped at the
+    /// end.
+    pub(super) fn run_serving(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.run_serving_to_its_end(until(self.end.clone(), task));
+    }
+
+    /// Runs a task on the serving threads that ends by itself, soon after [`Self::end`] is cancelled.
+    pub(super) fn run_serving_to_its_end(
+        &mut self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.tasks.spawn(task);
+    }
+
+    /// Ends all tasks, within a bounded time.
+    pub(super) async fn stop(mut self, clock: &Clock) {
+        self.end.cancel();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = clock.timeout(END_TIMEOUT, all).await;
+        self.tasks.shutdown().await;
+    }
+}

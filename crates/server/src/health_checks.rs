@@ -1,0 +1,49 @@
+//! The checks behind `/healthz`, `/livez` and `/readyz`.
+
+use std::sync::Arc;
+
+use ringwatch::clock::Clock;
+use ringwatch::storage::cacher::Cacher;
+use ringwatch_apiserver::health::{Check, Health, Scope, check};
+use tokio_util::sync::CancellationToken;
+
+use super::backend_factory::{OpenBackend, add_store_checks, store_check};
+use super::flags::EtcdFlags;
+use super::post_start_hooks::PostStartHooks;
+
+/// How many caches that are not ready are named.
+const UNREADY_NAMED_MAX: usize = 5;
+
+/// Returns the checks of a server over this store, which is not ready from when `shutting_down` is cancelled.
+pub(super) fn health_checks(
+    backend: &OpenBackend,
+    flags: &EtcdFlags,
+    cachers: &[Arc<Cacher>],
+    hooks: &PostStartHooks,
+    shutting_down: CancellationToken,
+    clock: &Clock,
+) -> Health {
+    let mut health = Health::new(shutting_down);
+    let answers = || store_check(&backend.backend, flags, clock);
+    health.add("etcd", Scope::Liveness, answers());
+    health.add("etcd-readiness", Scope::Readiness, answers());
+    if let Some(embedded) = &backend.embedded {
+        add_store_checks(embedded, &mut health);
+    }
+    health.add("watch-caches", Scope::Readiness, all_filled(cachers));
+    hooks.add_checks(&mut health);
+    health
+}
+
+/// Returns the check that all watch caches are filled.
+fn all_filled(cachers: &[Arc<Cacher>]) -> Check {
+    let cachers = cachers.to_vec();
+    check(move || {
+        let unready: Vec<String> = cachers.iter().filter_map(|it| it.complaint()).collect();
+        if unready.is_empty() {
+            return Ok(());
+        }
+        let named = unready[..unready.len().min(UNREADY_NAMED_MAX)].join("; ");
+        Err(format!("{} not ready, among them {named}", unready.len()))
+    })
+}

@@ -1,0 +1,77 @@
+//! The paths that the server answers itself: health, metrics and the keys of service accounts.
+
+use async_trait::async_trait;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Response};
+use prometheus_client::registry::Registry;
+use ringwatch_apiserver::endpoints::{ResponseBody, full};
+use ringwatch_apiserver::filters::OwnPaths;
+use ringwatch_apiserver::health::Health;
+use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
+
+use super::memory::MemoryMetrics;
+use super::metrics;
+use super::process::Process;
+use super::store_size::StoreSize;
+
+/// The parts behind these paths.
+#[derive(Debug)]
+pub(super) struct ServerPaths {
+    /// The checks of `/healthz`, `/livez` and `/readyz`.
+    pub(super) health: Health,
+    /// The documents about the keys of service account tokens; `None` if they are not published.
+    pub(super) keys: Option<KeyDiscovery>,
+    /// The metrics.
+    pub(super) registry: Registry,
+    /// Those of the memory budget, which are refreshed at each scrape, like the next two.
+    pub(super) memory: MemoryMetrics,
+    /// Those of the process.
+    pub(super) process: Process,
+    /// The size of the store.
+    pub(super) size: StoreSize,
+}
+
+impl ServerPaths {
+    /// Returns all paths, for the list at `/`.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let mut paths = self.health.paths();
+        paths.push("/metrics".to_owned());
+        if self.keys.is_some() {
+            paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
+        }
+        paths
+    }
+}
+
+/// Returns an answer with a document that others may keep for an hour, as in kube-apiserver.
+fn document(media_type: &'static str, content: &str) -> Response<ResponseBody> {
+    let mut response = Response::new(full(content.to_owned()));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    let an_hour = HeaderValue::from_static("public, max-age=3600");
+    headers.insert(CACHE_CONTROL, an_hour);
+    response
+}
+
+#[async_trait]
+impl OwnPaths for ServerPaths {
+    async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
+        if path == "/metrics" {
+            self.process.refresh();
+            self.memory.refresh();
+            self.size.refresh().await;
+            return Some(metrics::answer(&self.registry));
+        }
+        if let Some(keys) = &self.keys {
+            // Clients made from older schemas end paths with a slash.
+            match path.strip_suffix('/').unwrap_or(path) {
+                CONFIGURATION_PATH => {
+                    return Some(document("application/json", &keys.configuration));
+                }
+                KEYS_PATH => return Some(document("application/jwk-set+json", &keys.keys)),
+                _ => {}
+            }
+        }
+        self.health.answer(path, query).await
+    }
+}

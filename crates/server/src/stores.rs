@@ -1,0 +1,69 @@
+//! The stores of all built-in resources: their storages, with admission and all else that writes need.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringwatch_admission::Chain;
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_registry::{Resource, Store, Stores};
+use ringwatch_resources::allocation::{NODE_PORT_RANGES, ServiceAllocator};
+
+use super::storages::Storages;
+use super::write_guards::Guards;
+
+/// The storage prefix of events, of both groups.
+const EVENTS: &str = "events";
+
+/// The parts that writes of built-in resources pass.
+#[derive(Debug)]
+pub(super) struct WritePath {
+    /// The admission plugins.
+    pub(super) admission: Arc<Chain>,
+    /// The checks of what a write grants.
+    pub(super) guards: Guards,
+    /// Allocates the addresses and ports of services; `None` if they are not recorded.
+    pub(super) allocator: Option<Arc<ServiceAllocator>>,
+    /// For how long an event is kept; 0 for ever.
+    pub(super) event_ttl: Duration,
+}
+
+impl WritePath {
+    /// Makes the stores over these storages, in the order of discovery.
+    pub(super) fn stores(&self, storages: &Storages) -> Stores {
+        let stores = storages.served.iter().map(|(resource, storage)| {
+            let ttl = (resource.storage_prefix == EVENTS).then_some(self.event_ttl.as_secs());
+            let store = Store::new(Arc::clone(resource), Arc::clone(storage))
+                .with_guard(self.guards.get(resource))
+                .with_admission(Arc::clone(&self.admission) as _)
+                .with_ttl(ttl);
+            let is_service = resource.qualified_name() == "services";
+            Arc::new(match self.allocator.as_ref().filter(|_| is_service) {
+                Some(allocator) => store.with_allocator(Arc::clone(allocator) as _),
+                None => store,
+            })
+        });
+        stores.collect()
+    }
+}
+
+/// Returns the allocator of services, if the resources in which it records allocations are served.
+pub(super) fn service_allocator(storages: &Storages) -> Option<Arc<ServiceAllocator>> {
+    let addresses = storages.bare_store("ipaddresses.networking.k8s.io")?;
+    let ranges = storages.bare_store("servicecidrs.networking.k8s.io")?;
+    let ports = storages.factory.plain(NODE_PORT_RANGES);
+    let clock = storages.factory.clock.clone();
+    Some(Arc::new(ServiceAllocator::new(
+        addresses, ranges, ports, clock,
+    )))
+}
+
+/// Returns the group versions of these resources.
+pub(super) fn group_versions(
+    stores: &Stores,
+    storeless: &[Arc<Resource>],
+) -> BTreeSet<GroupVersion> {
+    let stored = stores.iter().map(|store| store.resource());
+    let all = stored.chain(storeless);
+    all.map(|resource| resource.group_version.clone()).collect()
+}
