@@ -231,8 +231,8 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use http::HeaderName;
 
-    use super::super::CertifiedUser;
     use super::*;
+    use crate::CertifiedUser;
 
     async fn authenticate(
         authorization: Option<&str>,

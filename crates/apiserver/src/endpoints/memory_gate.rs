@@ -194,8 +194,8 @@ impl Body for AdmittedBody {
 
 #[cfg(test)]
 mod tests {
-    use super::super::body::full;
     use super::*;
+    use crate::endpoints::body::full;
 
     fn gate(limit: u64) -> (MemoryGate, Ledger) {
         let ledger = Ledger::new(limit);

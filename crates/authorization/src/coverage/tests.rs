@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use ringwatch_apimachinery::User;
 
-use super::super::describe_rules;
 use super::*;
 use crate::Attributes;
+use crate::describe_rules;
 
 fn list(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()

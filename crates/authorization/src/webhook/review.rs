@@ -4,8 +4,8 @@ use ringwatch::meta::selector::{Operator, Requirement};
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use serde_json::{Map, Value, json};
 
-use super::super::Attributes;
 use super::{Answer, ReviewVersion};
+use crate::Attributes;
 
 /// The texts that are told of a resource, and of a path.
 const RESOURCE_ATTRIBUTES: [&str; 7] = [

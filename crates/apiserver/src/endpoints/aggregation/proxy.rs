@@ -7,12 +7,14 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 
-use super::super::body::respond;
-use super::super::body::{RequestBody, ResponseBody, full};
-use super::super::errors::{self, TextError};
-use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
+use crate::endpoints::body::respond;
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::errors::{self, TextError};
+use crate::endpoints::relay::{
+    Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade,
+};
 
 /// The path under which the client reaches what is proxied.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");

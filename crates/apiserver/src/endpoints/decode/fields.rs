@@ -7,9 +7,9 @@ use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
-use super::super::params::FieldValidation;
-use super::super::patches::Patch;
 use super::{Expected, metadata};
+use crate::endpoints::params::FieldValidation;
+use crate::endpoints::patches::Patch;
 
 /// Checks the types of the fields, drops fields that the kind does not have, and puts metadata where
 /// there is none. Returned are the paths of what was dropped.

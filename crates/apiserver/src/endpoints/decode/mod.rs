@@ -471,12 +471,12 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_have_a_limit() {
-        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
+        let body = crate::endpoints::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
         let (memory, headers) = (MemoryGate::open(), HeaderMap::new());
         let failure = read_body(&memory, &headers, body).await;
         let failure = failure.expect_err("large");
         assert_eq!(failure.code(), 413);
-        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX]);
+        let body = crate::endpoints::body::full(vec![b'x'; BODY_BYTES_MAX]);
         assert!(read_body(&memory, &headers, body).await.is_ok());
     }
 }

@@ -7,10 +7,10 @@ use ringwatch_registry::{Resource, Subresource};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 
-use super::super::negotiation::Clause;
 use super::Aggregated;
 use super::groups::{Content, Group, Version};
 use super::resources::verb_names;
+use crate::endpoints::negotiation::Clause;
 
 /// The Content-Type of the document.
 pub(super) const AGGREGATED_MEDIA_TYPE: &str =

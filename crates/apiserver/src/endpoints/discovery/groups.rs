@@ -9,7 +9,7 @@ use ringwatch_resources::built_in;
 use ringwatch_resources::local_priorities;
 use serde_json::{Value, json};
 
-use super::super::aggregation::{Remote, Remotes};
+use crate::endpoints::aggregation::{Remote, Remotes};
 
 /// A group.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use ringwatch::meta::{EncodingKey, Item, Object};
 use ringwatch_registry::Store;
 use serde_json::Value;
 
-use super::super::errors::Failure;
-use super::super::negotiation::{Form, Format, Output};
 use super::cache::EncodingCache;
 use super::frame;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::{Form, Format, Output};
 
 /// Encodes the objects of a resource.
 #[derive(Debug)]

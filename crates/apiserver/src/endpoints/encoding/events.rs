@@ -6,11 +6,11 @@ use bytes::Bytes;
 use ringwatch::meta::Object;
 use ringwatch_registry::Store;
 
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::encoder::{Encoder, What};
 use super::frame;
 use super::table::Tables;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// Writes the events of a watch.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use ringwatch_registry::Resource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::protobuf;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// An event about an object, given as JSON.
 ///

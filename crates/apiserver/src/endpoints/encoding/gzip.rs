@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Frame};
 
-use super::super::body::{BoxError, ResponseBody};
+use crate::endpoints::body::{BoxError, ResponseBody};
 
 /// From which size on a response is worth compressing, in bytes.
 pub(crate) const GZIP_MIN_BYTES: u64 = 128 * 1024;
@@ -80,8 +80,8 @@ mod tests {
 
     use http_body_util::BodyExt;
 
-    use super::super::super::body::full;
     use super::*;
+    use crate::endpoints::body::full;
 
     #[tokio::test]
     async fn what_goes_in_comes_out() {

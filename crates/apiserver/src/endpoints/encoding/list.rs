@@ -13,10 +13,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::codec;
 use ringwatch::meta::Object;
 
-use super::super::body::BoxError;
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::encoder::{Encoder, What};
+use crate::endpoints::body::BoxError;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// How much is put together before it is handed on, in bytes. Longer items go out as they are.
 const LIST_CHUNK_BYTES: usize = 32 * 1024;

@@ -14,14 +14,14 @@ use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::meta::Object;
 use serde_json::{Map, Value};
 
-use super::super::body::BoxError;
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::encoder::{Encoder, What};
 use super::gzip::GZIP_MIN_BYTES;
 use super::indent::Indenter;
 use super::table::Tables;
 use super::yaml::{yaml_around, yaml_item};
+use crate::endpoints::body::BoxError;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// How much is written before it is handed on, in bytes; an item more if that ends there.
 const CHUNK_BYTES: usize = 32 * 1024;

@@ -16,9 +16,9 @@ use ringwatch_registry::Store;
 use ringwatch_resources::Printer;
 use serde_json::{Value, json};
 
-use super::super::errors::Failure;
-use super::super::negotiation::{IncludeObject, TableForm};
 use super::frame;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::{IncludeObject, TableForm};
 
 /// The bytes after the rows.
 pub(crate) const TABLE_END: &[u8] = b"]}";

@@ -4,7 +4,7 @@ use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
 
-use super::super::body::{ResponseBody, full, respond};
+use crate::endpoints::body::{ResponseBody, full, respond};
 
 /// When a client that was turned away may come again, in seconds.
 const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;

@@ -9,13 +9,13 @@ use ringwatch_apply::Manager;
 use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{self, read_body};
-use super::super::errors::Failure;
-use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::response;
 use super::update::check_name;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{self, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
+use crate::endpoints::response;
 
 /// The media type of configurations.
 const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";

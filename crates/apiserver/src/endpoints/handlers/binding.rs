@@ -9,13 +9,13 @@ use ringwatch_registry::{RequestContext, UpdatedObject};
 use ringwatch_resources::bind_pod;
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
 use super::update::update_options;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams};
+use crate::endpoints::response;
 
 /// Assigns the pod to the node that the Binding in the body names.
 ///

@@ -3,8 +3,8 @@
 use ringwatch_registry::Operation;
 use serde_json::{Map, Value, json};
 
-use super::super::call::Call;
-use super::super::errors::Failure;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
 
 /// The options of streams.
 const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];

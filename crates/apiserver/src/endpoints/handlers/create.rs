@@ -3,12 +3,12 @@
 use http::{Response, StatusCode};
 use ringwatch_registry::CreateOptions;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams};
+use crate::endpoints::response;
 
 /// Creates the object in the body and answers with it.
 ///

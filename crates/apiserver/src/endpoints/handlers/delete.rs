@@ -6,12 +6,12 @@ use ringwatch::meta::{Status, StatusDetails};
 use ringwatch_registry::DeleteOptions;
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{self, read_body};
-use super::super::errors::Failure;
-use super::super::params::read_delete_options;
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{self, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::read_delete_options;
+use crate::endpoints::response;
 
 /// The verb that deleting an object needs, beside its own, when the object need not be readable.
 const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";

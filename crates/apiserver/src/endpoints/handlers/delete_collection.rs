@@ -4,12 +4,12 @@ use http::Response;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_registry::IGNORE_STORE_READ_ERROR;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::params::ListParams;
-use super::super::response;
 use super::delete::delete_options;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::ListParams;
+use crate::endpoints::response;
 
 /// Deletes the objects and answers with the list of them.
 ///

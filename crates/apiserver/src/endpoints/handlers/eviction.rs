@@ -13,12 +13,12 @@ use ringwatch_resources::disruption_budget::{is_guarded, still_processed};
 use serde_json::{Value, json};
 
 use self::budget::Permission;
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams, read_delete_options};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams, read_delete_options};
+use crate::endpoints::response;
 
 /// How often a pod is read again that changes while it is deleted, as in kube-apiserver.
 const ATTEMPTS_MAX: u32 = 20;

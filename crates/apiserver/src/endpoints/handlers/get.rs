@@ -4,10 +4,10 @@ use http::{Response, StatusCode};
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::{GetOptions, StorageError};
 
-use super::super::body::ResponseBody;
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::response;
+use crate::endpoints::body::ResponseBody;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::response;
 
 /// Answers with the object.
 ///

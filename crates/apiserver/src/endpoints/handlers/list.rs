@@ -4,12 +4,12 @@ use http::Response;
 use ringwatch::storage::StorageError;
 use ringwatch_apimachinery::Error;
 
-use super::super::body::ResponseBody;
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::memory_gate::MemoryGate;
-use super::super::params::ListParams;
-use super::super::response;
+use crate::endpoints::body::ResponseBody;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::memory_gate::MemoryGate;
+use crate::endpoints::params::ListParams;
+use crate::endpoints::response;
 
 /// Answers with the list.
 ///

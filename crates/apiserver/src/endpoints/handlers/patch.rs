@@ -9,14 +9,14 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{self, Decoded, read_body};
-use super::super::errors::Failure;
-use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::patches::{Patch, Syntax};
-use super::super::response;
 use super::update::update_options;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{self, Decoded, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
+use crate::endpoints::patches::{Patch, Syntax};
+use crate::endpoints::response;
 
 /// The patches whose lists are merged by keys, which only built-in kinds have.
 const STRATEGIC: &str = "application/strategic-merge-patch+json";

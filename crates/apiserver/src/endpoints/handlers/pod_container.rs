@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::errors::Failure;
+use crate::endpoints::errors::Failure;
 
 /// Where a pod has containers, in the order in which they are named.
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];

@@ -11,13 +11,13 @@ use ringwatch::clock::Clock;
 use ringwatch_apimachinery::FieldError;
 use serde_json::json;
 
-use super::super::body::{ResponseBody, full};
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::params::Query;
-use super::super::relay::{Backend, Relayed, exchange};
 use super::pod_container::container;
 use super::relaying::{kubelet, node_of, pod};
+use crate::endpoints::body::{ResponseBody, full};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::Query;
+use crate::endpoints::relay::{Backend, Relayed, exchange};
 
 /// So much is read of what a kubelet says when it refuses, as in kube-apiserver.
 const REFUSAL_BYTES_MAX: usize = 50_000;

@@ -5,13 +5,13 @@ use form_urlencoded::Serializer;
 use http::Response;
 use serde_json::{Map, Value};
 
-use super::super::body::ResponseBody;
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::relay::is_upgrade;
 use super::connect::admit_connection;
 use super::pod_container::container;
 use super::relaying::{kubelet, node_of, pod, upgrade};
+use crate::endpoints::body::ResponseBody;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::relay::is_upgrade;
 
 /// The streams that a client may ask for, and what the kubelet calls them, in the kubelet's order.
 const STREAMS: [(&str, &str); 4] = [

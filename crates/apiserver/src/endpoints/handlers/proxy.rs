@@ -10,12 +10,12 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use serde_json::Map;
 
 use self::location::{Place, relocate};
-use super::super::body::{RequestBody, ResponseBody, full};
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_answer};
 use super::connect::admit_connection;
 use super::relaying::{request, upgrade};
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_answer};
 
 /// The methods that can be proxied.
 const METHODS: [Method; 7] = [

@@ -5,10 +5,10 @@ use ringwatch::codec;
 use ringwatch::storage::GetOptions;
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody, full};
-use super::super::call::Call;
-use super::super::errors::{About, Failure};
-use super::super::relay::{self, Backend};
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::relay::{self, Backend};
 
 /// The pod that the request is about.
 pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {

@@ -13,14 +13,14 @@ use ringwatch_authorization::Authorizer;
 use ringwatch_registry::{RequestContext, Resource};
 use serde_json::{Value, json};
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::decode::{self, Expected, read_body};
-use super::super::errors::{About, Failure};
-use super::super::memory_gate::MemoryGate;
-use super::super::negotiation::negotiate_whole;
-use super::super::params::{Query, WriteKind, WriteParams};
-use super::super::response;
-use super::super::routes::Routes;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::decode::{self, Expected, read_body};
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::memory_gate::MemoryGate;
+use crate::endpoints::negotiation::negotiate_whole;
+use crate::endpoints::params::{Query, WriteKind, WriteParams};
+use crate::endpoints::response;
+use crate::endpoints::routes::Routes;
 
 /// One question.
 #[derive(Debug)]

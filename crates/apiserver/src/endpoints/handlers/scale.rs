@@ -13,17 +13,17 @@ use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, Update
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{Expected, check_patched, read_body};
-use super::super::errors::Failure;
-use super::super::negotiation::{Form, Output};
-use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::patches::Patch;
-use super::super::response;
 use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{Expected, check_patched, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::{Form, Output};
+use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
+use crate::endpoints::patches::Patch;
+use crate::endpoints::response;
 
 /// The group, version and kind.
 const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");

@@ -11,12 +11,12 @@ use ringwatch_registry::Operation;
 use ringwatch_registry::Store;
 use serde_json::{Value, json};
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams};
+use crate::endpoints::response;
 
 const KIND: &str = "TokenRequest";
 const QUALIFIED_KIND: &str = "TokenRequest.authentication.k8s.io";

@@ -6,12 +6,12 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams};
+use crate::endpoints::response;
 
 /// Replaces the object by the one in the body and answers with it.
 ///

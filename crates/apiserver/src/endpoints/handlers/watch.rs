@@ -19,13 +19,13 @@ use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
 
-use super::super::body::{BoxError, EventStream, ResponseBody, respond};
-use super::super::call::{Call, WatchTerms};
-use super::super::encoding::{EventEncoder, EventType};
-use super::super::errors::{About, Failure};
-use super::super::event_sizes::Tally;
-use super::super::metrics::{LongRunning, WatchCounts};
-use super::super::params::ListParams;
+use crate::endpoints::body::{BoxError, EventStream, ResponseBody, respond};
+use crate::endpoints::call::{Call, WatchTerms};
+use crate::endpoints::encoding::{EventEncoder, EventType};
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::event_sizes::Tally;
+use crate::endpoints::metrics::{LongRunning, WatchCounts};
+use crate::endpoints::params::ListParams;
 
 /// How many bytes of events are joined: what fits into a TLS record, and into a frame of HTTP/2.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;

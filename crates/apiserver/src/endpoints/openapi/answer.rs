@@ -6,11 +6,11 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha512};
 
-use super::super::body::respond;
-use super::super::body::{ResponseBody, full};
-use super::super::errors;
-use super::super::negotiation;
 use super::document::{Form, Syntax};
+use crate::endpoints::body::respond;
+use crate::endpoints::body::{ResponseBody, full};
+use crate::endpoints::errors;
+use crate::endpoints::negotiation;
 
 const JSON: &str = "application/json";
 

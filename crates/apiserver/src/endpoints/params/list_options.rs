@@ -12,8 +12,8 @@ use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::Resource;
 
-use super::super::errors::{About, Failure};
 use super::query::Query;
+use crate::endpoints::errors::{About, Failure};
 
 /// A watch may ask for so many seconds, 30 years; more would pass the end of the clock.
 const WATCH_SECONDS_MAX: u64 = 30 * 365 * 24 * 3_600;

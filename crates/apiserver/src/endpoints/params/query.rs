@@ -1,6 +1,6 @@
 //! The parameters of a request as text, and how Go reads them.
 
-use super::super::errors::Failure;
+use crate::endpoints::errors::Failure;
 
 /// The decoded parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]

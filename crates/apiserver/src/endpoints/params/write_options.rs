@@ -3,8 +3,8 @@
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
-use super::super::errors::Failure;
 use super::query::Query;
+use crate::endpoints::errors::Failure;
 
 /// How long the name of a field manager may be, in bytes.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
 use ringwatch_apimachinery::work;
 use serde_json::Value;
 
-use super::super::errors::Failure;
+use crate::endpoints::errors::Failure;
 
 /// How many operations a patch may have.
 const OPERATIONS_MAX: usize = 10_000;

@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
-use super::super::body::BoxError;
 use super::kubelets::is_proxyable;
+use crate::endpoints::body::BoxError;
 
 /// One that says nothing is asked for a sign of life this often; a stream may be silent for
 /// hours. The operating system gives up after some unanswered ones.

@@ -12,9 +12,9 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use super::super::body::{BoxError, RequestBody, ResponseBody};
 use super::backend::{Backend, RelayError, Stream};
 use super::tunnel::{Switched, Tunnel};
+use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
 
 /// The head of an answer, and what is read of its body at once, have this much room.
 const READ_BYTES_MAX: usize = 64 << 10;

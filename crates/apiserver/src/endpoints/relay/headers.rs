@@ -5,9 +5,9 @@ use http::header::{
 };
 use http::{HeaderMap, Method, Request};
 
-use super::super::body::RequestBody;
-use super::super::errors::Failure;
-use super::super::impersonation;
+use crate::endpoints::body::RequestBody;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::impersonation;
 
 /// Headers that concern one connection and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 7] = [

@@ -7,8 +7,8 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use serde_json::Value;
 
-use super::super::errors::Failure;
 use super::backend::Backend;
+use crate::endpoints::errors::Failure;
 
 /// The port of a kubelet whose node does not name one, as in kube-apiserver.
 const KUBELET_PORT_DEFAULT: u16 = 10250;

@@ -2,10 +2,10 @@
 
 use http::{Request, Response};
 
-use super::super::body::{RequestBody, ResponseBody, full};
 use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
 use super::headers::strip;
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
 
 /// Why both sides do not speak what the client wants to speak.
 #[derive(Debug, thiserror::Error)]

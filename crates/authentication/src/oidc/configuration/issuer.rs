@@ -8,8 +8,8 @@ use ringwatch_cel::Expression;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::claims::{ClaimMapping, Rule, Source};
 use super::{Errors, JwtIssuer};
+use crate::oidc::claims::{ClaimMapping, Rule, Source};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -9,8 +9,8 @@ use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
 use ringwatch_resources::disruption_budget::{covers, spares, take};
 use serde_json::Value;
 
-use super::super::super::call::Call;
-use super::super::super::errors::{About, Failure};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::{About, Failure};
 
 /// The field manager of writes of a PodDisruptionBudget's status.
 const MANAGER: &str = "kube-apiserver";

@@ -6,9 +6,9 @@ use ringwatch_registry::{DeleteOptions, RequestContext, UpdatedObject};
 use ringwatch_resources::mark_evicted;
 use serde_json::Value;
 
-use super::super::super::call::Call;
-use super::super::super::params::WriteParams;
-use super::super::update::update_options;
+use crate::endpoints::call::Call;
+use crate::endpoints::handlers::update::update_options;
+use crate::endpoints::params::WriteParams;
 
 /// Notes in the pod that it is evicted. A version that the pod must have becomes the new one.
 pub(super) async fn mark(

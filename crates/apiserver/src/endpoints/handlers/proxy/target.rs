@@ -7,10 +7,10 @@ use ringwatch::storage::GetOptions;
 use serde_json::Value;
 use tokio::net::lookup_host;
 
-use super::super::super::call::Call;
-use super::super::super::errors::{About, Failure};
-use super::super::super::relay::{Backend, is_proxyable};
-use super::super::relaying::kubelet;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::handlers::relaying::kubelet;
+use crate::endpoints::relay::{Backend, is_proxyable};
 
 /// A name as clients write it: `name`, `name:port` or `scheme:name:port`.
 #[derive(Debug, PartialEq, Eq)]

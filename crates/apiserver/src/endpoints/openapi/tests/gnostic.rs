@@ -2,9 +2,9 @@
 
 use prost::Message as _;
 
-use super::super::built_in::BuiltIn;
-use super::super::document::{Assembly, Form, Syntax};
 use super::api;
+use crate::endpoints::openapi::built_in::BuiltIn;
+use crate::endpoints::openapi::document::{Assembly, Form, Syntax};
 
 #[derive(prost::Message)]
 struct V2Document {
