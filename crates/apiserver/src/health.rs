@@ -33,7 +33,7 @@ struct Named {
 /// The paths that a check is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All three.
+    /// `/healthz`, `/livez` and `/readyz`.
     Everywhere,
     /// `/healthz` and `/livez`: readiness has a check of its own for the same thing.
     Liveness,
@@ -110,7 +110,7 @@ impl Health {
         health
     }
 
-    /// Adds a check.
+    /// Adds a check. Its name becomes a path below those of the scope, such as `/readyz/NAME`.
     pub fn add(&mut self, name: &'static str, scope: Scope, check: Check) {
         self.checks.push(Named { name, scope, check });
     }

@@ -35,9 +35,9 @@ pub struct RemoteApi {
 /// A reference to one port of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceReference {
-    /// The service's namespace.
+    /// The namespace of the service.
     pub namespace: String,
-    /// The service's name.
+    /// The name of the service.
     pub name: String,
     /// The number of the service's port.
     pub port: u16,

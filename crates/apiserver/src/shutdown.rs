@@ -26,7 +26,7 @@ const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
 /// Requests in progress have this long to finish, as in kube-apiserver.
 const REQUESTS_SECONDS_MAX: u64 = 60;
 
-/// SIGTERM and SIGINT.
+/// A stream of the signals that end the server, SIGTERM and SIGINT.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -42,7 +42,7 @@ pub struct Steps {
     pub stop_accepting: CancellationToken,
     /// Connections end when their requests are answered.
     pub closing: CancellationFlag,
-    /// Watches end.
+    /// Watches end with a last bookmark.
     pub end_of_watches: CancellationFlag,
 }
 
@@ -50,7 +50,7 @@ impl Signals {
     /// Takes the signals over from the operating system's default, which is to end.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The error of the operating system, which lets no handler be installed.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

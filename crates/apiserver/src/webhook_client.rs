@@ -35,11 +35,11 @@ const PASSING: [StatusCode; 3] = [
 /// Asks webhooks over the network.
 #[derive(Debug)]
 pub struct NetworkClient {
-    /// Where services are.
+    /// Resolves services to addresses of their endpoints.
     services: ServiceAddresses,
     /// How TLS is spoken with them.
     tls: BundleTls,
-    /// Bounds calls.
+    /// The clock of the calls' timeouts.
     clock: Clock,
 }
 

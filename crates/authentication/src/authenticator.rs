@@ -22,13 +22,13 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// A user whom a token names, and for whom that token is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identified {
-    /// The user.
+    /// The user that the token names.
     pub user: User,
     /// Those of the wanted audiences that the token is for.
     pub audiences: Vec<String>,
 }
 
-/// Tells who asks.
+/// Finds out the user of a request, by client certificate, request headers or bearer token.
 #[derive(Debug, Default)]
 pub struct Authenticator {
     tokens: TokenFile,

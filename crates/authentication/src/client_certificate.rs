@@ -14,7 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// The extra that says which certificate identified the user.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Judges client certificates.
+/// Verifies the certificates of clients, and derives users from them.
 #[derive(Clone, Debug)]
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -41,7 +41,7 @@ pub struct Peer {
 /// A user who showed a good certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedUser {
-    /// The user.
+    /// The user that the certificate's subject names.
     pub user: User,
     /// Until when the certificate is good, in seconds since the epoch.
     pub valid_until_seconds: i64,

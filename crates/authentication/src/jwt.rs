@@ -19,11 +19,11 @@ const LEEWAY_SECONDS: i64 = 60;
 /// The parsed header and issuer of a token, whose signature has not been verified.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unverified {
-    /// The issuer.
+    /// The issuer that the token claims to be from: `iss`.
     pub(super) issuer: String,
     /// Which key has signed it; empty if it does not say.
     pub(super) key_id: String,
-    /// How.
+    /// The algorithm of the signature.
     pub(super) algorithm: Algorithm,
 }
 

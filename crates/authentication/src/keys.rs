@@ -133,7 +133,7 @@ impl SigningKey {
     /// A new key, in PEM. RSA, since tokens are verified far more often than they are signed.
     ///
     /// # Errors
-    /// [`KeyError::Failed`]
+    /// [`KeyError::Failed`] if the library cannot generate one.
     pub fn generate_pem() -> Result<String, KeyError> {
         KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
             .map(|pair| pair.serialize_pem())
@@ -143,7 +143,7 @@ impl SigningKey {
     /// The key in a file: PKCS#8, PKCS#1 or SEC1.
     ///
     /// # Errors
-    /// [`KeyError`]
+    /// [`KeyError`] if the PEM cannot be read, or is a key of a type that signs no tokens.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         let der =
             PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| KeyError::Unreadable)?;

@@ -18,9 +18,9 @@ pub struct Attributes<'a> {
     pub group: &'a str,
     /// The version of the group; a star where any is meant.
     pub version: &'a str,
-    /// The plural resource.
+    /// The plural name of the resource.
     pub resource: &'a str,
-    /// The subresource.
+    /// The subresource; empty for the resource itself.
     pub subresource: &'a str,
     /// The object's name; empty for all.
     pub name: &'a str,

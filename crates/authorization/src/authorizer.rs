@@ -21,13 +21,13 @@ const ROLE_WORDS_MAX: usize = 10_000;
 /// A way to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizationMode {
-    /// Everything is allowed.
+    /// Allows every request.
     AlwaysAllow,
     /// Nothing is allowed that no other mode allows.
     AlwaysDeny,
     /// By roles and bindings.
     Rbac,
-    /// The Node authorizer.
+    /// Allows kubelets what the objects on their node need: the Node authorizer.
     Node,
 }
 
@@ -36,7 +36,7 @@ pub enum AuthorizationMode {
 pub enum Step {
     /// This server, in one of its ways.
     Mode(AuthorizationMode),
-    /// A webhook.
+    /// A webhook, asked with a SubjectAccessReview.
     Webhook(Arc<WebhookAuthorizer>),
 }
 
@@ -67,7 +67,7 @@ impl Decision {
 /// The rules that a user has in a namespace.
 #[derive(Debug, Default)]
 pub struct SelfRules {
-    /// The rules.
+    /// The rules that some role grants the user.
     pub rules: Vec<Rule>,
     /// The errors in some of the user's bindings.
     pub errors: Vec<String>,

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Attributes;
 
-/// The wildcard.
+/// The wildcard that stands for every verb, group, resource or path.
 pub(super) const ALL: &str = "*";
 
 /// A rule of a role: every listed verb on every listed resource, or on every listed path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
-    /// Such as `list`.
+    /// Verbs such as `list`, or `*`.
     #[serde(deserialize_with = "null_is_empty")]
     pub verbs: Vec<String>,
     /// API groups; the core is empty.

@@ -18,7 +18,7 @@ pub struct FlowTable {
 pub struct Flow<'a> {
     /// The uid of its schema.
     pub schema_uid: &'a str,
-    /// Its level.
+    /// The priority level that limits the request.
     pub level: &'a Arc<Level>,
     /// The schema's name and what tells its flow apart from others of the schema.
     pub key: (&'a str, &'a str),
@@ -62,7 +62,7 @@ impl FlowTable {
         schemas.map(|(schema, level)| (&*schema.metadata.name, level))
     }
 
-    /// All levels.
+    /// Returns all priority levels.
     #[must_use]
     pub fn levels(&self) -> &[Arc<Level>] {
         &self.levels

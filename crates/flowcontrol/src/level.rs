@@ -5,12 +5,12 @@ use std::sync::Arc;
 use ringwatch_apimachinery::path::{get, text};
 use serde_json::Value;
 
-/// A PriorityLevelConfiguration.
+/// A PriorityLevelConfiguration object, as far as it limits requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Its name.
+    /// The name of the object.
     pub name: Arc<str>,
-    /// Its uid.
+    /// The uid of the object, which responses carry in a header.
     pub uid: String,
     /// Its limits; `None` if its requests never wait.
     pub limits: Option<Limits>,

@@ -5,10 +5,10 @@ use ringwatch_authorization::Attributes;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The wildcard.
+/// The wildcard that stands for every user, verb, group, resource, namespace or path.
 const ALL: &str = "*";
 
-/// A FlowSchema.
+/// A FlowSchema object, as far as it selects requests and names their priority level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Schema {

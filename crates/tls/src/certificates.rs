@@ -33,7 +33,7 @@ const BACKDATE_HOURS: i64 = 1;
 pub struct Identity {
     /// The certificate; intermediates may follow it.
     pub certificate: String,
-    /// The private key.
+    /// The private key of the certificate.
     pub key: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Identity {
 pub struct Certificates {
     /// The authority's certificate, in PEM.
     pub authority: String,
-    /// The server's identity.
+    /// The serving certificate and its key.
     pub server: Identity,
     /// The admin's identity, in group `system:masters`.
     pub admin: Identity,
@@ -55,13 +55,13 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// A leaf certificate.
+/// The description of a certificate to be signed by the authority.
 struct Leaf {
     /// The files' name without extension.
     name: &'static str,
     common_name: &'static str,
     organisation: Option<&'static str>,
-    /// Names and addresses.
+    /// The subject alternative names: DNS names and IP addresses.
     subjects: Vec<String>,
     usage: ExtendedKeyUsagePurpose,
 }

@@ -16,7 +16,7 @@ use super::verifiers::{AnyServer, Authorities, TrustedServers};
 /// The servers that are trusted.
 #[derive(Debug)]
 pub enum Trust {
-    /// Every server.
+    /// Any server is trusted, whatever certificate it presents.
     Anyone,
     /// Servers with a certificate that one of these authorities has signed.
     Authorities(Authorities),
@@ -79,7 +79,7 @@ fn unusable(path: &Path, flag: &str, why: String) -> StartError {
 /// How TLS is spoken.
 ///
 /// # Errors
-/// Nobody is trusted.
+/// Fails when the TLS library cannot use the trusted certificates or the identity.
 pub fn config(
     trust: Trust,
     identity: Option<&ClientIdentity>,

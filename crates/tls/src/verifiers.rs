@@ -35,7 +35,7 @@ impl Default for Authorities {
 }
 
 impl Authorities {
-    /// Trusts one more.
+    /// Adds a certificate, of an authority or of a server itself.
     ///
     /// # Errors
     /// It cannot be understood.
@@ -63,7 +63,7 @@ impl TrustedServers {
     /// Signatures are checked with what the provider knows.
     ///
     /// # Errors
-    /// Nobody is trusted.
+    /// Fails when no certificate is trusted.
     pub(crate) fn new(
         authorities: Authorities,
         provider: Arc<CryptoProvider>,

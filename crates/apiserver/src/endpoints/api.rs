@@ -47,9 +47,9 @@ pub struct ApiConfig {
     pub stores: Vec<Arc<Store>>,
     /// Resources that discovery shows though no store serves them, such as reviews.
     pub storeless: Vec<Arc<Resource>>,
-    /// Authorizes requests.
+    /// Decides whether a user may do something, for requests as well as for access reviews.
     pub authorizer: Arc<Authorizer>,
-    /// The time.
+    /// The clock of deadlines and timestamps.
     pub clock: Clock,
     /// The answer of `/version`.
     pub version: VersionInfo,

@@ -32,19 +32,19 @@ pub(super) struct Call<'a> {
     pub(super) store: &'a Arc<Store>,
     /// The cache of encoded objects.
     pub(super) encodings: &'a EncodingCache,
-    /// Admits its body.
+    /// Reserves memory for the request's body, and for lists and watches.
     pub(super) memory: &'a MemoryGate,
     /// How kubelets are reached.
     pub(super) kubelets: &'a Kubelets,
     /// Makes tokens of service accounts.
     pub(super) token_issuer: &'a TokenIssuer,
-    /// The request's method.
+    /// The HTTP method; the handlers of proxies need it, others go by the verb.
     pub(super) method: &'a Method,
     /// The parsed path of the request.
     pub(super) info: &'a RequestInfo,
-    /// Its parameters.
+    /// The query parameters.
     pub(super) query: &'a Query,
-    /// Its headers.
+    /// The HTTP headers of the request.
     pub(super) headers: &'a HeaderMap,
     /// The user and the time of the request; collects warnings.
     pub(super) context: RequestContext,
@@ -61,7 +61,7 @@ pub(super) struct WatchTerms {
     pub(super) running: LongRunning,
     /// The watch's share of the memory budget.
     pub(super) share: Share,
-    /// Counts its events.
+    /// The counters of sent events and bytes, labelled by resource.
     pub(super) counts: WatchCounts,
     /// For how long it runs if the client does not say.
     pub(super) default_timeout: std::time::Duration,
@@ -91,7 +91,7 @@ impl Call<'_> {
     /// Checks that the user may do something to what the request is about, besides the request itself.
     ///
     /// # Errors
-    /// 403 if not.
+    /// 403 if the user may not.
     pub(super) async fn check(&self, verb: &str) -> Result<(), Failure> {
         let (user, info) = (&self.context.user, self.info);
         let asked = Attributes {
@@ -114,7 +114,7 @@ impl Call<'_> {
         }
     }
 
-    /// The object's name.
+    /// Returns the object's name; empty for collections.
     pub(super) fn name(&self) -> &str {
         &self.info.name
     }

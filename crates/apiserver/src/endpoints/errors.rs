@@ -33,7 +33,7 @@ pub(crate) struct Failure(Box<Status>);
 /// The object that a failed request was about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
-    /// The resource.
+    /// The resource that the request is about.
     pub(crate) resource: &'a Resource,
     /// The object's name; empty for collections.
     pub(crate) name: &'a str,
@@ -42,7 +42,7 @@ pub(crate) struct About<'a> {
 }
 
 impl Failure {
-    /// The HTTP status.
+    /// Returns the HTTP status; 500 if the Status has none.
     pub(crate) fn code(&self) -> http::StatusCode {
         let code = self.0.code.unwrap_or(500);
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)

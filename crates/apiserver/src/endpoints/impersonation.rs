@@ -44,7 +44,7 @@ pub fn impersonates(headers: &HeaderMap) -> bool {
 /// Returns the user of the request: the authenticated one, or the one that its headers impersonate.
 ///
 /// # Errors
-/// [`NotImpersonated`].
+/// [`NotImpersonated`] if the user may not impersonate one of the parts, or the headers name no user.
 pub async fn acting_user(
     authorizer: &Authorizer,
     user: User,
@@ -87,7 +87,7 @@ enum Kind {
         namespace: Option<String>,
     },
     Group,
-    /// By its key.
+    /// An extra field of the user, with its key.
     Extra(String),
     Uid,
 }

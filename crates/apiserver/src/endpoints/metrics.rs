@@ -34,17 +34,17 @@ pub struct Metrics {
 pub(crate) struct RequestKind {
     /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `DELETE` or `DELETECOLLECTION`.
     pub(crate) verb: String,
-    /// The API group.
+    /// The API group; empty for the core.
     pub(crate) group: String,
-    /// The API version.
+    /// The API version, such as `v1`.
     pub(crate) version: String,
-    /// The plural resource.
+    /// The plural name of the resource.
     pub(crate) resource: String,
-    /// The subresource.
+    /// The subresource; empty for the resource itself.
     pub(crate) subresource: String,
     /// `resource`, `namespace` or `cluster`.
     pub(crate) scope: &'static str,
-    /// Always `apiserver`.
+    /// The value `apiserver` on every sample, as in kube-apiserver.
     pub(crate) component: &'static str,
 }
 
@@ -124,9 +124,9 @@ impl WatchCounts {
 /// A request that is refused when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shed {
-    /// A list.
+    /// A list request.
     List,
-    /// A watch.
+    /// A watch request.
     Watch,
 }
 
@@ -149,7 +149,7 @@ impl ShedLabels {
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub(crate) code: u16,
     /// How long it took in seconds, up to the head of the response.
     pub(crate) seconds: f64,

@@ -9,10 +9,10 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use super::errors::Failure;
 use super::params::Query;
 
-/// Kubernetes' protobuf.
+/// The media type of Kubernetes' protobuf encoding.
 pub(super) const PROTOBUF_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Its frames.
+/// The media type of a watch whose events are protobuf frames.
 const PROTOBUF_STREAM_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// The media types in which objects are written.
@@ -40,7 +40,7 @@ const ACCEPT_CLAUSES_MAX: usize = 64;
 /// How a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Output {
-    /// In which syntax.
+    /// The encoding: JSON, YAML or protobuf.
     pub(super) format: Format,
     /// The part of the object that is written.
     pub(super) form: Form,
@@ -51,18 +51,18 @@ pub(super) struct Output {
 pub(super) enum Format {
     /// On one line, with a line feed.
     Json,
-    /// For people.
+    /// JSON with indentation.
     PrettyJson,
-    /// For people.
+    /// YAML, block style.
     Yaml,
-    /// For programs.
+    /// Kubernetes' protobuf, in its envelope.
     Protobuf,
 }
 
 /// The part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// All of it.
+    /// The whole object.
     Whole,
     /// Its metadata, as PartialObjectMetadata.
     Metadata,
@@ -84,12 +84,12 @@ pub(super) struct TableForm {
 /// The part of an object that comes with its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum IncludeObject {
-    /// Nothing.
+    /// The rows carry no object.
     None,
-    /// Its metadata.
+    /// The rows carry the object's metadata, as PartialObjectMetadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The rows carry the whole object.
     Object,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Clause {
 }
 
 impl Format {
-    /// The Content-Type.
+    /// Returns the value of the Content-Type header.
     pub(super) fn media_type(self) -> &'static str {
         match self {
             Self::Json | Self::PrettyJson => "application/json",
@@ -331,7 +331,7 @@ pub(super) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
     HUMAN_AGENTS.iter().any(|human| agent.starts_with(human))
 }
 
-/// The User-Agent header.
+/// Returns the User-Agent header; empty if there is none or it is not ASCII.
 pub(super) fn user_agent(headers: &HeaderMap) -> &str {
     headers
         .get(USER_AGENT)

@@ -24,17 +24,17 @@ pub struct RequestInfo {
     pub verb: String,
     /// The API group; empty for the core.
     pub group: String,
-    /// The API version.
+    /// The API version, such as `v1`.
     pub version: String,
     /// The namespace; empty for all, or if the resource has none. Of a request about a namespace itself it is that.
     pub namespace: String,
     /// True if the path leads into the namespace: what follows is a resource of it, and not the namespace itself.
     pub is_within_namespace: bool,
-    /// The plural resource.
+    /// The plural name of the resource.
     pub resource: String,
-    /// The subresource.
+    /// The subresource; empty for the resource itself.
     pub subresource: String,
-    /// The object's name.
+    /// The object's name; empty for collections.
     pub name: String,
     /// True if the path has the old `/watch/` prefix.
     pub legacy_watch: bool,

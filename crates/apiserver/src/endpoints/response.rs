@@ -91,7 +91,7 @@ pub(super) fn document(
 /// Anything that is written as JSON, in a syntax.
 ///
 /// # Errors
-/// As [`document`].
+/// 500 when the document cannot be written, as [`document`].
 pub(super) fn serialized(
     code: StatusCode,
     format: Format,
@@ -210,7 +210,7 @@ pub(super) fn compress(
 struct ListHead {
     kind: String,
     api_version: String,
-    /// In JSON.
+    /// The ListMeta, as JSON.
     metadata: Value,
 }
 

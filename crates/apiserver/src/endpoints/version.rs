@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionInfo {
-    /// Such as `1`.
+    /// The major version of Kubernetes that is served, `1`.
     pub major: String,
-    /// Such as `36`.
+    /// The minor version of Kubernetes that is served, such as `36`.
     pub minor: String,
     /// The version whose behaviour is shown.
     pub emulation_major: String,
@@ -18,11 +18,11 @@ pub struct VersionInfo {
     pub min_compatibility_major: String,
     /// The oldest version that clients may assume.
     pub min_compatibility_minor: String,
-    /// Such as `v1.36.2+ringwatch`.
+    /// The full version, such as `v1.36.2+ringwatch`.
     pub git_version: String,
     /// The commit of the program.
     pub git_commit: String,
-    /// `clean` or `dirty`.
+    /// The state of the source tree: `clean` or `dirty`.
     pub git_tree_state: String,
     /// When the program was built, in RFC 3339.
     pub build_date: String,
@@ -30,7 +30,7 @@ pub struct VersionInfo {
     pub go_version: String,
     /// The compiler; clients print it.
     pub compiler: String,
-    /// Such as `linux/amd64`.
+    /// The operating system and architecture, such as `linux/amd64`.
     pub platform: String,
 }
 

@@ -29,7 +29,7 @@ use crate::transport::unauthenticated::Standing;
 /// Answers the requests of authenticated users.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Answers the request.
+    /// Answers a request of this user, whom the filters have authenticated and authorized.
     async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
 }
 
@@ -66,7 +66,7 @@ pub struct Limits {
 
 /// The filters and what lies behind them.
 pub struct Filters {
-    /// Tells who asks.
+    /// Finds out which user makes a request.
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
@@ -78,9 +78,9 @@ pub struct Filters {
     pub end_of_watches: CancellationFlag,
     /// The server's own paths.
     pub own: Arc<dyn OwnPaths>,
-    /// The API.
+    /// The handler of every request that is not for one of the server's own paths.
     pub api: Arc<dyn Handler>,
-    /// The time.
+    /// The clock of deadlines and of the access log.
     pub clock: Clock,
 }
 

@@ -66,7 +66,7 @@ pub enum Protocol {
 /// The parts that all connections share.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    /// Ends in [`Filters::answer`].
+    /// The filters that answer every request, by [`Filters::answer`].
     pub filters: Arc<Filters>,
     /// TLS for handshakes, and the judge of client certificates, as they are now.
     pub credentials: CurrentCredentials,
@@ -76,7 +76,7 @@ pub struct Connections {
     pub ledger: Ledger,
     /// The connections whose client is not authenticated yet.
     pub unauthenticated: Unauthenticated,
-    /// Handshakes that failed.
+    /// The count of TLS handshakes that failed.
     pub handshake_errors: Counter,
     /// When connections should end as soon as their requests are answered.
     pub closing: CancellationFlag,

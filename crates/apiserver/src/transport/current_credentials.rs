@@ -12,11 +12,11 @@ use tokio::sync::watch;
 pub struct Credentials {
     /// The server's side of TLS.
     pub tls: Arc<ServerConfig>,
-    /// Judges client certificates.
+    /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
     /// The authority that clients check the server against, in PEM.
     pub authority: String,
-    /// The admin's identity.
+    /// The certificate and key of the admin's kubeconfig.
     pub admin: Identity,
     /// The authorities and headers that servers of aggregated APIs are told.
     pub extension: ExtensionAuthentication,

@@ -223,7 +223,7 @@ where
         }
     }
 
-    /// The connection.
+    /// Returns the connection, to be read or closed by somebody else.
     pub(super) fn into_io(self) -> T {
         self.io
     }

@@ -58,7 +58,7 @@ pub fn backend(
 /// The document at an address.
 ///
 /// # Errors
-/// [`GetError`]
+/// [`GetError`] if the URL is not HTTPS, the server cannot be reached in time, or its answer is refused or too large.
 pub async fn get(
     url: &str,
     tls: &Arc<rustls::ClientConfig>,

@@ -42,7 +42,7 @@ pub(super) struct JoinedIo<T> {
 /// Polls a connection turn by turn and flushes after each.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
-    /// Shared with [`JoinedIo`].
+    /// The gathered bytes, which [`JoinedIo`] adds to.
     shared: Arc<Mutex<Joined<T>>>,
     /// True if the task has yielded since hyper was polled.
     gave_way: bool,

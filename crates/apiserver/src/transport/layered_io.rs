@@ -47,7 +47,7 @@ impl<T, L> LayeredIo<T, L> {
         Self { inner, layer }
     }
 
-    /// The I/O object.
+    /// Returns the I/O object without the layer.
     pub fn into_inner(self) -> T {
         self.inner
     }

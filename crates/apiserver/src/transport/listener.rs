@@ -16,7 +16,7 @@ const BACKLOG: u32 = 4_096;
 /// After a failed accept (no file descriptors left) the next one waits this long.
 const ACCEPT_PAUSE_MILLISECONDS: u64 = 100;
 
-/// Accepts connections.
+/// A listening TCP socket, whose connections become tasks.
 #[derive(Debug)]
 pub struct Listener {
     tcp: TcpListener,
@@ -44,7 +44,7 @@ impl Listener {
         Ok(Self { tcp, address })
     }
 
-    /// Where it listens.
+    /// Returns the address and port that the socket is bound to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -79,7 +79,7 @@ struct Answer {
 }
 
 impl Outgoing {
-    /// Nothing is pending.
+    /// Starts the account of a new connection, on which nothing is pending.
     #[must_use]
     pub(super) fn new(ledger: &Ledger) -> Self {
         let mut share = ledger.share(Account::Connections);

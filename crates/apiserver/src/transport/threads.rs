@@ -39,7 +39,7 @@ pub struct Elsewhere {
 }
 
 impl Threads {
-    /// Starts the threads.
+    /// Starts a runtime for each purpose; their threads run until the value is dropped.
     ///
     /// # Errors
     /// [`StartError`] when the system allows no more threads.

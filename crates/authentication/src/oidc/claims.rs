@@ -13,7 +13,7 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// From claims to users.
 #[derive(Debug)]
 pub struct ClaimMapping {
-    /// The user's name.
+    /// The source of the user's name.
     pub username: Source,
     /// The groups, if there are any.
     pub groups: Option<Source>,
@@ -32,9 +32,9 @@ pub struct ClaimMapping {
 /// Where something of a user is from.
 #[derive(Debug)]
 pub enum Source {
-    /// A claim.
+    /// The value of a claim, after a prefix.
     Claim {
-        /// Its name.
+        /// The name of the claim.
         name: String,
         /// The prefix of its value.
         prefix: String,
@@ -46,9 +46,9 @@ pub enum Source {
 /// A validation rule, with the message for tokens that violate it.
 #[derive(Debug)]
 pub struct Rule {
-    /// The condition.
+    /// The CEL expression, which must be true.
     pub expression: Expression,
-    /// The message.
+    /// The message of the refusal.
     pub message: String,
 }
 

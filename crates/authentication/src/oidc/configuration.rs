@@ -18,10 +18,10 @@ const KIND: &str = "AuthenticationConfiguration";
 /// How many issuers there are at most, as in kube-apiserver.
 const ISSUERS_MAX: usize = 64;
 
-/// The parsed AuthenticationConfiguration.
+/// An AuthenticationConfiguration file, parsed and validated.
 #[derive(Debug, Default)]
 pub struct AuthenticationConfig {
-    /// The trusted issuers.
+    /// The trusted issuers, at most [`ISSUERS_MAX`].
     pub issuers: Vec<JwtIssuer>,
     /// The requests that are served without credentials.
     pub anonymous: Anonymous,
@@ -45,10 +45,10 @@ pub struct JwtIssuer {
 /// For what nobody needs credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Anonymous {
-    /// For nothing.
+    /// No request is served without credentials.
     #[default]
     Refused,
-    /// For these paths.
+    /// Requests for exactly these paths are served without credentials.
     Paths(Vec<String>),
     /// As far as authentication is concerned, for everything.
     Served,
@@ -106,7 +106,7 @@ impl AuthenticationConfig {
     /// Reads the file. Tokens of `taken` issuers are somebody else's business.
     ///
     /// # Errors
-    /// [`ConfigError`]
+    /// [`ConfigError`] if the file cannot be read as a configuration, or violates one of kube-apiserver's rules.
     pub fn parse(text: &str, taken: &[String]) -> Result<Self, ConfigError> {
         let file: File =
             serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;

@@ -36,9 +36,9 @@ pub enum OidcError {
     Claim {
         /// The purpose of the claim.
         what: &'static str,
-        /// Its name.
+        /// The name of the claim.
         name: String,
-        /// The reason.
+        /// The reason why it cannot be used.
         why: &'static str,
     },
     /// An expression over its claims tells nothing.

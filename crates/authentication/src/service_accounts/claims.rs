@@ -31,7 +31,7 @@ impl Claims {
     }
 }
 
-/// Kubernetes' private claims.
+/// The private claims of service account tokens, under `kubernetes.io`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kubernetes {
     #[serde(default)]
@@ -52,7 +52,7 @@ pub(super) struct Kubernetes {
 /// An object at one time of its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Its name.
+    /// The object's name.
     #[serde(default)]
     pub name: String,
     /// Its uid; empty if it is not known.
@@ -68,13 +68,13 @@ pub enum Bound {
     Account,
     /// With a pod, which may be on a node.
     Pod {
-        /// The pod.
+        /// The pod that the token is mounted into.
         pod: Reference,
         /// Its node; the token does not end with that.
         node: Option<Reference>,
     },
-    /// With a secret.
+    /// The secret that holds the token.
     Secret(Reference),
-    /// With a node.
+    /// The node that the token is for.
     Node(Reference),
 }

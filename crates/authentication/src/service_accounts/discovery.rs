@@ -12,7 +12,7 @@ pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// Where its keys are.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
 
-/// The documents.
+/// The documents at [`CONFIGURATION_PATH`] and [`KEYS_PATH`].
 #[derive(Clone, Debug)]
 pub struct KeyDiscovery {
     /// About the issuer, as JSON.

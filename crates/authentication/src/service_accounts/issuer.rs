@@ -1,4 +1,4 @@
-//! New tokens.
+//! Issues tokens of service accounts, signed as JWTs.
 
 use jiff::Timestamp;
 use jsonwebtoken::Header;
@@ -15,7 +15,7 @@ const MOUNTED_SECONDS: i64 = 3607;
 /// How long those are given.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// Makes tokens.
+/// Signs tokens for service accounts with the server's key.
 #[derive(Clone, Debug)]
 pub struct TokenIssuer {
     name: String,
@@ -28,9 +28,9 @@ pub struct TokenIssuer {
 /// The content of a token.
 #[derive(Clone, Debug)]
 pub struct Grant<'a> {
-    /// The account's namespace.
+    /// The namespace of the service account.
     pub namespace: &'a str,
-    /// The account.
+    /// The service account's name and uid.
     pub account: Reference,
     /// For whom the token is.
     pub audiences: Vec<String>,
@@ -65,7 +65,7 @@ impl TokenIssuer {
         self.seconds_max.map_or(seconds, |most| seconds.min(most))
     }
 
-    /// A new token.
+    /// Returns a new signed token, which is valid from `now`.
     ///
     /// # Errors
     /// [`KeyError::Failed`] if it cannot be signed.

@@ -23,13 +23,13 @@ const EXTRA_PREFIX: &str = "authentication.kubernetes.io/";
 /// Where accounts are, and what tokens are bound to.
 #[derive(Clone, Debug)]
 pub struct AccountStores {
-    /// Of service accounts.
+    /// The store of ServiceAccounts.
     pub accounts: Arc<Store>,
-    /// Of pods.
+    /// The store of Pods, which tokens may be bound to.
     pub pods: Arc<Store>,
-    /// Of secrets.
+    /// The store of Secrets, which tokens may be bound to.
     pub secrets: Arc<Store>,
-    /// Of nodes.
+    /// The store of Nodes, which tokens may be bound to.
     pub nodes: Arc<Store>,
 }
 

@@ -10,7 +10,7 @@ use crate::Attributes;
 pub struct Conditions(Vec<(String, Expression)>);
 
 impl Conditions {
-    /// Reads expressions.
+    /// Compiles the CEL expressions of `matchConditions`.
     ///
     /// # Errors
     /// The place of the first that is wrong, and what is wrong with it.

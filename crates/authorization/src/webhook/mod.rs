@@ -30,9 +30,9 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The versions of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReviewVersion {
-    /// authorization.k8s.io/v1
+    /// `authorization.k8s.io/v1`.
     V1,
-    /// authorization.k8s.io/v1beta1
+    /// `authorization.k8s.io/v1beta1`, the default, as in kube-apiserver.
     #[default]
     V1Beta1,
 }
@@ -40,19 +40,19 @@ pub enum ReviewVersion {
 /// The decision if a webhook cannot be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// Others decide.
+    /// The next authorizer decides.
     #[default]
     NoOpinion,
-    /// A refusal.
+    /// The request is denied.
     Deny,
 }
 
 /// The configuration of an authorization webhook.
 #[derive(Debug)]
 pub struct WebhookConfig {
-    /// Its name.
+    /// The webhook's name, for metrics and messages.
     pub name: String,
-    /// Where it is.
+    /// The address of the webhook and the TLS for it.
     pub to: ClientConfig,
     /// The version of the SubjectAccessReviews that it is sent.
     pub version: ReviewVersion,
@@ -73,7 +73,7 @@ pub struct WebhookConfig {
 pub(super) enum Answer {
     Allowed(String),
     Denied(String),
-    /// Others decide.
+    /// The webhook neither allows nor denies; the next authorizer decides.
     NoOpinion(String),
 }
 

@@ -16,7 +16,7 @@ use crate::{Level, Limits};
 /// The part of what its level can get that a flow may have.
 const FLOW_DIVISOR: u32 = 2;
 
-/// All seats.
+/// The seats of all priority levels, and the queues of requests that wait for one.
 #[derive(Debug)]
 pub(super) struct Seats {
     state: Mutex<State>,

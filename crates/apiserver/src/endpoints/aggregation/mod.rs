@@ -38,11 +38,11 @@ pub struct ProxiedResponse;
 /// An API that another server serves, and what that server says of it.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// The parsed APIService.
+    /// The APIService object, parsed.
     pub api: RemoteApi,
     /// How TLS is spoken with the server; else why it cannot be.
     pub tls: Result<Arc<ClientConfig>, String>,
-    /// Its resources.
+    /// The resources that the server's discovery document lists; empty until it has answered once.
     pub resources: Arc<Vec<ResourceDiscovery>>,
     /// True if the server did not answer discovery the last time, so that older resources are shown.
     pub is_stale: bool,
@@ -88,7 +88,7 @@ impl Remote {
 #[derive(Clone, Debug, Default)]
 pub struct Remotes {
     by_version: BTreeMap<GroupVersion, Arc<Remote>>,
-    /// Where services are.
+    /// Resolves a service to an address; `None` while no APIs of other servers are known.
     services: Option<ServiceAddresses>,
     /// The name of this server in the `Via` header of proxied requests.
     via: String,
@@ -110,7 +110,7 @@ impl Remotes {
         }
     }
 
-    /// All of them.
+    /// Returns all aggregated APIs, ordered by group and version.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Remote>> {
         self.by_version.values()
     }

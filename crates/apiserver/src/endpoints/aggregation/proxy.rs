@@ -25,11 +25,11 @@ const REDIRECTED: &str = "the backend attempted to redirect this request, which 
 /// The head of a request that is passed on to another server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHead<'a> {
-    /// The method.
+    /// The method of the client's request.
     pub(in super::super) method: &'a Method,
     /// The path and query as the client wrote them.
     pub(in super::super) path_and_query: &'a str,
-    /// The headers.
+    /// The headers of the client's request; hop-by-hop ones are not passed on.
     pub(in super::super) headers: &'a HeaderMap,
     /// Bounds connecting to the other server.
     pub(in super::super) clock: &'a Clock,

@@ -43,7 +43,7 @@ const SUMMARY_BYTES_MAX: usize = 30;
 pub(super) struct Expected<'a> {
     /// The group and version.
     pub(super) group_version: &'a GroupVersion,
-    /// The kind.
+    /// The kind, such as `Deployment`.
     pub(super) kind: &'a str,
     /// How the kind is written, if it is that of a stored resource.
     pub(super) strategy: Option<&'a dyn Strategy>,
@@ -187,7 +187,7 @@ impl Typed {
 /// An object of the expected kind, which came as this document.
 ///
 /// # Errors
-/// As [`object`].
+/// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
 pub(super) fn checked(
     decoded: Decoded,
     content: &[u8],
@@ -215,7 +215,7 @@ pub(super) fn checked(
 /// The same, whatever the client wishes about fields that are not known or come twice.
 ///
 /// # Errors
-/// As [`object`].
+/// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
 pub(super) fn typed(
     decoded: Decoded,
     content: &[u8],

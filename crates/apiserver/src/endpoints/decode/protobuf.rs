@@ -1,4 +1,4 @@
-//! Objects in protobuf.
+//! Decodes the protobuf bodies of requests, in Kubernetes' envelope (`runtime.Unknown`).
 
 use ringwatch::codec::{self, DecodeError};
 use ringwatch_apimachinery::GroupVersion;

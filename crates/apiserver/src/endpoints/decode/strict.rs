@@ -14,10 +14,10 @@ pub(super) const COMPLAINTS_MAX: usize = 100;
 /// How many bytes of paths are written at most: one name of a megabyte may stand above all duplicates.
 const PATH_BYTES_MAX: usize = 256 << 10;
 
-/// A document.
+/// A decoded JSON, YAML or protobuf document, and the duplicate fields found in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoded {
-    /// Its content.
+    /// The document as a tree; of duplicate fields it has the last.
     pub(in super::super) value: Value,
     /// Fields that it has twice, as JSON tells them: by their path.
     pub(in super::super) complaints: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Decoded {
     pub(in super::super) repeated: Vec<String>,
 }
 
-/// Reads JSON.
+/// Reads JSON, and notes duplicate fields, at most [`COMPLAINTS_MAX`].
 pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     let mut duplicates = Duplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(content);

@@ -23,7 +23,7 @@ const ALIAS_EVENTS_MAX: usize = 20_000;
 /// How many values a document may have; the largest bodies have fewer.
 const NODES_MAX: usize = 1_000_000;
 
-/// Reads one document.
+/// Reads one YAML document, and notes duplicate keys, at most [`REPEATED_MAX`]. Fails with the parser's message.
 pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
     let decoded = |value, repeated| Decoded {
         value,

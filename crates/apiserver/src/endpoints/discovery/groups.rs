@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::endpoints::aggregation::{Remote, Remotes};
 
-/// A group.
+/// An API group in discovery, such as `apps`.
 #[derive(Debug)]
 pub(super) struct Group {
     /// Its name; empty for the core.
@@ -25,7 +25,7 @@ pub(super) struct Group {
 pub(super) struct Version {
     /// Its group and name.
     pub(super) group_version: GroupVersion,
-    /// Its resources.
+    /// The resources that the version has, and the server that serves them.
     pub(super) content: Content,
 }
 
@@ -70,7 +70,7 @@ impl Version {
         (Reverse(priority), Reverse(order))
     }
 
-    /// Where it is.
+    /// Returns the path of the version's discovery document, such as `/apis/apps/v1`.
     pub(super) fn path(&self) -> String {
         let prefix = if self.group_version.group.is_empty() {
             "/api"
@@ -156,7 +156,7 @@ fn add(group: &mut Group, resource: &Arc<Resource>) {
     });
 }
 
-/// `/api`.
+/// Returns the body of `/api`: an APIVersions with the versions of the core group.
 pub(super) fn api_versions(groups: &[Group], server_address: &str) -> Vec<u8> {
     let core = groups.iter().filter(|group| group.name.is_empty());
     let versions: Vec<&str> = core
@@ -169,7 +169,7 @@ pub(super) fn api_versions(groups: &[Group], server_address: &str) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// `/apis`.
+/// Returns the body of `/apis`: an APIGroupList of all groups but the core.
 pub(super) fn group_list(groups: &[Group]) -> Vec<u8> {
     let named = groups.iter().filter(|group| !group.name.is_empty());
     let groups: Vec<Value> = named.map(group_value).collect();
@@ -177,7 +177,7 @@ pub(super) fn group_list(groups: &[Group]) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// `/apis/GROUP`.
+/// Returns the body of `/apis/GROUP`: an APIGroup.
 pub(super) fn group(group: &Group) -> Vec<u8> {
     let mut document = group_value(group);
     document["kind"] = json!("APIGroup");

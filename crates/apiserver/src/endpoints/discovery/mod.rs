@@ -26,7 +26,7 @@ use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::openapi;
 use super::response;
 
-/// The documents.
+/// The discovery documents by their paths. They are made when resources change, not for each request.
 #[derive(Debug)]
 pub(super) struct Discovery {
     documents: HashMap<String, Document>,
@@ -35,7 +35,7 @@ pub(super) struct Discovery {
 /// A document at a path.
 #[derive(Debug)]
 struct Document {
-    /// Its content.
+    /// The document as JSON, on one line.
     json: Bytes,
     /// True if it is indented for every client.
     always_pretty: bool,

@@ -52,7 +52,7 @@ struct Shared {
 /// The order of the encodings.
 #[derive(Debug)]
 struct Queue {
-    /// Oldest first.
+    /// The encodings in the order in which they were made, the oldest first.
     kept: VecDeque<Kept>,
     /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the next
     /// change.
@@ -126,7 +126,7 @@ impl EncodingCache {
     /// An encoding of an object; made if it is not kept.
     ///
     /// # Errors
-    /// That of `make`.
+    /// The error of `make`; then nothing is kept.
     pub(crate) fn get_or_make<E>(
         &self,
         object: &Arc<Object>,

@@ -126,7 +126,7 @@ impl Encoder {
     /// The length of all items together, in bytes. Other tasks get their turn in between.
     ///
     /// # Errors
-    /// As [`Encoder::encode`].
+    /// 500 when an object cannot be converted or written, as [`Encoder::encode`].
     pub(crate) async fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
         let mut bytes = 0;
         for object in objects {

@@ -26,7 +26,7 @@ pub(crate) enum EventEncoder {
 pub(crate) enum EventType {
     /// It came into the selection.
     Added,
-    /// It changed.
+    /// It was selected before the change and is selected after it.
     Modified,
     /// It left the selection.
     Deleted,
@@ -72,7 +72,7 @@ impl EventEncoder {
         }
     }
 
-    /// A bookmark.
+    /// Encodes a bookmark with this revision. `initial_events_end` marks the one that ends the initial events.
     ///
     /// # Errors
     /// 500 when the kind cannot be written.

@@ -20,7 +20,7 @@ const GZIP_LEVEL: u32 = 1;
 /// How much is compressed before it is handed on, in bytes.
 const GZIP_CHUNK_BYTES: usize = 16 * 1024;
 
-/// A compressed body.
+/// A response body that is compressed with gzip while it is sent.
 pub(crate) struct GzipBody {
     plain: ResponseBody,
     /// `None` after the end.
@@ -28,7 +28,7 @@ pub(crate) struct GzipBody {
 }
 
 impl GzipBody {
-    /// Compresses a body.
+    /// Wraps a body, which is read and compressed in chunks of [`GZIP_CHUNK_BYTES`].
     pub(crate) fn new(plain: ResponseBody) -> Self {
         Self {
             plain,

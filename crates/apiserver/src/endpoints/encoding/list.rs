@@ -46,7 +46,7 @@ struct Punctuation {
     end: &'static [u8],
 }
 
-/// A list.
+/// A list's response body, which encodes its items while it is sent.
 #[derive(Debug)]
 pub(crate) struct ListBody {
     encoder: Encoder,

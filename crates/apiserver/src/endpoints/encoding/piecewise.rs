@@ -34,7 +34,7 @@ const END: &[u8] = b"]}";
 pub(crate) enum Items {
     /// Rows of a table.
     Rows(Tables),
-    /// The objects themselves.
+    /// The objects as such.
     Objects(Encoder),
 }
 

@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub(crate) fn code(&self) -> StatusCode {
         match self {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,

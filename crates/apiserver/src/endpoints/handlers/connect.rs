@@ -12,7 +12,7 @@ const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
 /// Asks admission whether the client may be connected. `more` are options of this subresource alone.
 ///
 /// # Errors
-/// A refusal.
+/// 404 for a subresource that does not exist, else the status of admission's refusal.
 pub(super) async fn admit_connection(
     call: &Call<'_>,
     more: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Creating an object.
+//! Creates an object: POST to a collection.
 
 use http::{Response, StatusCode};
 use ringwatch_registry::CreateOptions;

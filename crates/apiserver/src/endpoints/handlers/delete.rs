@@ -1,4 +1,4 @@
-//! Deleting one object.
+//! Deletes one object, or marks it for deletion: DELETE with options in the query or the body.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};

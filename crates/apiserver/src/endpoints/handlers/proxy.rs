@@ -31,7 +31,7 @@ const METHODS: [Method; 7] = [
 /// The path under which the client reaches what is proxied.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
-/// Relays the request.
+/// Relays the request to the node, pod or service that the path names, and the answer to the client.
 ///
 /// # Errors
 /// 400 for a name that names nothing or an address that may not be reached, 404 for what does not exist,

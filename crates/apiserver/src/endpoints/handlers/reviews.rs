@@ -22,24 +22,24 @@ use crate::endpoints::params::{Query, WriteKind, WriteParams};
 use crate::endpoints::response;
 use crate::endpoints::routes::Routes;
 
-/// One question.
+/// A request for a review, such as a SubjectAccessReview: it is answered and never stored.
 #[derive(Debug)]
 pub(crate) struct Review<'a> {
     /// The resources that are served.
     pub(in super::super) routes: &'a Routes,
-    /// Which review.
+    /// The kind of review that is asked for.
     pub(in super::super) resource: &'a Resource,
-    /// The parameters.
+    /// The query parameters.
     pub(in super::super) query: &'a Query,
-    /// The headers.
+    /// The HTTP headers of the request.
     pub(in super::super) headers: &'a HeaderMap,
     /// The user and the time of the request.
     pub(in super::super) context: &'a RequestContext,
-    /// Authorizes requests.
+    /// Decides for access reviews whether a user may do something.
     pub(in super::super) authorizer: &'a Authorizer,
-    /// Admits its body.
+    /// Reserves memory for the request's body.
     pub(in super::super) memory: &'a MemoryGate,
-    /// Judges tokens.
+    /// Authenticates the token of a TokenReview.
     pub(in super::super) authenticator: &'a Authenticator,
     /// The namespace of the request; empty for none.
     pub(in super::super) namespace: &'a str,

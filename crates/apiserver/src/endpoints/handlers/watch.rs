@@ -86,11 +86,11 @@ fn between_one_and_two_times(base: Duration) -> Duration {
 struct WatchBody {
     events: WatchStream,
     encoder: EventEncoder,
-    /// Counts the events.
+    /// The counters of sent events and bytes, labelled by resource.
     counts: WatchCounts,
     /// The events of the chunk that is made.
     tally: Tally,
-    /// The time.
+    /// The clock of the deadline and of the metrics.
     clock: Clock,
     /// When the watch was asked for.
     begun: Instant,

@@ -76,7 +76,7 @@ pub(super) fn document(
     response
 }
 
-/// The index.
+/// Answers with the index of the v3 documents: 200, or 304 if the client has it already.
 pub(super) fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseBody> {
     let digest = Sha512::digest(&content);
     let hash: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();

@@ -27,7 +27,7 @@ const LEVELS_MAX: usize = 64;
 pub(super) struct CustomSchemas {
     /// The store of definitions.
     definitions: Option<Arc<Store>>,
-    /// By version.
+    /// The custom resources by their group and version.
     resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>>,
 }
 

@@ -97,7 +97,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Adds a path.
+    /// Adds a path with its operations, and notes the schemas that these refer to.
     pub(super) fn add(&mut self, item: &PathItem) {
         let value = match self.form {
             Form::V2 => v2::item(item, &mut self.names, &mut self.shared),

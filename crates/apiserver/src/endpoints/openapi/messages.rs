@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use self::Kind::{Bool, Double, Integer, Many, Map, One, Text, Texts, Yaml};
 
-/// A message.
+/// A message of gnostic's protobuf definitions, which says how an object of a document is encoded.
 pub(super) enum Message {
     /// An object of members; others are kept under a number if their names begin with `x-`.
     Fields {
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Bool,
     Integer,
     Double,
-    /// Any value.
+    /// Any JSON value, kept as YAML text.
     Yaml,
     One(&'static Message),
     Many(&'static Message),
@@ -50,7 +50,7 @@ fn reference_or(value: &Value, reference: (u32, Kind), other: (u32, Kind)) -> Op
     Some(if is_reference { reference } else { other })
 }
 
-/// Any value.
+/// gnostic's `Any`: a value of any type, kept as YAML text.
 pub(super) static ANY: Message = Message::OneOf(|_| Some((2, Yaml)));
 
 static TEXT_LIST: Message = Message::OneOf(|_| Some((1, Texts)));
@@ -85,7 +85,7 @@ static V2_API_KEY: Message = fields(
     5,
 );
 
-/// A path.
+/// gnostic's v2 `PathItem`: the operations at a path.
 pub(super) static V2_PATH_ITEM: Message = fields(
     &[
         ("get", 2, One(&V2_OPERATION)),
@@ -177,7 +177,7 @@ static V2_RESPONSE: Message = fields(
 
 static V2_SCHEMA_ITEM: Message = Message::OneOf(|_| Some((1, One(&V2_SCHEMA))));
 
-/// A schema.
+/// gnostic's v2 `Schema`.
 pub(super) static V2_SCHEMA: Message = fields(
     &[
         ("$ref", 1, Text),
@@ -248,7 +248,7 @@ static V3_SECURITY_SCHEME: Message = fields(
     9,
 );
 
-/// A path.
+/// gnostic's v3 `PathItem`: the operations at a path.
 pub(super) static V3_PATH_ITEM: Message = fields(
     &[
         ("get", 4, One(&V3_OPERATION)),
@@ -310,7 +310,7 @@ static V3_RESPONSE: Message = fields(
 
 static V3_MEDIA_TYPE: Message = fields(&[("schema", 1, One(&V3_SCHEMA_OR_REFERENCE))], 5);
 
-/// A schema.
+/// gnostic's v3 `SchemaOrReference`.
 pub(super) static V3_SCHEMA_OR_REFERENCE: Message =
     Message::OneOf(|value| reference_or(value, (2, One(&REFERENCE)), (1, One(&V3_SCHEMA))));
 

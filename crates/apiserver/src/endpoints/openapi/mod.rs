@@ -57,7 +57,7 @@ pub(super) const V2: &str = "/openapi/v2";
 /// Where the index is; the document of a group version is below it.
 pub(super) const V3: &str = "/openapi/v3";
 
-/// The cached documents.
+/// A cache of the finished documents that were asked for last.
 #[derive(Debug)]
 pub(super) struct Documents(DocumentCache);
 

@@ -36,39 +36,39 @@ pub(super) struct Operation {
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
-    /// An object.
+    /// An object of this type, which is required.
     Object(Type),
     /// How to delete; may be left out.
     DeleteOptions,
-    /// A patch.
+    /// A patch in one of the patch media types.
     Patch,
 }
 
 /// A type that has a schema.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
-    /// A kind.
+    /// The schema of a kind, by group, version and kind.
     Kind(GroupVersion, String),
     /// A schema by its name.
     Named(&'static str),
-    /// Any text.
+    /// A plain string, which needs no schema.
     Text,
 }
 
 /// In which media types an operation answers and takes bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
-    /// Objects.
+    /// The media types of single objects.
     Object,
     /// Lists, which may be watched.
     List,
     /// Custom resources and their lists.
     Custom,
-    /// Documents of discovery.
+    /// The media types of discovery documents.
     Discovery,
     /// JSON and nothing else.
     Json,
-    /// A log.
+    /// Plain text and JSON, as the log of a pod has it.
     Log,
     /// Whatever the other side sends.
     Anything,
@@ -187,7 +187,7 @@ impl Place<'_> {
         operation
     }
 
-    /// `NamespacedPod` or `Node`.
+    /// Returns the last part of an operation's id, such as `NamespacedPod` or `Node`.
     fn suffix(&self) -> String {
         let namespaced = if self.resource.namespaced {
             "Namespaced"

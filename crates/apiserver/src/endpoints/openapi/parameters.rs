@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A parameter.
+/// A query or path parameter of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
@@ -234,7 +234,7 @@ pub(super) fn of_options(kind: &str) -> Option<Vec<Parameter>> {
     known.map(|(_, names)| queries(names))
 }
 
-/// A query parameter.
+/// Returns the query parameter of this name, with its type and description.
 pub(super) fn query(name: &'static str) -> Parameter {
     let known = MEANINGS.iter().find(|(known, ..)| *known == name);
     let (_, kind, meaning) = known.copied().unwrap_or((name, "string", ""));

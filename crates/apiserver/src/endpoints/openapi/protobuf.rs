@@ -21,7 +21,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// A path.
+    /// Returns the encoding of an entry of a document's `paths`.
     pub(super) fn path(form: Form) -> Self {
         match form {
             Form::V2 => Self {
@@ -35,7 +35,7 @@ impl Piece {
         }
     }
 
-    /// A schema.
+    /// Returns the encoding of an entry of a document's schemas.
     pub(super) fn schema(form: Form) -> Self {
         let message = match form {
             Form::V2 => &messages::V2_SCHEMA,

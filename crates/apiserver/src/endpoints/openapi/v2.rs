@@ -35,13 +35,13 @@ impl Shared {
         reference
     }
 
-    /// All of them.
+    /// Returns the document's `parameters` object.
     pub(super) fn into_value(self) -> Value {
         Value::Object(self.0.into_iter().collect())
     }
 }
 
-/// A path.
+/// Returns a path item of OpenAPI v2, and notes the schemas and shared parameters that it refers to.
 pub(super) fn item(item: &PathItem, names: &mut Names<'_>, shared: &mut Shared) -> Value {
     let mut value = Map::new();
     for one in &item.operations {

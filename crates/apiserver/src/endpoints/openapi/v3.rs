@@ -12,7 +12,7 @@ pub(super) const REFERENCE: &str = "#/components/schemas/";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// A path.
+/// Returns a path item of OpenAPI v3, and notes the schemas that it refers to.
 pub(super) fn item(item: &PathItem, names: &mut Names<'_>) -> Value {
     let mut value = Map::new();
     for one in &item.operations {

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::GroupVersion;
 pub(super) struct Scope {
     /// In front of the rest of an operation's name.
     pub(super) id: String,
-    /// The tag.
+    /// The tag that groups the operations in a document.
     pub(super) tag: String,
 }
 

@@ -23,21 +23,21 @@ pub(crate) struct WriteParams {
 /// The treatment of unknown and duplicate fields: `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
-    /// They are dropped.
+    /// Drops them silently.
     Ignore,
     /// They are dropped with a warning.
     #[default]
     Warn,
-    /// They are errors.
+    /// Refuses the request with 400.
     Strict,
 }
 
 /// Which options are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// CreateOptions.
+    /// CreateOptions, of a POST.
     Create,
-    /// UpdateOptions.
+    /// UpdateOptions, of a PUT.
     Update,
     /// PatchOptions of any patch but an apply.
     Patch,

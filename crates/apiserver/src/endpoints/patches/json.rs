@@ -17,12 +17,12 @@ const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// How many items of lists all operations of a patch may shift, each by putting one in before them or taking one out.
 const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 
-/// A JSON patch.
+/// A JSON patch (RFC 6902), parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPatch(Vec<PatchOperation>);
 
 impl JsonPatch {
-    /// Reads a patch.
+    /// Parses a JSON patch of at most [`OPERATIONS_MAX`] operations.
     ///
     /// # Errors
     /// 400 when it is none, 413 when it has too many operations.

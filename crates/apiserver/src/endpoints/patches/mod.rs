@@ -28,9 +28,9 @@ pub(super) enum Syntax {
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json(JsonPatch),
-    /// RFC 7386.
+    /// A JSON merge patch (RFC 7386).
     Merge(Value),
     /// Kubernetes' own: lists of objects are merged by their keys.
     Strategic(Value),

@@ -10,7 +10,7 @@ pub(super) enum ListMerge {
     ByKey(&'static str),
     /// A set of scalars.
     Set,
-    /// Not at all.
+    /// The list of the patch replaces the object's.
     Replace,
 }
 

@@ -33,7 +33,7 @@ pub(super) type Stream = Box<dyn Duplex>;
 pub struct Backend {
     /// A name or an address.
     pub host: String,
-    /// The port.
+    /// The TCP port.
     pub port: u16,
     /// How TLS is spoken; `None` for none.
     pub tls: Option<Arc<rustls::ClientConfig>>,
@@ -43,7 +43,7 @@ pub struct Backend {
     pub may_be_local: bool,
     /// Connecting may take this long.
     pub connect_timeout: Duration,
-    /// Bounds it.
+    /// The clock of `connect_timeout`.
     pub clock: Clock,
 }
 
@@ -59,9 +59,9 @@ pub enum RelayError {
     /// Nobody takes the connection.
     #[error("dial tcp {address}: {}", connect_words(.source))]
     Connect {
-        /// Where.
+        /// The host and port that was dialled.
         address: String,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Connecting, the handshake included, took too long.
@@ -70,12 +70,12 @@ pub enum RelayError {
     /// The address is not one that a certificate can be checked for.
     #[error("tls: {0:?} is neither a name nor an address")]
     Name(String),
-    /// The handshake failed.
+    /// The TLS handshake failed; for certificates the message is Go's.
     #[error("{}", handshake_words(.source, .name))]
     Handshake {
         /// The expected name or address.
         name: String,
-        /// Why.
+        /// The error of the TLS library.
         source: std::io::Error,
     },
     /// The connection broke, or what came is not HTTP.

@@ -25,7 +25,7 @@ pub(crate) enum UpgradeError {
 /// refusal goes to the client as it is.
 ///
 /// # Errors
-/// [`UpgradeError`]
+/// [`UpgradeError`] if the backend cannot be reached or does not switch protocols.
 pub(crate) async fn upgrade(
     backend: &Backend,
     request: Request<RequestBody>,

@@ -77,7 +77,7 @@ impl Fixture {
         }
     }
 
-    /// A connection, served.
+    /// Opens a connection over a pipe within the process and serves it.
     fn connect(&mut self, protocol: Protocol) -> TokioIo<DuplexStream> {
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
         let connections = self.connections.clone();

@@ -329,7 +329,7 @@ impl Place {
 }
 
 impl Entered {
-    /// The connection's standing.
+    /// Returns the connection's standing, which outlives this guard in clones.
     #[must_use]
     pub fn standing(&self) -> &Standing {
         &self.0

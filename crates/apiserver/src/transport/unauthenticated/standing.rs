@@ -53,9 +53,9 @@ struct State {
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// From the client.
+    /// Bytes from the client.
     In,
-    /// To the client.
+    /// Bytes to the client.
     Out,
 }
 

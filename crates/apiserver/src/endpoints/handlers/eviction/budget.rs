@@ -15,7 +15,7 @@ use crate::endpoints::errors::{About, Failure};
 /// The field manager of writes of a PodDisruptionBudget's status.
 const MANAGER: &str = "kube-apiserver";
 
-/// The budget's answer.
+/// The outcome of asking the PodDisruptionBudget of a pod that is to be evicted.
 pub(super) enum Permission {
     /// The pod may go: nothing speaks against it, or it is counted now.
     Given,

@@ -3,7 +3,7 @@
 /// A path of this server that leads to something that is proxied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place<'a> {
-    /// Up to `proxy`.
+    /// The path up to and including the `proxy` segment.
     pub(super) prefix: &'a str,
     /// The rest of the path, as the client wrote it.
     pub(super) rest: &'a str,
