@@ -73,7 +73,7 @@ impl Done {
         self.0.wait().await;
     }
 
-    /// The check that it is done.
+    /// Returns the check that it is done.
     #[must_use]
     pub fn check(&self) -> Check {
         let done = self.clone();
@@ -84,7 +84,7 @@ impl Done {
     }
 }
 
-/// A check that answers at once.
+/// Makes a check of a function that does not wait.
 pub fn check(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Check {
     Arc::new(move || {
         let result = check();
@@ -93,7 +93,7 @@ pub fn check(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> 
 }
 
 impl Health {
-    /// The checks that every server has: it answers, it logs, and it is not shutting down.
+    /// Creates the checks that every server has: it answers, it logs, and it is not shutting down.
     #[must_use]
     pub fn new(shutting_down: CancellationToken) -> Self {
         let mut health = Self::default();
@@ -115,7 +115,7 @@ impl Health {
         self.checks.push(Named { name, scope, check });
     }
 
-    /// All paths of health.
+    /// Returns all paths of health.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
@@ -128,7 +128,7 @@ impl Health {
         paths
     }
 
-    /// The answer, if the path is one of health.
+    /// Answers the request if the path is one of health; else returns `None`.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
         let (root, name) = match path.strip_prefix('/')?.split_once('/') {
             None => (path.strip_prefix('/')?, None),

@@ -53,7 +53,7 @@ struct Place {
 }
 
 impl NetworkClient {
-    /// A client that finds services there.
+    /// Creates a client that finds services by `services`.
     #[must_use]
     pub fn new(services: ServiceAddresses, clock: Clock) -> Self {
         Self {
@@ -187,7 +187,7 @@ fn is_reset(error: &hyper::Error) -> bool {
         || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
-/// An answer that is none, in the words of Kubernetes' clients.
+/// Describes a response with the status of an error, in the words of client-go.
 fn refusal(status: StatusCode, content: &[u8]) -> String {
     let told = &content[..content.len().min(TOLD_BYTES_MAX)];
     let told = String::from_utf8_lossy(told);
@@ -204,7 +204,7 @@ fn refusal(status: StatusCode, content: &[u8]) -> String {
     }
 }
 
-/// A client of this server.
+/// Creates the client by which this server calls webhooks.
 #[must_use]
 pub fn client(services: ServiceAddresses, clock: Clock) -> Arc<dyn WebhookClient> {
     Arc::new(NetworkClient::new(services, clock))

@@ -47,7 +47,7 @@ struct Changeable {
 }
 
 impl Authenticator {
-    /// An authenticator that knows these tokens.
+    /// Creates an authenticator that knows these tokens.
     #[must_use]
     pub fn new(tokens: TokenFile) -> Self {
         Self {
@@ -56,13 +56,13 @@ impl Authenticator {
         }
     }
 
-    /// The same for a server that takes tokens for these audiences.
+    /// Sets the audiences of tokens that this server takes.
     #[must_use]
     pub fn with_audiences(self, audiences: Vec<String>) -> Self {
         Self { audiences, ..self }
     }
 
-    /// The same, which knows service accounts too.
+    /// Adds the tokens of service accounts.
     #[must_use]
     pub fn with_service_accounts(self, tokens: ServiceAccountTokens) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Authenticator {
         self.changeable.store(Arc::new(changeable));
     }
 
-    /// The same, which believes these headers of those who may say who asks.
+    /// Adds the headers by which front proxies name the user of a request.
     #[must_use]
     pub fn with_request_headers(self, request_headers: Option<RequestHeaders>) -> Self {
         Self {
@@ -93,7 +93,8 @@ impl Authenticator {
         }
     }
 
-    /// The user behind a request of a peer for a path; `None` if it has no good credentials.
+    /// Returns the user behind a request; `None` if it has no valid credentials, for which the answer is 401. `path`
+    /// decides whether it needs any.
     pub async fn authenticate(
         &self,
         peer: &Peer,
@@ -175,7 +176,7 @@ impl Authenticator {
     }
 }
 
-/// The wanted audiences that a token is for. One that says nothing is for this server.
+/// Returns the wanted audiences that a token is for. One without audiences is for this server.
 pub(super) fn target_audiences(
     token: &[String],
     own: &[String],

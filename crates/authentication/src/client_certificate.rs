@@ -67,8 +67,8 @@ impl ClientCertificates {
         })
     }
 
-    /// The same, which lets those say who asks for whom these authorities vouch, under one of these common names or,
-    /// if there is none, any.
+    /// Adds front proxies: clients with a certificate of these authorities, under one of these common names or, if
+    /// there is none, any. Their requests may name the user in headers.
     ///
     /// # Errors
     /// There is no usable authority among them.
@@ -84,7 +84,7 @@ impl ClientCertificates {
         })
     }
 
-    /// The names of all authorities, by which clients choose what they show.
+    /// Returns the names of all authorities, by which clients choose what they show.
     #[must_use]
     pub fn authorities(&self) -> Vec<DistinguishedName> {
         let proxies = self.proxies.as_ref().map(|it| &it.verifier);
@@ -159,7 +159,7 @@ fn verifier(authorities: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, r
         .map_err(|error| rustls::Error::General(error.to_string()))
 }
 
-/// Nobody if the certificate has no common name.
+/// Returns the user of a certificate; `None` if it has no common name.
 fn user_of(certificate: &X509Certificate<'_>, der: &[u8]) -> Option<User> {
     let subject = certificate.subject();
     // Of several names the last counts, as in Go, by which others judge what is signed.

@@ -66,7 +66,7 @@ pub enum TokenError {
     Lookup(Error),
 }
 
-/// A list as Go quotes it.
+/// Quotes a list as Go does.
 fn quoted(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|it| format!("{it:?}")).collect();
     format!("[{}]", quoted.join(" "))

@@ -52,7 +52,7 @@ impl Unverified {
     }
 }
 
-/// The claims of a token that a key has signed with an algorithm; `None` if it has not.
+/// Returns the claims of a token that a key has signed with an algorithm; `None` if it has not.
 pub(super) fn verified<T: DeserializeOwned>(
     token: &str,
     key: &DecodingKey,
@@ -99,7 +99,7 @@ impl Times {
     }
 }
 
-/// The time that may still be another's now, in seconds since the epoch.
+/// Returns the time that may still be another's now, in seconds since the epoch.
 pub(super) fn leeway_before(now: Timestamp) -> i64 {
     now.as_second() - LEEWAY_SECONDS
 }

@@ -42,7 +42,7 @@ pub struct VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// All keys in a file: public ones, those of certificates, and the public half of private ones.
+    /// Reads all keys in a file: public ones, those of certificates, and the public half of private ones.
     ///
     /// # Errors
     /// [`KeyError`], also when there is none.
@@ -130,7 +130,7 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new key, in PEM. RSA, since tokens are verified far more often than they are signed.
+    /// Generates a key, in PEM. It is RSA, since tokens are verified far more often than they are signed.
     ///
     /// # Errors
     /// [`KeyError::Failed`] if the library cannot generate one.
@@ -140,7 +140,7 @@ impl SigningKey {
             .map_err(|error| KeyError::Failed(error.to_string()))
     }
 
-    /// The key in a file: PKCS#8, PKCS#1 or SEC1.
+    /// Reads the key in a file: PKCS#8, PKCS#1 or SEC1.
     ///
     /// # Errors
     /// [`KeyError`] if the PEM cannot be read, or is a key of a type that signs no tokens.
@@ -164,7 +164,7 @@ impl SigningKey {
     }
 }
 
-/// An ECDSA key in the one form in which it is signed with.
+/// Converts an ECDSA key to the one form in which it is signed with.
 fn ecdsa(
     algorithm: &'static aws_lc_rs::signature::EcdsaSigningAlgorithm,
     der: &[u8],

@@ -33,7 +33,7 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Something done to a path.
+    /// Returns the attributes of a request to a path that is not about a resource.
     #[must_use]
     pub fn of_path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Something done to the objects of a resource, in all namespaces and whatever their names.
+    /// Returns the attributes of a request on all objects of a resource, in all namespaces; the caller narrows them.
     #[must_use]
     pub fn of_resource(user: &'a User, verb: &'a str, group: &'a str, resource: &'a str) -> Self {
         Self {
@@ -64,12 +64,12 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The one value of a field that is selected.
+    /// Returns the one value of a field that is selected.
     pub(super) fn selects_exactly(&self, field: &str) -> Option<&'a str> {
         self.fields?.requires_exact(field)
     }
 
-    /// That the user cannot do it, in kube-apiserver's words.
+    /// Says that the user cannot do it, in kube-apiserver's words.
     #[must_use]
     pub fn refusal(&self) -> String {
         let (user, verb) = (&self.user.name, self.verb);
@@ -93,7 +93,7 @@ impl<'a> Attributes<'a> {
             .replace('>', "&gt;")
     }
 
-    /// The resource with its subresource, as rules name it.
+    /// Returns the resource with its subresource, as rules name it.
     #[must_use]
     pub fn combined_resource(&self) -> String {
         if self.subresource.is_empty() {

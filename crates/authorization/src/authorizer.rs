@@ -52,7 +52,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Why something that was refused was refused.
+    /// Explains to the client why the request was refused.
     #[must_use]
     pub fn explain(&self, asked: &Attributes<'_>) -> String {
         let refusal = asked.refusal();
@@ -82,7 +82,7 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// An authorizer of these steps, which knows no roles yet.
+    /// Creates an authorizer of these steps, which knows no roles yet.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         let nodes = NodeAuthorizer {
@@ -96,7 +96,7 @@ impl Authorizer {
         }
     }
 
-    /// An authorizer that allows everything.
+    /// Creates an authorizer that allows everything.
     #[must_use]
     pub fn always_allow() -> Arc<Self> {
         Arc::new(Self::new(vec![Step::Mode(AuthorizationMode::AlwaysAllow)]))
@@ -136,7 +136,7 @@ impl Authorizer {
         steps.iter().any(|step| matches!(step, Step::Webhook(_)))
     }
 
-    /// Where it looks what kubelets need, if that counts.
+    /// Returns the graph of pods and nodes by which the Node authorizer decides; `None` if that mode is not enabled.
     #[must_use]
     pub fn node_graph(&self) -> Option<&Arc<NodeGraph>> {
         self.has(AuthorizationMode::Node)
@@ -148,7 +148,7 @@ impl Authorizer {
         self.roles.store(Arc::new(roles));
     }
 
-    /// The rules of a role, of the cluster if the namespace is empty; `None` for one that is not known.
+    /// Returns the rules of a role, or of a ClusterRole if the namespace is empty; `None` for one that is not known.
     #[must_use]
     pub fn role_rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         self.roles.load().rules(namespace, name)
@@ -181,7 +181,7 @@ impl Authorizer {
         }
     }
 
-    /// The same where nobody can wait: webhooks are not asked, but what they have said counts.
+    /// Decides without waiting: webhooks are not called, but their cached answers count.
     #[must_use]
     pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
         let mut decision = Deciding::new(asked);
@@ -322,7 +322,7 @@ impl Deciding {
     }
 }
 
-/// Several errors as Go writes them.
+/// Joins several errors as Go's `NewAggregate` writes them.
 fn aggregate(mut errors: Vec<&str>) -> String {
     let mut seen = std::collections::BTreeSet::new();
     errors.retain(|error| seen.insert(*error));
@@ -332,7 +332,7 @@ fn aggregate(mut errors: Vec<&str>) -> String {
     }
 }
 
-/// Every verb on every resource and every path.
+/// Returns rules that allow every verb on every resource and every path.
 #[must_use]
 pub fn everything() -> [Rule; 2] {
     let all = || vec!["*".to_owned()];

@@ -33,8 +33,8 @@ impl Missing {
     }
 }
 
-/// Those of the wanted rules that none of the held ones covers, taken apart. A verb that only several rules together
-/// allow on something counts, since each is looked for by itself.
+/// Returns those of the wanted rules that none of the held ones covers, broken down to one verb and resource each. A
+/// verb that only several rules together allow on something counts as covered, since each part is looked for by itself.
 #[must_use]
 pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Missing {
     let held = Held::of(held);
@@ -133,7 +133,7 @@ fn has(words: &HashSet<&str>, word: &str) -> bool {
     words.contains(ALL) || words.contains(word)
 }
 
-/// The form that covers a subresource of every resource: `*/scale` for `deployments/scale`.
+/// Returns the form that covers a subresource of every resource: `*/scale` for `deployments/scale`.
 fn part_of_all(resource: &str) -> Option<String> {
     let (_, part) = resource.split_once('/')?;
     Some(format!("*/{part}"))
@@ -157,7 +157,7 @@ struct Search {
 }
 
 impl Search {
-    /// The held rules that fit, of which each is looked at; none if there were too many looks already.
+    /// Returns the held rules that fit, of which each is looked at; none if there were too many looks already.
     fn fitting<'h, 'r>(
         &mut self,
         held: &[&'h HeldRule<'r>],

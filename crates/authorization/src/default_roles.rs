@@ -30,7 +30,7 @@ pub struct DefaultRoles {
 }
 
 impl DefaultRoles {
-    /// Those of every cluster.
+    /// Returns the default roles and bindings of every cluster.
     pub fn of_every_cluster() -> Self {
         Self::read(TABLE)
     }
@@ -124,7 +124,7 @@ fn metadata(name: &str) -> Value {
         "annotations": {AUTO_UPDATE: "true"}})
 }
 
-/// Somebody who has a role.
+/// Returns a binding's subject of this kind and name.
 fn subject(kind: &str, name: &str) -> Option<Value> {
     match kind {
         "groups" => Some(json!({"apiGroup": GROUP, "kind": "Group", "name": name})),
@@ -135,7 +135,8 @@ fn subject(kind: &str, name: &str) -> Option<Value> {
     }
 }
 
-/// The rule of a line: about paths with two words, about resources with three, about some of their names with four.
+/// Reads the rule of a line: about paths with two words, about resources with three, about some of their names with
+/// four.
 fn rule(words: &[&str]) -> Option<Rule> {
     let mut rule = match words {
         [_, paths] => Rule {
@@ -157,7 +158,7 @@ fn rule(words: &[&str]) -> Option<Rule> {
     Some(rule)
 }
 
-/// The words of a list. In the table they are sorted, as in kube-apiserver's rules.
+/// Splits a list into words. In the table they are sorted, as in kube-apiserver's rules.
 fn list(text: &str) -> Vec<String> {
     let words = text.split(',').filter(|word| !word.is_empty());
     words.map(String::from).collect()

@@ -23,7 +23,7 @@ pub struct NodeAuthorizer {
     pub rules: Vec<Rule>,
 }
 
-/// The node that a user is the kubelet of; empty for one of no particular node.
+/// Returns the node that a user is the kubelet of; empty for one of no particular node.
 #[must_use]
 pub fn node_of(user: &User) -> Option<&str> {
     let name = user.name.strip_prefix(PREFIX)?;
@@ -74,7 +74,7 @@ impl NodeAuthorizer {
         if allows { Ok(()) } else { Err(String::new()) }
     }
 
-    /// Gets, lists and watches of one object in a namespace.
+    /// Decides on gets, lists and watches of one object in a namespace.
     fn read_related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
         match asked.verb {
             "get" | "list" | "watch" => {}
@@ -132,7 +132,7 @@ impl NodeAuthorizer {
         ))
     }
 
-    /// ResourceSlices, in which a node lists its devices.
+    /// Decides on ResourceSlices, in which a node lists its devices.
     fn slices(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
         if !asked.subresource.is_empty() {
             return refuse("cannot authorize ResourceSlice subresources");

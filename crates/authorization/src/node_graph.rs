@@ -86,7 +86,7 @@ impl NodeGraph {
         graph.pods.insert(key, pod);
     }
 
-    /// A pod is gone.
+    /// Removes a pod that is gone.
     pub fn remove_pod(&self, namespace: &str, name: &str) {
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
         graph.remove_pod(&(namespace.to_owned(), name.to_owned()));
@@ -215,7 +215,7 @@ fn is_mirror(pod: &Value) -> bool {
     !pod["metadata"]["annotations"][MIRROR].is_null()
 }
 
-/// The resources of what a pod refers to, such as `secrets`.
+/// Returns the resources that a pod refers to, such as `secrets`.
 pub fn referred_resources(pod: &Value) -> Vec<&'static str> {
     let needs = needs(pod, "").into_iter();
     needs.map(|(resource, ..)| resource).collect()
@@ -290,8 +290,8 @@ fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
     found
 }
 
-/// The secrets with which kubelets mount a volume that is bound to a claim in a namespace. Other secrets of volumes are for
-/// controllers.
+/// Returns the secrets with which kubelets mount a volume that is bound to a claim in a namespace. Other secrets of
+/// volumes are for controllers.
 fn secrets_of_volume(volume: &Value, claim_namespace: &str) -> HashSet<(String, String)> {
     let or_of_claim = |namespace: &str| {
         let namespace = if namespace.is_empty() {

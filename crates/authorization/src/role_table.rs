@@ -113,7 +113,7 @@ struct Grants {
 }
 
 impl RoleTable {
-    /// A table of these. Those that belong to the cluster have no namespace.
+    /// Builds a table of these roles and bindings. Those that belong to the cluster have no namespace.
     #[must_use]
     pub fn new(roles: &[Arc<Role>], bindings: &[Arc<Binding>]) -> Self {
         let rules = roles.iter().map(|role| {
@@ -154,7 +154,7 @@ impl RoleTable {
         }
     }
 
-    /// The role that a binding in a namespace refers to.
+    /// Returns the role that a binding in a namespace refers to.
     fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Resolved, Arc<str>> {
         let name = &reference.name;
         let (namespace, resource) = if reference.kind == "Role" {
@@ -168,7 +168,7 @@ impl RoleTable {
         })
     }
 
-    /// The rules of a role; without a namespace it is one of the cluster.
+    /// Returns the rules of a role; without a namespace it is one of the cluster.
     pub(super) fn rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         let key = (namespace.to_owned(), name.to_owned());
         Some(Arc::clone(&self.roles.get(&key)?.rules))
@@ -202,7 +202,7 @@ impl RoleTable {
         found
     }
 
-    /// The binding that allows this, described.
+    /// Finds a binding that allows the request, and returns its description.
     ///
     /// # Errors
     /// Which roles of the user's bindings do not exist, if nothing allows it.
@@ -227,7 +227,7 @@ impl RoleTable {
 }
 
 impl Role {
-    /// Its own rules, as they are stored.
+    /// Returns the role's own rules, as they are stored.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         self.rules.as_deref().unwrap_or_default()
@@ -239,7 +239,7 @@ impl Role {
         self.aggregation_rule.is_some()
     }
 
-    /// Its own rules, or those that it aggregates.
+    /// Returns the role's own rules, or those of the roles that it aggregates.
     #[must_use]
     pub fn resolve(&self, roles: &[Arc<Self>]) -> Vec<Rule> {
         let mut rules = Vec::new();

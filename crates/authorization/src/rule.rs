@@ -41,7 +41,7 @@ pub struct Rule {
     pub non_resource_urls: Vec<String>,
 }
 
-/// Go writes lists that it does not have as null.
+/// Deserializes a list; Go writes lists that it does not have as null.
 fn null_is_empty<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Option::<Vec<String>>::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The same decision, from the sentence in Kubernetes' documentation for each list.
+    /// Decides the same from the sentence in Kubernetes' documentation for each list.
     fn model(rule: &Rule, asked: &Attributes<'_>) -> bool {
         let any = |list: &[String], text: &str| {
             list.contains(&"*".to_owned()) || list.contains(&text.to_owned())

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The condition that tells it.
 const CONDITION: &str = "Dangling";
 
-/// A schema with the condition as it is now, where these levels are; `None` if it has it already.
+/// Returns a schema with the condition `Dangling` as it is now, where these levels exist; `None` if it has it already.
 #[must_use]
 pub fn with_reference_told(
     schema: &Value,

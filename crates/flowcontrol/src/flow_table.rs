@@ -25,7 +25,7 @@ pub struct Flow<'a> {
 }
 
 impl FlowTable {
-    /// A table of these. A schema of a level that does not exist is about no request.
+    /// Builds a table of these. A schema of a level that does not exist selects no request.
     #[must_use]
     pub fn new(schemas: impl IntoIterator<Item = Schema>, levels: Vec<Level>) -> Self {
         let levels: Vec<_> = levels.into_iter().map(Arc::new).collect();
@@ -44,7 +44,7 @@ impl FlowTable {
         Self { schemas, levels }
     }
 
-    /// Where a request belongs; `None` if no schema is about it.
+    /// Finds the flow of a request; `None` if no schema selects it.
     #[must_use]
     pub fn find<'a>(&'a self, asked: &Attributes<'a>) -> Option<Flow<'a>> {
         let mut schemas = self.schemas.iter();
@@ -56,7 +56,7 @@ impl FlowTable {
         })
     }
 
-    /// The names of all schemas, and the levels that they lead to.
+    /// Returns the names of all schemas, and the levels that they lead to.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, &Arc<Level>)> {
         let schemas = self.schemas.iter();
         schemas.map(|(schema, level)| (&*schema.metadata.name, level))

@@ -101,7 +101,7 @@ impl Certificates {
     }
 }
 
-/// The names and addresses of a server that listens on an address.
+/// Returns the names and addresses of a server that listens on an address.
 #[must_use]
 pub fn subjects(bind: IpAddr, host_name: Option<String>) -> Vec<String> {
     let mut subjects: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).to_vec();
@@ -176,7 +176,7 @@ impl Authority {
         Self::new(identity).map_err(|error| cannot_make("ca", &error))
     }
 
-    /// The stored leaf if it is still good, or else a new one.
+    /// Returns the stored leaf if it is still good, or else makes a new one.
     fn leaf(&self, directory: &Path, leaf: &Leaf, now: Timestamp) -> Result<Identity, StartError> {
         if let Ok(Some(identity)) = stored(directory, leaf.name) {
             match self.why_not_good(&identity, leaf, now) {
@@ -256,7 +256,7 @@ impl Facts {
         })
     }
 
-    /// By which id the certificates of an authority name its key.
+    /// Returns the id by which the certificates of an authority name its key.
     fn key_id(certificate: &str) -> Option<Vec<u8>> {
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).ok()?;
         let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
@@ -326,7 +326,7 @@ fn paths(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
     )
 }
 
-/// The identity in a directory; `None` if there is not even a part of it.
+/// Reads the identity in a directory; `None` if there is not even a part of it.
 fn stored(directory: &Path, name: &str) -> Result<Option<Identity>, String> {
     let (certificate, key) = paths(directory, name);
     if !certificate.exists() && !key.exists() {
@@ -341,7 +341,7 @@ fn stored(directory: &Path, name: &str) -> Result<Option<Identity>, String> {
     }))
 }
 
-/// The key goes first: a certificate without its key would be the worse half.
+/// Writes the key and then the certificate: a certificate without its key would be the worse half.
 fn store(directory: &Path, name: &str, identity: &Identity) -> Result<(), StartError> {
     let (certificate, key) = paths(directory, name);
     replace(&key, identity.key.as_bytes(), Access::Owner)

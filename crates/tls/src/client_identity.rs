@@ -43,7 +43,7 @@ impl ClientIdentity {
         Ok(Self(Arc::new(Shown(ArcSwap::new(key)))))
     }
 
-    /// As rustls has it. It shows what counts when a connection begins.
+    /// Returns rustls's view of the identity, which presents the newest certificate on each connection.
     pub(super) fn resolver(&self) -> Arc<dyn ResolvesClientCert> {
         Arc::clone(&self.0) as Arc<dyn ResolvesClientCert>
     }
@@ -93,7 +93,7 @@ impl IdentityFiles {
         })
     }
 
-    /// The identity, which goes on following the files while [`Self::follow`] runs.
+    /// Returns the identity, which follows the files while [`Self::follow`] runs.
     #[must_use]
     pub fn identity(&self) -> ClientIdentity {
         self.identity.clone()

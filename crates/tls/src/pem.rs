@@ -22,7 +22,7 @@ pub fn read(path: &Path, flag: &str) -> Result<String, StartError> {
     })
 }
 
-/// The certificates in a text.
+/// Parses the certificates in a text.
 ///
 /// # Errors
 /// There is none, or one cannot be read.

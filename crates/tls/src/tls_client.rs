@@ -34,7 +34,7 @@ impl Trust {
         Self::Authorities(authorities)
     }
 
-    /// Those for whom an authority in a `caBundle` vouches.
+    /// Trusts the servers that an authority in a `caBundle` vouches for.
     ///
     /// # Errors
     /// A line that says why, in Go's words, if none of it can be used.
@@ -53,7 +53,7 @@ impl Trust {
         Ok(Self::Authorities(authorities))
     }
 
-    /// Those for whom an authority in a file that a flag names vouches.
+    /// Trusts the servers that an authority in a file vouches for; `flag` is the flag that names it.
     ///
     /// # Errors
     /// The file cannot be read or understood.
@@ -76,7 +76,7 @@ fn unusable(path: &Path, flag: &str, why: String) -> StartError {
     StartError::new(format!("use {}", path.display()), why, advice)
 }
 
-/// How TLS is spoken.
+/// Makes the client's side of TLS, with these trusted servers and this identity.
 ///
 /// # Errors
 /// Fails when the TLS library cannot use the trusted certificates or the identity.
@@ -120,7 +120,7 @@ pub struct BundleTls {
 }
 
 impl BundleTls {
-    /// The same for one server.
+    /// Returns the client's side of TLS for one server: by its bundle, or else by the machine's authorities.
     ///
     /// # Errors
     /// A line that says why, in Go's words, if the bundle cannot be used.

@@ -241,7 +241,7 @@ impl ClientCertVerifier for AnyClient {
     }
 }
 
-/// A certificate is good for servers, and at this time.
+/// Checks that a certificate is for servers, and valid at this time.
 fn is_a_servers_now(
     certificate: &CertificateDer<'_>,
     now: UnixTime,
@@ -274,7 +274,7 @@ mod tests {
 
     const DAY: Duration = Duration::from_hours(24);
 
-    /// A certificate of an authority for the name `hook`, good from the day 10,000 to the day 10,010.
+    /// Returns a certificate of an authority for the name `hook`, good from the day 10,000 to the day 10,010.
     fn own_authority(usage: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
         let mut params = CertificateParams::new(["hook".to_owned()]).expect("a name");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

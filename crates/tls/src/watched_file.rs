@@ -43,7 +43,7 @@ impl<const N: usize> WatchedFiles<N> {
         self.texts = texts;
     }
 
-    /// `None` if one cannot be read: it may be just about to be exchanged.
+    /// Reads the files; `None` if one cannot be read, as it may be just about to be exchanged.
     async fn contents(&self) -> Option<[String; N]> {
         let mut texts = [const { String::new() }; N];
         for (path, text) in self.paths.iter().zip(&mut texts) {

@@ -133,7 +133,7 @@ struct RequestHead<'a> {
 }
 
 impl Api {
-    /// An API of these resources.
+    /// Creates the API of these resources.
     #[must_use]
     pub fn new(config: ApiConfig) -> Self {
         expect_watches(&config, &config.stores);

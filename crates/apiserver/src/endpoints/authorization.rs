@@ -17,7 +17,7 @@ use super::response;
 /// The verbs that take selectors.
 const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
 
-/// The refusal of a request that its user may not make.
+/// Returns the refusal of a request that its user may not make; `None` if it is allowed.
 ///
 /// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be authorised as
 /// one thing and served as another.
@@ -61,7 +61,7 @@ pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
     selected_name(info, selector.as_ref()).is_some()
 }
 
-/// The refusal of what somebody wants to do and may not.
+/// Returns the refusal of an action that is not allowed; `None` if it is.
 pub(super) async fn refuse_what(
     authorizer: &Authorizer,
     asked: &Attributes<'_>,
@@ -99,7 +99,7 @@ fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
     FieldSelector::parse(selector).ok()
 }
 
-/// The one name that a list or watch selects: rules that allow that name allow it.
+/// Returns the one name that a list or watch selects; a rule that allows that name allows the request.
 fn selected_name(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
     if !info.name.is_empty() {
         return None;

@@ -23,7 +23,7 @@ pub struct EventStream {
     pub deadline: Instant,
 }
 
-/// A body of known content.
+/// Returns a body of known content.
 #[must_use]
 pub fn full(content: impl Into<Bytes>) -> ResponseBody {
     Full::new(content.into())
@@ -31,7 +31,7 @@ pub fn full(content: impl Into<Bytes>) -> ResponseBody {
         .boxed_unsync()
 }
 
-/// An answer with a body of a media type.
+/// Returns an answer with a body of a media type.
 pub(crate) fn respond(
     code: StatusCode,
     media_type: &'static str,

@@ -68,7 +68,7 @@ pub(super) struct WatchTerms {
 }
 
 impl Call<'_> {
-    /// The circumstances of a request, with the field manager that its parameters name.
+    /// Returns the context of a request for the registry, with the field manager that its parameters name.
     pub(super) fn context(
         info: &RequestInfo,
         query: &Query,
@@ -105,7 +105,7 @@ impl Call<'_> {
         checked.map_err(|error| self.fail(error))
     }
 
-    /// The namespace; empty for resources that have none.
+    /// Returns the namespace; empty for resources that have none.
     pub(super) fn namespace(&self) -> &str {
         if self.store.resource().namespaced {
             &self.info.namespace
@@ -128,12 +128,12 @@ impl Call<'_> {
         }
     }
 
-    /// The client's view of an error.
+    /// Translates an error of the registry into the failure that the client sees.
     pub(super) fn fail(&self, error: Error) -> Failure {
         Failure::of(&error, self.about())
     }
 
-    /// How an object is answered with.
+    /// Negotiates the encoding and form of a response with one object.
     ///
     /// # Errors
     /// 406 when nothing that is accepted can be written.
@@ -141,7 +141,7 @@ impl Call<'_> {
         self.negotiate(negotiation::OBJECT_MEDIA_TYPES)
     }
 
-    /// How a list is answered with.
+    /// Negotiates the encoding and form of a response with a list.
     ///
     /// # Errors
     /// 406 when nothing that is accepted can be written.
@@ -154,7 +154,7 @@ impl Call<'_> {
             .with_table_options(self.query)
     }
 
-    /// How the events of a watch are answered with.
+    /// Negotiates the encoding and form of the events of a watch.
     ///
     /// # Errors
     /// 406 when nothing that is accepted can be written.

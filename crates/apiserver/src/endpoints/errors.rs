@@ -53,7 +53,7 @@ impl Failure {
         self.code() == http::StatusCode::METHOD_NOT_ALLOWED
     }
 
-    /// When the client may retry, if that is said.
+    /// Returns after how many seconds the client may retry, if the failure says so.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
         self.0.details.as_ref()?.retry_after_seconds
     }
@@ -63,12 +63,12 @@ impl Failure {
         &self.0
     }
 
-    /// The request makes no sense.
+    /// Returns the 400 for a request that makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
     }
 
-    /// The user may not do this, as the message says.
+    /// Returns the 403 for a user who may not do this, as the message says.
     pub(crate) fn forbidden(asked: &Attributes<'_>, message: &str) -> Self {
         let (name, resource) = (asked.name, asked.resource);
         let message = if !asked.is_resource {
@@ -92,7 +92,7 @@ impl Failure {
         Self(Box::new(status.with_details(details)))
     }
 
-    /// The method is not one that the path knows.
+    /// Returns the 405 for a method that the path does not know.
     pub(crate) fn method_not_allowed() -> Self {
         Self::plain(
             405,
@@ -101,7 +101,7 @@ impl Failure {
         )
     }
 
-    /// There is no such resource.
+    /// Returns the 404 for a resource that is not served.
     pub(crate) fn no_such_resource() -> Self {
         Self::plain(
             404,
@@ -110,7 +110,7 @@ impl Failure {
         )
     }
 
-    /// None of the accepted media types is among those that the path produces.
+    /// Returns the 406 when none of the accepted media types is among those that the path produces.
     pub(crate) fn not_produced(available: &[&str]) -> Self {
         let available = available.join(", ");
         Self::plain(
@@ -120,7 +120,7 @@ impl Failure {
         )
     }
 
-    /// The media type is known, but not what its parameters ask for.
+    /// Returns the 406 for a known media type whose parameters cannot be honoured.
     pub(crate) fn not_acceptable(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");
         Self(Box::new(Status::failure(
@@ -130,17 +130,17 @@ impl Failure {
         )))
     }
 
-    /// The object cannot be shown in the form that was asked for.
+    /// Returns the 406 for an object that cannot be shown in the requested form.
     pub(crate) fn not_convertible(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(406, "NotAcceptable", message)))
     }
 
-    /// The body is of a media type that is never read here.
+    /// Returns the 415 for a body of a media type that is never read here.
     pub(crate) fn unsupported_media_type() -> Self {
         Self::plain(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     }
 
-    /// The body is of a media type that objects cannot be read from.
+    /// Returns the 415 for a body of a media type that objects cannot be read from.
     pub(crate) fn unknown_format(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");
         Self(Box::new(Status::failure(
@@ -153,7 +153,7 @@ impl Failure {
         )))
     }
 
-    /// The body is too large.
+    /// Returns the 413 for a body that is too large.
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(
             413,
@@ -162,19 +162,19 @@ impl Failure {
         )))
     }
 
-    /// There is no memory for another list or watch.
+    /// Returns the 429 when there is no memory for another list or watch.
     pub(crate) fn out_of_memory() -> Self {
         let message = "the server is short of memory and begins no lists and watches now, please try \
                        again later";
         Self::plain(429, "TooManyRequests", message).retry_after(Some(MEMORY_RETRY_AFTER_SECONDS))
     }
 
-    /// A fault of this program.
+    /// Returns the 500 for a fault of this program.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         internal(&message.to_string())
     }
 
-    /// The parameters of a subresource of an object are not valid.
+    /// Returns the 422 for parameters of an object's subresource that are not valid.
     pub(crate) fn invalid_parameters(kind: &str, name: &str, errors: Vec<FieldError>) -> Self {
         invalid(&Error::Invalid {
             kind: kind.to_owned(),
@@ -316,7 +316,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, which the client may retry after a while.
+    /// Sets after how many seconds the client may retry.
     fn retry_after(mut self, seconds: Option<u32>) -> Self {
         if let Some(details) = &mut self.0.details {
             details.retry_after_seconds = seconds.filter(|seconds| *seconds > 0);
@@ -324,14 +324,14 @@ impl Failure {
         self
     }
 
-    /// A failure about nothing in particular: its details are there, but empty.
+    /// Returns a failure about nothing in particular: its details are there, but empty.
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         let status = Status::failure(code, reason, message);
         Self(Box::new(status.with_details(StatusDetails::default())))
     }
 }
 
-/// A failure about an object, its resource given as `deployments.apps`.
+/// Returns a failure about an object, its resource given as `deployments.apps`.
 fn named(code: u16, reason: &'static str, message: String, resource: &str, name: &str) -> Failure {
     let (kind, group) = resource.split_once('.').unwrap_or((resource, ""));
     Failure(Box::new(
@@ -344,7 +344,7 @@ fn named(code: u16, reason: &'static str, message: String, resource: &str, name:
     ))
 }
 
-/// A refusal of a policy. Mutating policies are told as 403 whatever their reason is.
+/// Returns the refusal of an admission policy. For mutating policies the status is 403, whatever the reason is.
 fn denied(denial: &PolicyDenial) -> Failure {
     let code = match (denial.kind, denial.reason.as_ref()) {
         (PolicyKind::Mutating, _) | (PolicyKind::Validating, "Forbidden") => 403,
@@ -368,7 +368,7 @@ fn denied(denial: &PolicyDenial) -> Failure {
     Failure(Box::new(status.with_details(details)))
 }
 
-/// An error that kube-apiserver does not translate.
+/// Returns the failure for an error that kube-apiserver does not translate.
 fn unknown(message: String) -> Failure {
     Failure(Box::new(Status::failure(500, "", message)))
 }
@@ -436,7 +436,7 @@ fn apply_conflict(message: String, causes: &[(String, String)]) -> Failure {
     ))
 }
 
-/// The cause of a refusal: what follows `because` names the namespace itself.
+/// Returns the cause of a refusal: what follows `because` names the namespace itself.
 fn forbidden_cause(error: &Error, reason: &'static str, field: &str) -> Cause {
     let message = match error {
         Error::Forbidden { message, .. } => message
@@ -481,7 +481,7 @@ fn unreachable(message: String, resource: &str, operation: &str) -> Failure {
         .retry_after(Some(UNREACHABLE_RETRY_AFTER_SECONDS))
 }
 
-/// A list that leaves nothing out cannot be answered; what to do about each value is up to people.
+/// Returns the failure of a list with objects that cannot be read; an administrator must repair or delete each of them.
 fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
     let told = keys.iter().take(CORRUPT_KEYS_MAX);
     let cause = |(key, why): &(String, String)| Cause {

@@ -78,13 +78,13 @@ impl Receiving {
 }
 
 impl MemoryGate {
-    /// A gate that lets everything in, for tests of what is behind it.
+    /// Creates a gate that lets everything in, for tests of what is behind it.
     #[cfg(test)]
     pub(super) fn open() -> Self {
         Self::new(Ledger::unlimited(), Metrics::new())
     }
 
-    /// A gate before a ledger.
+    /// Creates a gate that asks this ledger.
     pub(super) fn new(ledger: Ledger, metrics: Metrics) -> Self {
         Self {
             ledger,
@@ -151,7 +151,7 @@ impl MemoryGate {
         &self.ledger
     }
 
-    /// The refusal of a list that was not given what it asked for.
+    /// Returns the refusal of a list that was not given the memory it asked for.
     pub(super) fn refuse_list(&self, exceeded: Exceeded) -> Failure {
         self.refuse(Shed::List, exceeded)
     }

@@ -384,7 +384,7 @@ impl Drop for LongRunning {
     }
 }
 
-/// kube-apiserver's buckets, in seconds.
+/// Creates a histogram with kube-apiserver's buckets of durations, in seconds.
 fn duration_histogram() -> Histogram {
     Histogram::new([
         0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
@@ -392,12 +392,12 @@ fn duration_histogram() -> Histogram {
     ])
 }
 
-/// kube-apiserver's buckets, in bytes: 1 kB and then ten times as much, seven times.
+/// Creates a histogram with kube-apiserver's buckets of sizes, in bytes: 1 kB and then ten times as much, seven times.
 fn size_histogram() -> Histogram {
     Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
 }
 
-/// kube-apiserver's buckets, in seconds.
+/// Creates a histogram with kube-apiserver's buckets of initial lists of watches, in seconds.
 fn watch_list_histogram() -> Histogram {
     Histogram::new([
         0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,

@@ -112,7 +112,7 @@ impl Format {
         }
     }
 
-    /// The Content-Type of a watch.
+    /// Returns the Content-Type of a watch.
     pub(super) fn stream_media_type(self) -> &'static str {
         match self {
             Self::Protobuf => PROTOBUF_STREAM_MEDIA_TYPE,
@@ -122,7 +122,7 @@ impl Format {
 }
 
 impl Clause {
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters
             .iter()
@@ -137,7 +137,7 @@ impl Clause {
             && (subtype == "*" || subtypes.contains(&subtype))
     }
 
-    /// The first of the known syntaxes that the clause accepts.
+    /// Returns the first of the known syntaxes that the clause accepts.
     pub(super) fn format(&self) -> Option<Format> {
         if self.kind != "*" && self.kind != "application" {
             return None;
@@ -150,8 +150,8 @@ impl Clause {
         }
     }
 
-    /// The form that the parameters ask for; `None` for one that is not known here, or not in the
-    /// clause's syntax.
+    /// Returns the form that the parameters ask for; `None` for one that is not known here, or not in the clause's
+    /// syntax.
     fn form(&self) -> Option<Form> {
         let Some(kind) = self.parameter("as") else {
             return Some(Form::Whole);
@@ -176,7 +176,7 @@ impl Clause {
 }
 
 impl Output {
-    /// The same, with what the query says about tables.
+    /// Adds the query's options of tables to a form that is one.
     ///
     /// # Errors
     /// 400 when there is a table, and the query asks for something else than its rows can have.
@@ -198,7 +198,7 @@ impl Output {
     }
 }
 
-/// The clauses of the Accept header, best first; everything is accepted if there is none.
+/// Returns the clauses of the Accept header, best first; everything is accepted if there is none.
 pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
     let accept = headers
         .get(ACCEPT)
@@ -236,7 +236,7 @@ pub(super) fn negotiate(
     })
 }
 
-/// The same for an answer that is no object of a resource, so that there is no table of it.
+/// Chooses the form of a response that is no object of a resource, so that there is no table of it.
 ///
 /// # Errors
 /// 406 when nothing that is accepted can be written.
@@ -250,7 +250,7 @@ pub(super) fn negotiate_whole(
     })
 }
 
-/// The first of what is accepted that fits.
+/// Chooses the first of what is accepted that fits.
 fn choose(
     headers: &HeaderMap,
     pretty: bool,
@@ -308,7 +308,7 @@ pub(super) fn negotiate_stream(headers: &HeaderMap, in_protobuf: bool) -> Result
         .ok_or_else(|| Failure::not_acceptable(STREAM_MEDIA_TYPES))
 }
 
-/// How a Status about a failure is written: for people if nothing accepted fits.
+/// Chooses the encoding of a failure's Status: indented JSON if nothing accepted fits.
 pub(super) fn status_format(headers: &HeaderMap, pretty: bool) -> Format {
     let accepted = clauses(headers)
         .into_iter()

@@ -125,7 +125,7 @@ impl RequestInfo {
     }
 }
 
-/// The segments after the version, if the decoded path is about a resource; sets group and version.
+/// Returns the segments after the version, if the decoded path is about a resource; sets group and version.
 fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
     let mut parts = path
         .split('/')

@@ -23,7 +23,7 @@ use super::errors::Failure;
 use super::memory_gate::Held;
 use super::negotiation::{Form, Format, Output, accepts_gzip};
 
-/// An object in the form that was asked for.
+/// Responds with an object in the negotiated form.
 ///
 /// # Errors
 /// 406 for a form that only lists have; 500 when the object cannot be converted.
@@ -64,7 +64,7 @@ pub(super) async fn object(
     document(code, output.format, &json)
 }
 
-/// Any JSON document in a syntax. One of a kind that has no protobuf stays JSON.
+/// Responds with any JSON document in a syntax. One of a kind that has no protobuf stays JSON.
 ///
 /// # Errors
 /// 500 when the document cannot be written, which a valid one can.
@@ -88,7 +88,7 @@ pub(super) fn document(
     Ok(respond(code, format.media_type(), full(body)))
 }
 
-/// Anything that is written as JSON, in a syntax.
+/// Responds with any serializable value, in a syntax.
 ///
 /// # Errors
 /// 500 when the document cannot be written, as [`document`].
@@ -116,7 +116,7 @@ pub(super) fn failure(format: Format, failure: &Failure) -> Response<ResponseBod
     response
 }
 
-/// A list in the form that was asked for.
+/// Responds with a list in the negotiated form.
 ///
 /// # Errors
 /// 406 for a form that only objects have; 500 when an object cannot be converted.
@@ -158,7 +158,7 @@ pub(super) async fn list(
     Ok(response)
 }
 
-/// A list as a table.
+/// Responds with a list as a table.
 fn table(format: Format, tables: Tables, list: List) -> Result<Response<ResponseBody>, Failure> {
     let head = tables.head(&list_metadata(&list), true)?;
     // Tables have no form in protobuf.
@@ -169,7 +169,7 @@ fn table(format: Format, tables: Tables, list: List) -> Result<Response<Response
     in_pieces(Items::Rows(tables), format, head, list)
 }
 
-/// A list that is written while it is sent, with the JSON before its items.
+/// Responds with a list that is encoded while it is sent, after the JSON before its items.
 fn in_pieces(
     items: Items,
     format: Format,
@@ -252,7 +252,7 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
     }
 }
 
-/// The metadata of a list of custom resources, which always tell where it continues.
+/// Returns the ListMeta of custom resources, which always has `continue`.
 fn custom_list_metadata(list: &List) -> Value {
     let mut metadata = list_metadata(list);
     if metadata.get("continue").is_none() {

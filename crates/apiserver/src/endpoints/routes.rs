@@ -41,7 +41,7 @@ pub(super) enum NoRoute {
 }
 
 impl Routes {
-    /// The routes to these resources.
+    /// Collects the routes to these resources.
     pub(super) fn new(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Self {
         let key = |resource: &Resource| (resource.group_version.clone(), resource.plural.clone());
         let resources = || {
@@ -77,7 +77,7 @@ impl Routes {
         self.kinds.contains(&key)
     }
 
-    /// The store of a resource that requests to another one need, such as the node of a pod.
+    /// Returns the store of a resource that requests to another one need, such as the node of a pod.
     ///
     /// # Errors
     /// 500 when it is not served.
@@ -131,7 +131,7 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> 
     Ok(verb)
 }
 
-/// The verb of a request, if its path can have it.
+/// Returns the verb of a request, if its path can have it.
 fn verb_of(info: &RequestInfo) -> Option<Verb> {
     let named = !info.name.is_empty();
     match info.verb.as_str() {

@@ -57,7 +57,7 @@ impl VersionInfo {
     }
 }
 
-/// The architecture in Go's words, which clients compare.
+/// Returns the architecture in Go's words, which clients compare.
 fn go_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -31,7 +31,7 @@ pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
     }
 }
 
-/// The text as it may stand between quotes in a header.
+/// Escapes a text, so that it may stand between quotes in a header.
 fn quote(text: &str) -> String {
     text.chars()
         .filter(|letter| !letter.is_control())

@@ -8,7 +8,7 @@ use crate::endpoints::{Refusal, ResponseBody, full};
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A refusal as a Status, with the time after which to come again if it says so.
+/// Responds with a refusal as a Status, and Retry-After if it says so.
 pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
     let mut body = serde_json::to_vec(&refusal.status()).unwrap_or_default();
     body.push(b'\n');
@@ -20,7 +20,7 @@ pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
     response
 }
 
-/// A text for people, as it is.
+/// Responds with plain text.
 #[must_use]
 pub fn plain(text: impl Into<Vec<u8>>) -> Response<ResponseBody> {
     response(StatusCode::OK, TEXT, text.into())

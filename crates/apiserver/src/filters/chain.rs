@@ -43,7 +43,7 @@ impl Handler for Api {
 /// The paths that the server serves besides the API, such as health.
 #[async_trait]
 pub trait OwnPaths: Send + Sync + 'static {
-    /// The answer, if the path is one of the server's own.
+    /// Answers the request if the path is one of the server's own; else returns `None`.
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
 }
 
@@ -163,7 +163,8 @@ impl Filters {
         response
     }
 
-    /// The user that a request is made as. Whether somebody may be another is decided for each part of the other.
+    /// Returns the user that a request is made as: the authenticated one, or the one that it impersonates, if each part
+    /// of that user's identity may be impersonated.
     async fn acting_user(
         &self,
         user: User,
@@ -298,7 +299,7 @@ impl Filters {
     }
 }
 
-/// The answer to somebody who may not act as another, or does not say as whom.
+/// Answers a request that may not impersonate, or has parts of an identity without a user.
 fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
     match error {
         NotImpersonated::Refused(refusal) => *refusal,
@@ -320,7 +321,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("without a message")
 }
 
-/// How many objects a list can show at most.
+/// Returns how many objects a list can show at most.
 fn objects_max(info: &RequestInfo, query: &str) -> u64 {
     if endpoints::selects_one_name(info, query) {
         return 1;
@@ -331,7 +332,7 @@ fn objects_max(info: &RequestInfo, query: &str) -> u64 {
     limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX)
 }
 
-/// The attributes by which a request finds its flow schema.
+/// Returns the attributes by which a request finds its flow schema.
 fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
     if !info.is_resource {
         return Attributes::of_path(user, &info.verb, &info.path);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringwatch_apimachinery::duration;
 
-/// The limit of a request with these parameters. `timeout=0` leaves it to the server, and nobody
-/// gets more than the server's.
+/// Returns the time limit of a request: its `timeout` parameter, but at most `most`, which also holds without one and
+/// for `timeout=0`.
 ///
 /// # Errors
 /// The client's limit is not a duration.

@@ -73,8 +73,8 @@ struct Kind {
 }
 
 impl InFlight {
-    /// So many places for reads and for writes; 0 for no limit. One that was taken longer ago than
-    /// `lapse` is given to another request.
+    /// Creates so many places for reads and for writes; 0 for no limit. One that was taken longer ago than `lapse` is
+    /// given to another request.
     #[must_use]
     pub fn new(reads_max: u32, writes_max: u32, lapse: Duration) -> Self {
         let in_flight = Self {
@@ -100,7 +100,7 @@ impl InFlight {
         );
     }
 
-    /// A place for a request that comes `now`; `None` if all are taken.
+    /// Takes a place for a request that comes `now`; `None` if all are taken.
     #[must_use]
     pub fn enter(&self, mutating: bool, user: &User, now: Instant) -> Option<Permit> {
         let places = if mutating { &self.writes } else { &self.reads };

@@ -122,7 +122,7 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a request of a user. Administrators have one even when all are taken.
+    /// Takes a place for a request of a user. Administrators get one even when all are taken.
     fn enter(&self, asking: &Asking) -> Option<Place> {
         let mut taken = self.taken();
         let own = taken
@@ -182,7 +182,7 @@ impl Labels {
 }
 
 impl LargeWork {
-    /// Large work on the threads of a runtime, counted in these books.
+    /// Moves large work to these threads, within the memory budget of the ledger.
     #[must_use]
     pub fn new(threads: &Elsewhere, ledger: Ledger, clock: Clock, registry: &mut Registry) -> Self {
         Self {
@@ -195,7 +195,7 @@ impl LargeWork {
         }
     }
 
-    /// Large work on the threads of the runtime that is running, without limits of memory.
+    /// Moves large work to the runtime that is running, without limits of memory.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn here() -> Self {
         let threads = Elsewhere {

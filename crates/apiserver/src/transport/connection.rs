@@ -82,7 +82,7 @@ pub struct Connections {
     pub closing: CancellationFlag,
 }
 
-/// The count of TLS handshakes that failed, made part of what `/metrics` shows.
+/// Registers the count of TLS handshakes that failed with the metrics.
 pub fn handshake_errors(registry: &mut Registry) -> Counter {
     let counter = Counter::default();
     registry.register(
@@ -380,7 +380,7 @@ struct Taken<T> {
     answer: Response<CountedBody>,
 }
 
-/// The kubelet's side, if the answer is that client and kubelet are to be joined.
+/// Returns the kubelet's side, if the response is that client and kubelet are to be joined.
 fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
@@ -428,7 +428,7 @@ where
     }
 }
 
-/// Why a connection ends whose client leaves an answer unread.
+/// Returns the error with which a connection ends whose client leaves a response unread.
 fn abandonment() -> BoxError {
     io::Error::from(io::ErrorKind::TimedOut).into()
 }

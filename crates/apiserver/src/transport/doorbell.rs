@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Default for Doorbell {
-    /// A doorbell that has rung: who has never looked must.
+    /// Creates a doorbell that has rung, so that the first look finds something.
     fn default() -> Self {
         Self(Arc::new(Bell(Mutex::new(State {
             rung: true,

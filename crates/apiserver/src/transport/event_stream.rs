@@ -112,7 +112,7 @@ where
     }
 }
 
-/// The head of an answer, with headers that it does not have itself.
+/// Encodes the head of a response, with headers that it does not have itself.
 ///
 /// # Errors
 /// The time cannot be written.

@@ -34,7 +34,7 @@ pub enum GetError {
     TimedOut,
 }
 
-/// Where the place is that an address of HTTPS names; `None` if it names none.
+/// Returns the backend of an HTTPS URL; `None` if the URL has none.
 #[must_use]
 pub fn backend(
     uri: &Uri,
@@ -55,7 +55,7 @@ pub fn backend(
     })
 }
 
-/// The document at an address.
+/// Gets the document at an HTTPS URL, of at most `BYTES_MAX` bytes and within `TIMEOUT`.
 ///
 /// # Errors
 /// [`GetError`] if the URL is not HTTPS, the server cannot be reached in time, or its answer is refused or too large.

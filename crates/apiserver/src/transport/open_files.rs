@@ -8,7 +8,7 @@ const RESERVED: u64 = 512;
 /// Where there are few files, this part of them is kept.
 const RESERVED_PART: u64 = 4;
 
-/// How many files the connections of clients may have.
+/// Returns how many files the connections of clients may have.
 #[must_use]
 pub fn for_connections() -> usize {
     without_reserve(getrlimit(Resource::Nofile).current)

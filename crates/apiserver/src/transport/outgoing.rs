@@ -108,13 +108,13 @@ impl Outgoing {
         }))
     }
 
-    /// How many requests are in progress.
+    /// Returns how many requests are in progress.
     #[must_use]
     pub(super) fn in_progress(&self) -> usize {
         self.lock().streams
     }
 
-    /// A share of the account that connections spend from.
+    /// Returns a share of the account that connections spend from.
     #[must_use]
     pub(super) fn share(&self) -> Share {
         self.lock().share.another()
@@ -153,7 +153,7 @@ impl Outgoing {
         }
     }
 
-    /// The bytes taken of each answer of which more is pending.
+    /// Returns the bytes taken of each answer of which more is pending.
     fn unread(&self) -> HashMap<u64, u64> {
         let pending = self.lock();
         let unread = pending.answers.iter().filter(|(_, it)| it.pending > 0);
@@ -225,7 +225,7 @@ impl Pending {
 pub(super) struct Answering(Arc<Stream>);
 
 impl Answering {
-    /// The answer's body, whose chunks count as pending until they are written.
+    /// Wraps the response's body, whose chunks count as pending until they are written.
     #[must_use]
     pub(super) fn count(self, inner: HeldBody) -> CountedBody {
         if inner.ends_by_itself() {
@@ -325,7 +325,7 @@ impl CountedBody {
 }
 
 impl Drop for CountedBody {
-    /// A stream that is reset while it waits does not wait any more.
+    /// Forgets the stream's waker: one that is reset while it waits does not wait any more.
     fn drop(&mut self) {
         if let Some(own) = &self.waiting {
             let mut pending = self.stream.connection.lock();

@@ -27,7 +27,7 @@ struct Judged {
 }
 
 impl ShownCertificate {
-    /// The chain that a client has shown, the leaf first.
+    /// Takes the chain that a client has shown, the leaf first.
     pub(super) fn new(
         chain: &[CertificateDer<'_>],
         credentials: &CurrentCredentials,

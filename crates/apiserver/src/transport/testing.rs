@@ -36,7 +36,7 @@ impl OwnPaths for Nothing {
     }
 }
 
-/// New certificates for `localhost`.
+/// Generates certificates for `localhost`.
 pub fn certificates() -> Certificates {
     let folder = tempfile::tempdir().expect("a directory");
     let subjects = ["localhost".to_owned()];
@@ -44,7 +44,7 @@ pub fn certificates() -> Certificates {
     Certificates::load_or_generate(folder.path(), &subjects, now).expect("certificates")
 }
 
-/// The credentials of a server with these certificates.
+/// Returns the credentials of a server with these certificates.
 pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
     let mut roots = RootCertStore::empty();
     for authority in pem::certificates(&certificates.authority).expect("an authority") {

@@ -72,12 +72,12 @@ impl Threads {
     }
 }
 
-/// A task of the server that runs until it is told to end.
+/// Runs a task of the server until `end` is cancelled.
 pub async fn until(end: CancellationToken, task: impl Future<Output = ()>) {
     end.run_until_cancelled(task).await;
 }
 
-/// A runtime of so many threads, or of a thread for each core (`TOKIO_WORKER_THREADS`).
+/// Starts a runtime of so many threads, or of a thread for each core (`TOKIO_WORKER_THREADS`).
 fn runtime(name: &str, threads: Option<usize>) -> Result<Runtime, StartError> {
     let mut builder = Builder::new_multi_thread();
     if let Some(threads) = threads {

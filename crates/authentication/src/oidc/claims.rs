@@ -53,7 +53,7 @@ pub struct Rule {
 }
 
 impl ClaimMapping {
-    /// The user whom these claims name as they are.
+    /// Creates a mapping that takes the user's name from here, and nothing else.
     #[must_use]
     pub fn new(username: Source) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl ClaimMapping {
         }
     }
 
-    /// The user of these claims.
+    /// Maps the claims of a verified token to a user.
     pub(super) fn user(&self, claims: &Map<String, Value>) -> Result<User, OidcError> {
         for (name, wanted) in &self.required {
             let found = claims.get(name).and_then(Value::as_str);
@@ -149,7 +149,7 @@ impl ClaimMapping {
         }
     }
 
-    /// One group, or a list of them.
+    /// Reads the groups: a string or a list of strings.
     fn groups(
         &self,
         claims: &Map<String, Value>,

@@ -21,7 +21,7 @@ const ISSUERS_MAX: usize = 64;
 /// An AuthenticationConfiguration file, parsed and validated.
 #[derive(Debug, Default)]
 pub struct AuthenticationConfig {
-    /// The trusted issuers, at most [`ISSUERS_MAX`].
+    /// The trusted issuers, at most 64.
     pub issuers: Vec<JwtIssuer>,
     /// The requests that are served without credentials.
     pub anonymous: Anonymous,
@@ -186,7 +186,7 @@ impl Errors {
         self.compiled(field, text, Expression::compile(text, names))
     }
 
-    /// The same for what must be true or false.
+    /// Compiles an expression that must be true or false.
     fn condition(&mut self, field: String, text: &str, names: &[&str]) -> Option<Expression> {
         self.compiled(field, text, Expression::condition(text, names))
     }

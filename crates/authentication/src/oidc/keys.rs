@@ -59,7 +59,7 @@ pub enum OidcError {
 pub struct ProviderKeys(Vec<Jwk>);
 
 impl ProviderKeys {
-    /// Where the keys of an issuer are, by what it says of itself.
+    /// Returns the URL of the issuer's keys (`jwks_uri`), from its discovery document.
     ///
     /// # Errors
     /// [`OidcError::Provider`] if it says that it is another.
@@ -83,7 +83,7 @@ impl ProviderKeys {
         )))
     }
 
-    /// The keys of a set. Those of kinds that are not known here are left out.
+    /// Reads a JSON Web Key Set. Keys of types that are not known here are left out.
     ///
     /// # Errors
     /// [`OidcError::Provider`] if it is none.
@@ -103,7 +103,8 @@ impl ProviderKeys {
         Ok(Self(signing.collect()))
     }
 
-    /// The keys that may have signed a token: the one that it names, or all if it names none. A shared secret is no key.
+    /// Returns the keys that may have signed a token: the one that it names, or all if it names none. A shared secret
+    /// is no key.
     pub(super) fn named(&self, id: &str, algorithm: Algorithm) -> Vec<DecodingKey> {
         let named = self
             .0

@@ -116,7 +116,7 @@ impl OidcTokens {
         self.mapping.user(&all).map(Some)
     }
 
-    /// The keys that may have signed a token. If there is none, newer keys are waited for once.
+    /// Returns the keys that may have signed a token. If there is none, newer keys are waited for once.
     async fn keys_of(&self, head: &Unverified) -> Result<Vec<DecodingKey>, OidcError> {
         let mut changes = self.keys.subscribe();
         let known = self.known(head);

@@ -22,8 +22,8 @@ pub struct KeyDiscovery {
 }
 
 impl KeyDiscovery {
-    /// The documents of a server that is reached at an address, `host:port`; `None` if its issuer is nothing that
-    /// OpenID Connect could find.
+    /// Makes the documents of a server that is reached at `address` (`host:port`); `None` if its issuer is no URL that
+    /// OpenID Connect allows.
     #[must_use]
     pub fn new(config: &ServiceAccountConfig, address: &str) -> Option<Self> {
         let issuer = config.issuers.first()?;

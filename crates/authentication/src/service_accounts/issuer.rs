@@ -41,7 +41,7 @@ pub struct Grant<'a> {
 }
 
 impl TokenIssuer {
-    /// An issuer that signs with the configured key.
+    /// Creates an issuer that signs with the configured key.
     #[must_use]
     pub fn new(config: &ServiceAccountConfig) -> Self {
         Self {
@@ -53,13 +53,13 @@ impl TokenIssuer {
         }
     }
 
-    /// For whom a token is if that is not said: for this server.
+    /// Returns the audiences of a token whose request names none: this server's.
     #[must_use]
     pub fn default_audiences(&self) -> &[String] {
         &self.audiences
     }
 
-    /// The longest that may be had of so many seconds.
+    /// Limits a lifetime in seconds to the configured maximum.
     #[must_use]
     pub fn longest(&self, seconds: i64) -> i64 {
         self.seconds_max.map_or(seconds, |most| seconds.min(most))
@@ -112,7 +112,7 @@ impl TokenIssuer {
             .map_err(|error| KeyError::Failed(error.to_string()))
     }
 
-    /// For how long a token is good, and after how long it should be replaced if that is earlier.
+    /// Returns the lifetime of a token in seconds, and after how long it should be replaced if that is earlier.
     fn lifetime(&self, grant: &Grant<'_>) -> (i64, Option<i64>) {
         let mounted = matches!(grant.bound, Bound::Pod { .. }) && grant.seconds == MOUNTED_SECONDS;
         let ours = |audience| self.audiences.contains(audience);

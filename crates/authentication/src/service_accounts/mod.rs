@@ -41,7 +41,7 @@ pub struct ServiceAccountConfig {
 }
 
 impl ServiceAccountConfig {
-    /// All keys that a token may be signed with, each once.
+    /// Returns all keys that a token may be signed with, each once.
     fn keys(&self) -> Vec<VerifyingKey> {
         let mut keys = vec![self.signing.public.clone()];
         for other in &self.others {

@@ -214,7 +214,7 @@ fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
     Ok(time.as_second() < deleted_by)
 }
 
-/// The account as a user.
+/// Returns the account as a user.
 fn user(claims: Claims) -> User {
     let its = claims.kubernetes;
     let mut extra = BTreeMap::new();

@@ -124,7 +124,7 @@ fn too_many_looks_end_as_missing() {
     assert!(told.ends_with("\nand more than can be told; grant fewer rules at a time"));
 }
 
-/// kube-apiserver's rule by which one rule alone covers a part.
+/// Decides as kube-apiserver's `ruleCovers` does: one rule alone covers a part.
 fn covers(held: &Rule, part: &Rule) -> bool {
     let all_of = |held: &[String], wanted: &[String]| {
         held.iter().any(|it| it == ALL) || wanted.iter().all(|it| held.contains(it))

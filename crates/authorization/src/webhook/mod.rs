@@ -88,7 +88,7 @@ pub struct WebhookAuthorizer {
 }
 
 impl WebhookAuthorizer {
-    /// A webhook, which cannot be asked yet.
+    /// Creates an authorizer, which answers by its failure policy until it is given a client.
     #[must_use]
     pub fn new(config: WebhookConfig, clock: Clock) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl WebhookAuthorizer {
         }
     }
 
-    /// The same for those who cannot wait: what is not known is as if the webhook had not answered.
+    /// Decides without waiting: what is not cached is as if the webhook could not be called.
     pub(super) fn decide_now(&self, asked: &Attributes<'_>) -> Answer {
         self.known(asked, &question(asked))
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))

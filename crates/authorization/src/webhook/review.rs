@@ -121,7 +121,7 @@ fn by_labels(selector: &LabelSelector) -> Vec<Value> {
     requirements.filter_map(requirement).collect()
 }
 
-/// The review that asks it.
+/// Returns the SubjectAccessReview of a spec.
 pub(super) fn of(spec: Value, version: ReviewVersion) -> Value {
     json!({"kind": "SubjectAccessReview", "apiVersion": version.api_version(),
         "metadata": {}, "spec": spec, "status": {"allowed": false}})

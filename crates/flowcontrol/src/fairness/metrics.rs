@@ -141,7 +141,7 @@ impl FairnessMetrics {
         }
     }
 
-    /// The numbers of a schema that leads to a level.
+    /// Returns the metrics of a schema that leads to a level.
     pub(super) fn of(&self, schema: &str, level: &str) -> SchemaMetrics {
         let labels = FlowLabels {
             flow_schema: schema.to_owned(),

@@ -79,7 +79,8 @@ impl Filed {
 }
 
 impl Fairness {
-    /// So many seats for requests that may take so long, by these schemas.
+    /// Creates the seats, which requests take by these schemas. A request may hold its seats for `request_timeout` at
+    /// most.
     #[must_use]
     pub fn new(total: u32, request_timeout: Duration, flows: FlowTable) -> Self {
         let fairness = Self {
@@ -111,7 +112,7 @@ impl Fairness {
         self.flows.store(Arc::new(Flows { table, metrics }));
     }
 
-    /// Where a request belongs.
+    /// Finds the flow schema and priority level of a request.
     #[must_use]
     pub fn filed(&self, asked: &Attributes<'_>) -> Option<Filed> {
         let flows = self.flows.load();

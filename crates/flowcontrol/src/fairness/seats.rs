@@ -74,7 +74,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// How many it has, or waits for.
+    /// Returns how many seats the request has, or waits for.
     pub(super) fn width(&self) -> u32 {
         self.width
     }
@@ -89,7 +89,7 @@ pub(super) struct Asking {
 }
 
 impl Seats {
-    /// So many seats. One that was taken longer ago than `lapse` is given to another request.
+    /// Creates so many seats. One that was taken longer ago than `lapse` is given to another request.
     #[must_use]
     pub(super) fn new(total: u32, lapse: Duration) -> Self {
         let state = State {
@@ -103,7 +103,7 @@ impl Seats {
         }
     }
 
-    /// How many of the seats are each level's, if none were lent.
+    /// Returns how many of the seats are each level's, if none were lent.
     pub(super) fn nominal_limits(&self, levels: &[Arc<Level>]) -> Vec<(Arc<str>, u32)> {
         let shares = |level: &Level| level.limits.map_or(0, |limits| limits.shares);
         let all: u64 = levels.iter().map(|level| shares(level)).sum();
@@ -221,14 +221,14 @@ impl Drop for Seat {
 }
 
 impl State {
-    /// How many seats a level can get at most.
+    /// Returns how many seats a level can get at most.
     fn most(&self, level: &str) -> u32 {
         let others = self.levels.iter().filter(|(name, _)| &***name != level);
         let guaranteed: u32 = others.map(|(_, it)| it.guaranteed).sum();
         self.total.saturating_sub(guaranteed).max(1)
     }
 
-    /// How many of them a flow can get.
+    /// Returns how many of the level's seats a flow can get.
     fn flow_most(&self, level: &str) -> u32 {
         (self.most(level) / FLOW_DIVISOR).max(1)
     }
@@ -304,16 +304,16 @@ impl State {
         seated
     }
 
-    /// The flow that is next, if there are seats for it. Until there are no other is: a wide request would wait in vain
-    /// while narrow ones take each seat that is free.
+    /// Returns the flow that is next, if there are seats for it. Until there are, no other is: a wide request would
+    /// wait in vain while narrow ones take each seat that is free.
     fn next(&self, level: &str) -> Option<Arc<str>> {
         let (flow, first) = self.first(level)?;
         let fits = self.level_can(level, first.width) && self.level_may(level, first);
         fits.then(|| Arc::clone(flow))
     }
 
-    /// Of the flows that wait and may have more, the one that has the fewest seats, and of those the one that has waited for
-    /// longest.
+    /// Returns, of the flows that wait and may have more, the one that has the fewest seats, and of those the one that
+    /// has waited for longest.
     fn first(&self, level: &str) -> Option<(&Arc<str>, &Waiting)> {
         let flows = self.levels.get(level)?.flows.iter();
         let waiting = flows.filter_map(|(flow, queue)| {

@@ -24,7 +24,7 @@ pub struct WatchPlace {
 }
 
 impl Watches {
-    /// At most so many a user; 0 for no limit.
+    /// Creates a limit of so many watches a user; 0 for no limit.
     #[must_use]
     pub fn new(most: u32) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Watches {
         }
     }
 
-    /// A place for one more watch of a user, if it must be counted.
+    /// Takes a place for one more watch of a user; `None` if it need not be counted.
     ///
     /// # Errors
     /// The user has as many as there may be.

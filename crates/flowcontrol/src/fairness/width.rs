@@ -9,8 +9,9 @@ const WIDTH_MAX: u32 = 10;
 /// The size of an object that is assumed while none is known: the largest that etcd takes.
 const OBJECT_BYTES_MAX: u64 = 1_500_000;
 
-/// The seats of a list that reads at most so many of the objects that there are. Lists of what is not counted here, as
-/// that of another server, take one seat; those of what could not be counted of late take all that a list can.
+/// Returns the seats of a list that reads at most `objects_max` of the objects that there are. Lists of what is not
+/// counted here, as that of another server, take one seat; those of what could not be counted of late take all that a
+/// list can.
 #[must_use]
 pub fn width(size: Size, objects_max: u64) -> u32 {
     let stats = match size {

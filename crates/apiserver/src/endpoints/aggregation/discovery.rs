@@ -42,7 +42,7 @@ struct Kind {
     kind: String,
 }
 
-/// Go writes an empty list as null.
+/// Deserializes a list; Go writes an empty one as null.
 fn list<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -87,7 +87,7 @@ struct Version {
     resources: Vec<ResourceDiscovery>,
 }
 
-/// The resources of a group version in the document of all groups; `None` if that does not know it.
+/// Returns the resources of a group version in the document of all groups; `None` if that does not know it.
 ///
 /// # Errors
 /// [`DiscoveryError::Json`]
@@ -130,7 +130,7 @@ struct LegacyResource {
     categories: Vec<String>,
 }
 
-/// The resources in the document of a group version.
+/// Returns the resources in the document of a group version.
 ///
 /// # Errors
 /// [`DiscoveryError`]

@@ -51,7 +51,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// An API of which nothing is known yet.
+    /// Returns an API whose server has not been asked for its resources yet.
     #[must_use]
     pub fn new(tls: Result<Arc<ClientConfig>, String>, api: RemoteApi) -> Self {
         Self {
@@ -63,8 +63,9 @@ impl Remote {
         }
     }
 
-    /// The backend at a place where the service is reached. Who proves to be the right one may be anywhere; one who need
-    /// not must not be on this machine or its link, where more listens than is meant for others.
+    /// Returns the backend for one address of the service. A server whose certificate is verified may be anywhere; with
+    /// `insecureSkipTLSVerify` the address must not be local to this machine or its link, so that the proxy reaches
+    /// nothing that listens only there.
     #[must_use]
     pub fn backend(
         &self,
@@ -95,7 +96,7 @@ pub struct Remotes {
 }
 
 impl Remotes {
-    /// These APIs, whose services are found there.
+    /// Collects these APIs, whose services `services` resolves.
     #[must_use]
     pub fn new(
         remotes: impl IntoIterator<Item = Arc<Remote>>,
@@ -137,7 +138,7 @@ impl Remotes {
         self.by_version.get(&version).filter(|_| !is_ambiguous)
     }
 
-    /// Where their OpenAPI documents are, by their roots, such as `apis/apps/v1`.
+    /// Returns the URLs of the OpenAPI documents, by roots such as `apis/apps/v1`.
     pub(super) fn openapi(&self) -> BTreeMap<String, String> {
         let documents = self.iter().filter_map(|remote| {
             let root = remote.api.path().trim_start_matches('/').to_owned();

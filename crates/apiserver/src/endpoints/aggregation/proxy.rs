@@ -99,7 +99,7 @@ fn unreachable(why: &str) -> Response<ResponseBody> {
 }
 
 impl Remotes {
-    /// A place where the service of an API is reached.
+    /// Returns the host and port of one endpoint of the API's service; `None` if it has none.
     async fn place(&self, remote: &Remote) -> Option<(String, u16)> {
         let service = &remote.api.service;
         let addresses = self.services.as_ref()?;

@@ -19,7 +19,7 @@ pub(super) struct Complaints {
 }
 
 impl Complaints {
-    /// All of them as one error of a strict reader; `None` if there are none.
+    /// Joins the complaints into the error of a strict decoder; `None` if there are none.
     pub(super) fn error(&self) -> Option<String> {
         let yaml = yaml_error(&self.repeated);
         let all: Vec<&str> = yaml
@@ -30,7 +30,7 @@ impl Complaints {
         (!all.is_empty()).then(|| format!("strict decoding error: {}", all.join(", ")))
     }
 
-    /// Each as a warning.
+    /// Returns the complaints as warnings, one each.
     pub(super) fn warnings(self) -> impl Iterator<Item = String> {
         self.repeated.into_iter().chain(self.fields)
     }
@@ -89,7 +89,7 @@ enum Step<'a> {
 /// in its names.
 const STEPS_MAX: usize = 256;
 
-/// The steps of a path; none if it cannot be one.
+/// Splits a path of a field into steps; `None` if it cannot be one.
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -129,7 +129,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The number of the last value at a path. What stands in an earlier one of two fields is not in the last.
+    /// Returns the number of the last value at a path. What stands in an earlier one of two fields is not in the last.
     fn place(&self, path: &str) -> Option<usize> {
         let mut at = self;
         for step in steps(path)? {

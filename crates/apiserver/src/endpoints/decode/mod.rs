@@ -100,7 +100,7 @@ pub(super) async fn read_body(
     Ok(content.into())
 }
 
-/// The media type of a request's body, without parameters; JSON if it is not said.
+/// Returns the media type of a request's body, without parameters; JSON if it is not said.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
     headers
         .get(CONTENT_TYPE)
@@ -184,7 +184,8 @@ impl Typed {
     }
 }
 
-/// An object of the expected kind, which came as this document.
+/// Checks that a decoded document is an object of the expected kind, and treats unknown and duplicate fields as
+/// `validation` says.
 ///
 /// # Errors
 /// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
@@ -212,7 +213,8 @@ pub(super) fn checked(
     }
 }
 
-/// The same, whatever the client wishes about fields that are not known or come twice.
+/// Checks that a decoded document is an object of the expected kind; its complaints about fields are left to the
+/// caller.
 ///
 /// # Errors
 /// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
@@ -279,7 +281,7 @@ pub(super) fn patched(
     check_type(&kind, &version, expected, known)
 }
 
-/// The body is no object of the expected kind.
+/// Returns the 400 for a body that is no object of the expected kind.
 fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure {
     Failure::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {error} ({})",
@@ -288,7 +290,7 @@ fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure 
     ))
 }
 
-/// The object is of this kind and version, but wrong.
+/// Returns the 400 for an object of this kind and version that cannot be decoded.
 fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
     let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
     Failure::bad_request(format!(
@@ -297,7 +299,7 @@ fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &
     ))
 }
 
-/// The kind and version of a body, which are set if they were left out.
+/// Returns the kind and version of a body, and sets those that were left out to the expected ones.
 fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (String, String) {
     let mut text = |name: &str, default: String| {
         let said = members
@@ -355,7 +357,7 @@ pub(super) fn go_package(group: &str) -> &str {
     }
 }
 
-/// The beginning of an unreadable body.
+/// Returns the beginning of an unreadable body.
 fn summarize(content: &[u8]) -> String {
     if content.is_empty() {
         return "<empty>".to_owned();

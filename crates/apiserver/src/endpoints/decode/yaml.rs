@@ -59,7 +59,7 @@ fn tree(content: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Value, serde_s
     serde_saphyr::from_slice_with_options(content, options(duplicates))
 }
 
-/// All keys that a readable document repeats, in its order.
+/// Returns all keys that a readable document repeats, in its order.
 fn repeated_keys(content: &[u8]) -> Vec<String> {
     let mut repeated = Vec::new();
     let read = serde_saphyr::with_deserializer_from_slice_with_options(

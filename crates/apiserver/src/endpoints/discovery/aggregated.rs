@@ -27,7 +27,7 @@ pub(super) fn is_wanted(clause: &Clause) -> bool {
         && clause.parameter("v") == Some("v2")
 }
 
-/// The document of the core alone, or of all other groups.
+/// Encodes the aggregated document of the core group alone, or of all other groups.
 pub(super) fn document(groups: &[Group], core: bool) -> Aggregated {
     let items: Vec<Value> = groups
         .iter()
@@ -112,7 +112,7 @@ fn subresource_value(subresource: &Subresource, told: Option<&GroupVersion>) -> 
         "verbs": verb_names(&subresource.verbs)})
 }
 
-/// A kind; its group and version are left empty if they are those of the resource.
+/// Returns a GroupVersionKind; group and version are left empty if they are those of the resource.
 fn kind_value(group_version: Option<&GroupVersion>, kind: &str) -> Value {
     let (group, version) = group_version.map_or(("", ""), |it| (&it.group, &it.version));
     json!({"group": group, "version": version, "kind": kind})

@@ -39,7 +39,8 @@ pub(super) enum Content {
 }
 
 impl Group {
-    /// Where it comes among groups: those with the highest priority first, then by name where they are not built in.
+    /// Returns the key by which groups are ordered: the highest priority first, then the name where they are not built
+    /// in.
     fn place(&self) -> impl Ord {
         let priority = self.versions.iter().map(|it| it.priorities().0).max();
         let built_in = self.versions.iter().all(Version::is_built_in);
@@ -55,7 +56,7 @@ impl Version {
         }
     }
 
-    /// The priorities of its group and of itself.
+    /// Returns the priorities of its group and of itself.
     fn priorities(&self) -> (i64, i64) {
         match &self.content {
             Content::Local(_) => local_priorities(&self.group_version),
@@ -63,7 +64,7 @@ impl Version {
         }
     }
 
-    /// Where it comes in its group.
+    /// Returns the key by which the versions of a group are ordered.
     fn place(&self) -> impl Ord {
         let (_, priority) = self.priorities();
         let order = version_order(&self.group_version.version);
@@ -81,8 +82,8 @@ impl Version {
     }
 }
 
-/// The groups in the order of the built-in ones; others follow as their resources do, and those of other servers come
-/// where their APIServices say.
+/// Returns the groups in the order of the built-in ones; others follow as their resources do, and those of other
+/// servers come where their APIServices say.
 pub(super) fn groups(
     stores: &[Arc<Store>],
     storeless: &[Arc<Resource>],
@@ -127,7 +128,7 @@ fn local(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Vec<Group> {
     groups
 }
 
-/// The group of a name, which comes last if it is new.
+/// Returns the group of a name; a new one is added at the end.
 fn of_name<'a>(groups: &'a mut Vec<Group>, name: &str) -> &'a mut Group {
     let at = groups.iter().position(|it| it.name == name);
     let at = at.unwrap_or_else(|| {

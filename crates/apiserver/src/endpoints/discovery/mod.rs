@@ -154,7 +154,7 @@ impl Document {
         }
     }
 
-    /// The best form that the client accepts and the document has.
+    /// Chooses the best form that the client accepts and the document has.
     fn wanted(&self, headers: &HeaderMap, pretty: bool) -> Result<Wanted, Failure> {
         for clause in negotiation::clauses(headers) {
             let Some(format) = clause.format() else {
@@ -204,7 +204,7 @@ impl Aggregated {
     }
 }
 
-/// The answer at a path where nothing is, in Go's words.
+/// Answers at a path where nothing is, in Go's words.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
     TextError::PageNotFound.response()
 }

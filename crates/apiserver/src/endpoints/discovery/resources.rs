@@ -26,7 +26,7 @@ pub(super) fn resource_list(version: &GroupVersion, resources: &[Arc<Resource>])
     document.to_string().into_bytes()
 }
 
-/// The names of verbs, in their order.
+/// Returns the names of verbs, in their order.
 pub(super) fn verb_names(verbs: &[Verb]) -> Vec<&'static str> {
     verbs.iter().map(|verb| verb.name()).collect()
 }

@@ -67,7 +67,7 @@ struct Kept {
 }
 
 impl EncodingCache {
-    /// A cache of so many bytes, or fewer when the ledger says so.
+    /// Creates a cache of at most `bytes_max` bytes, or fewer while the ledger is short of memory.
     #[must_use]
     pub fn new(bytes_max: usize, ledger: &Ledger) -> Self {
         Self(Arc::new(Shared {
@@ -99,19 +99,19 @@ impl EncodingCache {
         );
     }
 
-    /// How many bytes the encodings take.
+    /// Returns how many bytes the kept encodings take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.sum.get()
     }
 
-    /// How many encodings have been made.
+    /// Returns how many encodings have been made.
     #[must_use]
     pub fn made(&self) -> u64 {
         self.0.made.get()
     }
 
-    /// The number of a served version, for keys. There are as many as the server serves.
+    /// Returns the number of a served version, for keys. There are as many as the server serves.
     pub(crate) fn version(&self, version: &GroupVersion) -> u32 {
         let versions = &self.0.versions;
         let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +123,7 @@ impl EncodingCache {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
-    /// An encoding of an object; made if it is not kept.
+    /// Returns an encoding of an object, and makes and keeps it if it is not there.
     ///
     /// # Errors
     /// The error of `make`; then nothing is kept.
@@ -169,7 +169,7 @@ impl EncodingCache {
         }
     }
 
-    /// The oldest encoding, if there are too many.
+    /// Takes the oldest encoding out of the queue if the cache is too large.
     fn one_too_many(&self) -> Option<Kept> {
         let mut queue = self.queue();
         let bytes = self.bytes();

@@ -41,7 +41,7 @@ pub(crate) struct TableEvents {
 }
 
 impl EventEncoder {
-    /// An encoder of tables.
+    /// Creates an encoder that writes events as tables of one row.
     pub(crate) fn tables(tables: Tables) -> Self {
         Self::Tables(Box::new(TableEvents {
             tables,
@@ -57,7 +57,7 @@ impl EventEncoder {
         }
     }
 
-    /// An event about an object.
+    /// Encodes an event about an object.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or written.
@@ -87,8 +87,7 @@ impl EventEncoder {
         }
     }
 
-    /// The last event of a watch that fails, which is no table; empty if not even that can be
-    /// written.
+    /// Encodes the `ERROR` event that ends a failed watch, which is no table; empty if not even that can be written.
     pub(crate) fn error(&self, failure: &Failure) -> Bytes {
         match self {
             Self::Objects(encoder) => encoder.error(failure),
@@ -125,7 +124,7 @@ impl TableEvents {
         frame::event(Format::Json, kind.name(), &table)
     }
 
-    /// A bookmark is a row too, that of an object without anything but its version.
+    /// Encodes a bookmark, which is a row too: that of an object without anything but its version.
     fn bookmark(&mut self, revision: u64, initial_events_end: bool) -> Result<Bytes, Failure> {
         let resource = self.tables.store().resource();
         let object = frame::bookmark(resource, false, revision, initial_events_end);

@@ -10,7 +10,7 @@ use super::protobuf;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::Format;
 
-/// An event about an object, given as JSON.
+/// Frames a watch event about an object that is given as JSON.
 ///
 /// # Errors
 /// When it is to be protobuf and the bytes are no JSON of a kind that has such a form.
@@ -31,14 +31,14 @@ pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, 
     Ok(parts.concat().into())
 }
 
-/// An event about an object, given as protobuf with its envelope.
+/// Frames a watch event about an object that is given as protobuf with its envelope.
 pub(crate) fn protobuf_event(kind: &str, object: &[u8]) -> Bytes {
     let frame = codec::event_frame(kind, object);
     // It may be kept for long, so without the room that it was written into.
     frame.into_boxed_slice().into()
 }
 
-/// An object that says that everything up to a revision has been delivered.
+/// Returns the object of a bookmark, which says that everything up to a revision has been delivered.
 pub(crate) fn bookmark(
     resource: &Resource,
     partial: bool,
@@ -61,7 +61,7 @@ pub(crate) fn bookmark(
     )
 }
 
-/// An object's metadata as PartialObjectMetadata, in a version of `meta.k8s.io`.
+/// Returns an object's metadata as PartialObjectMetadata, in a version of `meta.k8s.io`.
 ///
 /// # Errors
 /// When the bytes are not an object with metadata.

@@ -17,7 +17,7 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The most bytes that so many bytes of JSON may become by indentation.
+/// Returns the most bytes that so many bytes of JSON may become by indentation.
 pub(super) fn indented_max(json_bytes: usize) -> usize {
     json_bytes
         .saturating_mul(INDENTED_FACTOR_MAX)

@@ -65,7 +65,8 @@ pub(crate) struct ListBody {
 }
 
 impl ListBody {
-    /// A list of these objects. `head` writes all that comes before them, and is told their length.
+    /// Creates the body of a list of these objects. `head` writes all that comes before the items, whose length it is
+    /// given.
     ///
     /// # Errors
     /// 500 when an object cannot be converted or written.
@@ -98,7 +99,7 @@ impl ListBody {
         })
     }
 
-    /// The next chunk; empty at the end.
+    /// Encodes the next chunk; empty at the end.
     fn next_chunk(&mut self) -> Result<Bytes, Failure> {
         if let Some(item) = self.waiting.take() {
             if item.len() >= LIST_CHUNK_BYTES {

@@ -39,7 +39,7 @@ pub(crate) enum Items {
 }
 
 impl Items {
-    /// The name of the list that they are in.
+    /// Returns the name of the member of the list that has them.
     fn list(&self) -> &'static str {
         match self {
             Self::Rows(_) => "rows",
@@ -47,7 +47,7 @@ impl Items {
         }
     }
 
-    /// An item in JSON.
+    /// Encodes one item in JSON.
     fn json(&self, object: &Arc<Object>) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Rows(tables) => tables.row(object),
@@ -85,7 +85,7 @@ pub(crate) struct PiecewiseBody {
 }
 
 impl PiecewiseBody {
-    /// A list of these objects. `head` is the JSON before its items.
+    /// Creates the body of a list of these objects. `head` is the JSON before its items.
     ///
     /// # Errors
     /// 500 when one of the first objects cannot be converted or read.

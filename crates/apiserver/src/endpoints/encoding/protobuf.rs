@@ -3,7 +3,7 @@
 use ringwatch::codec;
 use serde_json::Value;
 
-/// A JSON object in protobuf; `None` if its kind has no form in protobuf.
+/// Converts a JSON object to protobuf; `None` if its kind has no form in protobuf.
 ///
 /// # Errors
 /// When the bytes are not JSON.

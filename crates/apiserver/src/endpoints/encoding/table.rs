@@ -55,7 +55,7 @@ impl Tables {
         &self.store
     }
 
-    /// An object as a table of one row.
+    /// Encodes an object as a table of one row.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or read.
@@ -76,7 +76,7 @@ impl Tables {
         Ok(table)
     }
 
-    /// A table of one row, made of an object that is not stored as it is shown.
+    /// Encodes an object that is not stored as it is shown, as a table of one row.
     ///
     /// # Errors
     /// 500 when the object cannot be written.
@@ -107,7 +107,7 @@ impl Tables {
         Ok(head.into_bytes())
     }
 
-    /// An object as a row.
+    /// Encodes an object as a row.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or read.
@@ -123,7 +123,7 @@ impl Tables {
         self.row_of(&stored, &json)
     }
 
-    /// A row of an object as it is stored, and as it is served.
+    /// Encodes a row of an object as it is stored, and as it is served.
     fn row_of(&self, stored: &Value, served: &[u8]) -> Result<Vec<u8>, Failure> {
         let row = self.printer.row(stored, self.clock.wall());
         let mut json = serde_json::to_vec(&row).map_err(Failure::internal)?;

@@ -59,7 +59,7 @@ impl Text {
         self.written.len() > self.bytes_max
     }
 
-    /// The text, or if it became too long the value as JSON, which is YAML as well.
+    /// Returns the text, or if it became too long the value as JSON, which is YAML as well.
     fn or_json(self, begin: &str, value: &Value) -> String {
         if self.is_too_long() {
             format!("{begin}{value}\n")
@@ -102,7 +102,7 @@ pub(crate) fn yaml_around(
     (before.written, after.written)
 }
 
-/// An item of a list of a document, which has so many bytes in JSON.
+/// Encodes an item of a list in YAML. `json_bytes` is its length in JSON, which bounds that of the text.
 pub(crate) fn yaml_item(value: &Value, json_bytes: usize) -> String {
     const MARK: &str = "- ";
     let mut out = Text::new(MARK, indented_max(json_bytes));

@@ -74,7 +74,7 @@ impl Refusal {
         }
     }
 
-    /// When the client may come again, if that is said.
+    /// Returns after how many seconds the client may retry, if the refusal says so.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
         matches!(self, Self::Starting).then_some(STARTING_RETRY_AFTER_SECONDS)
     }
@@ -150,7 +150,7 @@ impl HeadRefusal {
     }
 }
 
-/// An error as a line of text, as Go's `http.Error` writes it.
+/// Returns an error as a line of text, as Go's `http.Error` writes it.
 fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
     let body = full(format!("{text}\n"));
     let mut response = respond(code, "text/plain; charset=utf-8", body);

@@ -67,8 +67,8 @@ pub(crate) async fn apply(
     response::object(code, output, call, object).await
 }
 
-/// The configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that its
-/// type does not have, whatever the client wishes.
+/// Reads the configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that
+/// its type does not have, whatever the client wishes.
 fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
     let resource = call.store.resource();
     let decoded = decode::configuration(content)?;

@@ -66,7 +66,7 @@ pub(crate) async fn bind(
     response::serialized(StatusCode::CREATED, output.format, &status)
 }
 
-/// The pod that is bound: that of the path, which the Binding must name, or else the one that it names.
+/// Returns the pod that is bound: that of the path, which the Binding must name, or else the one that it names.
 fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
     let named = binding.pointer("/metadata/name").and_then(Value::as_str);
     let named = named.unwrap_or_default();
@@ -130,7 +130,7 @@ impl UpdatedObject for Bound {
         Ok(pod)
     }
 
-    /// A binding is not a claim to fields: who manages what stays as it is.
+    /// Returns false: a binding is not a claim to fields, and their managers stay.
     fn tracks_fields(&self) -> bool {
         true
     }

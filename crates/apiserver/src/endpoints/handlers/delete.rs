@@ -60,7 +60,7 @@ pub(crate) async fn delete(
     response::serialized(code, output.format, &status)
 }
 
-/// The options in the body, or in the parameters.
+/// Reads DeleteOptions from the body, or from the query parameters.
 pub(super) async fn delete_options(
     call: &Call<'_>,
     body: RequestBody,

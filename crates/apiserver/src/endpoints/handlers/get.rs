@@ -24,7 +24,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Response<ResponseBody>, Failu
     response::object(StatusCode::OK, output, call, object).await
 }
 
-/// The parameters of a read.
+/// Reads the query parameters of a read.
 pub(super) fn get_options(call: &Call<'_>) -> Result<GetOptions, Failure> {
     let text = call.query.first("resourceVersion");
     let resource_version = ResourceVersion::parse(text)

@@ -62,7 +62,7 @@ pub(crate) async fn patch(
     response::object(code, output, call, object).await
 }
 
-/// The patch in the body, and the parameters.
+/// Reads the patch in the body, and the query parameters.
 pub(super) async fn read_patch(
     call: &Call<'_>,
     body: RequestBody,

@@ -7,7 +7,7 @@ use crate::endpoints::errors::Failure;
 /// Where a pod has containers, in the order in which they are named.
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The container that is asked for, or the only one if none is.
+/// Returns the container that is asked for, or the only one if none is.
 ///
 /// # Errors
 /// 400 for a container that the pod does not have, and when one of several must be named.

@@ -61,7 +61,7 @@ fn nothing() -> Response<ResponseBody> {
     response
 }
 
-/// The kubelet's answer, whatever it is.
+/// Sends the request to the kubelet, and returns its response, be it a refusal.
 async fn ask(backend: &Backend, path: &str) -> Result<Response<ResponseBody>, Failure> {
     let request = Request::builder().method(Method::GET).uri(path);
     let request = request.body(full("")).map_err(Failure::internal)?;
@@ -79,7 +79,7 @@ async fn ask(backend: &Backend, path: &str) -> Result<Response<ResponseBody>, Fa
     )))
 }
 
-/// The beginning of a refusal, as far as it comes in time.
+/// Reads the beginning of a refusal's body, as far as it comes in time.
 async fn beginning(mut body: ResponseBody, clock: &Clock) -> String {
     let mut text = Vec::new();
     let read = async {
@@ -97,7 +97,7 @@ async fn beginning(mut body: ResponseBody, clock: &Clock) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The parameters as the kubelet takes them, in the order of their names.
+/// Returns the parameters as the kubelet takes them, in the order of their names.
 fn log_query(call: &Call<'_>) -> Result<String, Failure> {
     let mut pairs = Vec::new();
     for name in ["follow", "previous", "timestamps"] {
@@ -145,7 +145,7 @@ fn log_query(call: &Call<'_>) -> Result<String, Failure> {
     })
 }
 
-/// From when on, to the second.
+/// Returns the time from which on lines are wanted, to the second.
 fn since(query: &Query) -> Result<Option<String>, Failure> {
     let text = query.first("sinceTime");
     if text.is_empty() {

@@ -50,7 +50,7 @@ pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>
     upgrade(call, &backend, &path).await
 }
 
-/// The options that only one of the subresources has.
+/// Returns the options that only one of the subresources has.
 fn own_options(call: &Call<'_>, ports: &[String]) -> Map<String, Value> {
     let mut options = Map::new();
     let command = call.query.all("command");
@@ -64,7 +64,7 @@ fn own_options(call: &Call<'_>, ports: &[String]) -> Map<String, Value> {
     options
 }
 
-/// The ports to forward; only numbers are ports.
+/// Returns the ports to forward; only numbers are ports.
 fn ports(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     if call.info.subresource != "portforward" {
         return Ok(Vec::new());

@@ -86,7 +86,7 @@ async fn pass_on(
     Ok(answer)
 }
 
-/// A redirection within what is proxied stays within it.
+/// Rewrites the Location of a redirection that stays within what is proxied, so that the client stays behind the proxy.
 fn relocate_answer(headers: &mut HeaderMap, place: &Place<'_>, authority: &str) {
     let location = headers.get(LOCATION).and_then(|it| it.to_str().ok());
     let location = location.and_then(|it| relocate(it, place.prefix, authority));
@@ -99,7 +99,7 @@ fn unreachable(why: &str) -> Failure {
     Failure::service_unavailable(format!("error trying to reach service: {why}"))
 }
 
-/// Relative links of a first page need the slash.
+/// Redirects to the path with a slash at its end, which relative links of a first page need.
 fn redirect(location: &str) -> Result<Response<ResponseBody>, Failure> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;

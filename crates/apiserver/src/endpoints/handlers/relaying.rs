@@ -10,7 +10,7 @@ use crate::endpoints::call::Call;
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::relay::{self, Backend};
 
-/// The pod that the request is about.
+/// Reads the pod that the request is about.
 pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {
     let pod = call
         .store
@@ -20,13 +20,13 @@ pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {
     codec::tree(&pod).map_err(Failure::internal)
 }
 
-/// The node of a pod, once it has one.
+/// Returns the node of a pod, once it has one.
 pub(super) fn node_of(pod: &Value) -> Option<&str> {
     let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
     node.filter(|node| !node.is_empty())
 }
 
-/// The kubelet of a node.
+/// Finds the kubelet of a node.
 ///
 /// # Errors
 /// 404 when there is no such node, 500 when it does not say where its kubelet is.
@@ -48,7 +48,7 @@ pub(super) async fn kubelet(
         .backend(&node, unverified, &call.context.clock)
 }
 
-/// The client's request as the kubelet gets it: without the client's credentials.
+/// Returns the client's request as the kubelet gets it: without the client's credentials.
 pub(super) fn request(
     call: &Call<'_>,
     path_and_query: &str,

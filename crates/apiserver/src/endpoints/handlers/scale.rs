@@ -153,7 +153,7 @@ struct Scaled {
 }
 
 impl Scaled {
-    /// The Scale of the existing object after the change.
+    /// Returns the Scale of the existing object after the change.
     fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
         let patch = match &self.change {
             Change::Replace(scale) => return Ok(scale.clone()),
@@ -177,7 +177,7 @@ impl Scaled {
         Ok(scale)
     }
 
-    /// The existing object with the replicas that a Scale wants.
+    /// Returns the existing object with the replicas that a Scale wants.
     fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
         let replicas = replicas_of(scale, &self.name)?;
         let mut object = existing.clone();
@@ -235,7 +235,7 @@ impl UpdatedObject for AdmittedScale<'_> {
     }
 }
 
-/// The replicas that a Scale wants.
+/// Returns the replicas that a Scale wants.
 fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
     let wanted = scale.pointer("/spec/replicas").filter(|it| !it.is_null());
     let replicas = wanted.map_or(Some(0), Value::as_i64);
@@ -253,7 +253,7 @@ fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
     }
 }
 
-/// The Scale of an object.
+/// Returns the Scale of an object.
 fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     let mut metadata = Map::new();
     for name in METADATA {
@@ -280,7 +280,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         "status": status})
 }
 
-/// A selector as text.
+/// Returns a selector as text.
 fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
     match form {
         SelectorForm::Text => selector.as_str().unwrap_or_default().to_owned(),
@@ -289,7 +289,7 @@ fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
     }
 }
 
-/// The value at a dotted path.
+/// Returns the value at a dotted path.
 fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.')
         .try_fold(object, |value, name| value.get(name))

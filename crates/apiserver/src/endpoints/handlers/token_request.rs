@@ -97,7 +97,7 @@ async fn answer(
     Ok(())
 }
 
-/// For how long the token is at most, of which the client is told.
+/// Returns the lifetime that the token gets, in seconds; a client that asked for a longer one is warned.
 fn shortened(call: &Call<'_>, seconds: i64) -> i64 {
     let shortened = call.token_issuer.longest(seconds);
     if shortened < seconds {
@@ -222,7 +222,7 @@ async fn bound(call: &Call<'_>, reference: &Value) -> Result<Bound, Failure> {
     }))
 }
 
-/// A pod of the account, and the node that it is on.
+/// Finds a pod of the account, and the node that it is on.
 async fn bound_pod(call: &Call<'_>, name: &str) -> Result<(String, Bound), Failure> {
     let fail = |error| call.fail(error);
     let pods = call.routes.needed("", "v1", "pods")?;
@@ -268,7 +268,7 @@ async fn found(
         .map_err(|error| call.fail(error))
 }
 
-/// A time as objects have it.
+/// Returns a time as objects have it.
 fn written(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

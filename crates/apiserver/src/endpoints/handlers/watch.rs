@@ -77,7 +77,7 @@ pub(crate) async fn watch(
     Ok(response)
 }
 
-/// A random duration, so that watches that began together do not end together.
+/// Returns a random duration of one to two times this one, so that watches that began together do not end together.
 fn between_one_and_two_times(base: Duration) -> Duration {
     base.mul_f64(1.0 + rand::random::<f64>())
 }
@@ -111,7 +111,7 @@ struct WatchBody {
 }
 
 impl WatchBody {
-    /// The next event as it is written; `None` at the end. After an error comes the end.
+    /// Polls for the next event in its encoding; `None` at the end, which also follows an error.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(next) = self.next.take() {
             return Poll::Ready(Some(next));

@@ -24,7 +24,7 @@ const V3_PROTOBUF: [&str; 2] = [
     "com.github.proto-openapi.spec.v3@v1.0+protobuf",
 ];
 
-/// In what a client wants a document.
+/// Chooses the syntax of a document by the Accept header; `None` if neither is accepted.
 pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
     let protobuf = match form {
         Form::V2 => V2_PROTOBUF,
@@ -43,8 +43,8 @@ pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
 /// For how long a client may keep what never changes: as long as caches take for always.
 const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// A document, or that the client has it. Under its hash it never changes, whatever the time, and
-/// caches that know no better are told an end.
+/// Answers with a document, or with 304 if the client has it. A document under its hash never changes, so it may be
+/// kept for ever; caches that do not know `immutable` get an expiry.
 pub(super) fn document(
     headers: &HeaderMap,
     (form, syntax): (Form, Syntax),
@@ -83,7 +83,7 @@ pub(super) fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseB
     tagged(headers, JSON, &hash, content.into())
 }
 
-/// Content with its tag, unless the client has it.
+/// Answers with content and its ETag, or with 304 if the client has it.
 fn tagged(
     headers: &HeaderMap,
     media_type: &'static str,
@@ -108,7 +108,7 @@ fn tagged(
     response
 }
 
-/// Where the document has gone.
+/// Answers that the document is at another URL: 301.
 pub(super) fn moved(url: &str) -> Response<ResponseBody> {
     let body = format!("<a href=\"{url}\">Moved Permanently</a>.\n\n");
     let code = StatusCode::MOVED_PERMANENTLY;
@@ -119,7 +119,7 @@ pub(super) fn moved(url: &str) -> Response<ResponseBody> {
     response
 }
 
-/// Nothing that the client accepts can be written.
+/// Answers that the client accepts no form of the document: 406.
 pub(super) fn not_acceptable() -> Response<ResponseBody> {
     let mut response = Response::new(full(Bytes::new()));
     *response.status_mut() = errors::NOT_ACCEPTABLE;

@@ -77,12 +77,12 @@ impl BuiltIn {
 }
 
 impl<'a> Index<'a> {
-    /// The schema of a name.
+    /// Returns the schema of a name.
     pub(super) fn schema(&self, name: &str) -> Option<Entry<'a>> {
         self.schemas.get(name).copied()
     }
 
-    /// The name of a kind's schema.
+    /// Returns the name of a kind's schema.
     pub(super) fn name(&self, group_version: &GroupVersion, kind: &str) -> Option<&'a str> {
         let GroupVersion { group, version } = group_version;
         let key = format!("{group}/{version}/{kind}");

@@ -51,7 +51,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl DocumentCache {
-    /// A cache without documents.
+    /// Creates a cache without documents.
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self {
             kept: Mutex::new(Kept {
@@ -62,7 +62,7 @@ impl DocumentCache {
         }
     }
 
-    /// The document of a hash, which is made if it is not kept.
+    /// Returns the document of a hash, which is made if it is not kept.
     pub(super) async fn get<M: Future<Output = Vec<u8>>>(
         &self,
         kind: (Form, Syntax),

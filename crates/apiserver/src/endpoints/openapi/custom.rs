@@ -32,7 +32,7 @@ pub(super) struct CustomSchemas {
 }
 
 impl CustomSchemas {
-    /// Those of the custom resources among these stores.
+    /// Collects the custom resources among these stores.
     pub(super) fn of(stores: &[Arc<Store>]) -> Self {
         let mut resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>> = BTreeMap::new();
         for resource in stores
@@ -57,20 +57,20 @@ impl CustomSchemas {
         }
     }
 
-    /// The name of the schema of a kind, such as `com.example.v1.Widget`.
+    /// Returns the name of the schema of a kind, such as `com.example.v1.Widget`.
     pub(super) fn name(group_version: &GroupVersion, kind: &str) -> String {
         let GroupVersion { group, version } = group_version;
         let group: Vec<&str> = group.rsplit('.').collect();
         format!("{}.{version}.{kind}", group.join("."))
     }
 
-    /// The version of the definition of a resource; 0 if it is gone.
+    /// Returns the version of the definition of a resource; 0 if it is gone.
     pub(super) async fn version(&self, resource: &Resource) -> u64 {
         let definition = self.definition(resource).await;
         definition.map_or(0, |it| it.revision())
     }
 
-    /// The schema of a kind, or of a kind of list; open if nothing is known of it.
+    /// Returns the schema of a kind, or of a kind of list; open if nothing is known of it.
     pub(super) async fn schema(
         &self,
         group_version: &GroupVersion,
@@ -122,7 +122,7 @@ impl CustomSchemas {
         schema
     }
 
-    /// The definition of a resource.
+    /// Returns the definition of a resource.
     async fn definition(&self, resource: &Resource) -> Option<Arc<Object>> {
         let options = GetOptions {
             resource_version: ResourceVersion::parse("0").ok().flatten(),
@@ -172,7 +172,7 @@ fn put(schema: &mut Value, members: &Map<String, Value>) {
     }
 }
 
-/// The schema of lists of a resource.
+/// Returns the schema of lists of a resource.
 fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
     let item = CustomSchemas::name(&resource.group_version, &resource.kind);
     let mut schema = json!({

@@ -5,7 +5,7 @@ use ringwatch_apimachinery::GroupVersion;
 use super::operations::{Media, OK, Operation, PathItem, Type};
 use super::words::Scope;
 
-/// A document of discovery.
+/// Returns the path item of a discovery document.
 pub(super) fn item(root: &str) -> PathItem {
     let named = |kind: &'static str| Type::Named(kind);
     let parts: Vec<&str> = root.split('/').collect();

@@ -52,7 +52,7 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The name of a type's schema, which is wanted from now on; `None` for text.
+    /// Returns the name of a type's schema, which the document will contain; `None` for text.
     pub(super) fn of(&mut self, about: &Type) -> Option<String> {
         let name = match about {
             Type::Text => return None,
@@ -73,7 +73,7 @@ impl Names<'_> {
 }
 
 impl<'a> Assembly<'a> {
-    /// A document without content.
+    /// Starts a document without content.
     pub(super) fn new(form: Form, syntax: Syntax, index: &'a Index<'a>) -> Self {
         Self {
             form,
@@ -217,7 +217,7 @@ fn put(syntax: Syntax, piece: Piece, out: &mut Vec<u8>, name: &str, value: &Valu
     }
 }
 
-/// A member of an object, with a comma in front if it is not the first.
+/// Writes a member of an object, with a comma in front if it is not the first.
 fn member(out: &mut Vec<u8>, name: &str, json: &str) {
     if !out.is_empty() {
         out.push(b',');

@@ -16,14 +16,14 @@ static BUILT_IN: LazyLock<Vec<u8>> =
     LazyLock::new(|| Sha512::digest(built_in::COMPRESSED).to_vec());
 
 impl OpenApi {
-    /// The hash of the document at a root.
+    /// Returns the hash of the document at a root.
     pub(super) async fn hash_of(&self, path: &str, root: &Root) -> String {
         let mut digest = self.digest();
         self.digest_root(&mut digest, path, root).await;
         hex(digest)
     }
 
-    /// The hash of the document of everything.
+    /// Returns the hash of the document of everything.
     pub(super) async fn hash_of_all(&self) -> String {
         let mut digest = self.digest();
         for (path, root) in &self.roots {
@@ -53,7 +53,7 @@ impl OpenApi {
     }
 }
 
-/// All of a resource that a document shows.
+/// Returns all of a resource that a document shows, as text to be hashed.
 fn shape(resource: &Resource) -> String {
     let Resource {
         plural,

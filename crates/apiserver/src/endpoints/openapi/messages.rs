@@ -44,7 +44,7 @@ const fn fields(fields: &'static [(&'static str, u32, Kind)], extensions: u32) -
     Message::Fields { fields, extensions }
 }
 
-/// A choice between a reference and something else.
+/// Chooses the field of a reference or of something else, by what the value is.
 fn reference_or(value: &Value, reference: (u32, Kind), other: (u32, Kind)) -> Option<(u32, Kind)> {
     let is_reference = value.get("$ref").is_some();
     Some(if is_reference { reference } else { other })

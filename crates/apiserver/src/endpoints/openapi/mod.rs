@@ -189,7 +189,7 @@ impl OpenApi {
         answer::document(headers, (Form::V3, syntax), &hash, now, content)
     }
 
-    /// Where the documents are, as JSON.
+    /// Returns the index of the documents and their URLs, as JSON.
     async fn index(&self) -> Vec<u8> {
         let mut paths = serde_json::Map::new();
         for (path, root) in &self.roots {

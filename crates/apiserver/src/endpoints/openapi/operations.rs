@@ -82,7 +82,7 @@ const CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
 const ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const ALL_THREE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
-/// The paths of a resource below a root such as `apis/apps/v1`.
+/// Returns the paths of a resource below a root such as `apis/apps/v1`.
 pub(super) fn of_resource(root: &str, resource: &Resource) -> Vec<PathItem> {
     let plural = &resource.plural;
     let place = Place {
@@ -130,14 +130,14 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A path with those of the verbs that the resource has.
+    /// Returns the path item with those of the verbs that the resource has.
     fn item(&self, path: String, verbs: &[Verb]) -> PathItem {
         let has = |verb: &&Verb| self.resource.verbs.contains(verb);
         let operations = verbs.iter().filter(has).map(|verb| self.operation(*verb));
         self.hoisted(path, operations.collect())
     }
 
-    /// A path, to which go the parameters that all its operations have.
+    /// Returns a path item, to which the parameters move that all its operations have.
     fn hoisted(&self, path: String, mut operations: Vec<Operation>) -> PathItem {
         let kind = &self.resource.kind;
         let mut parameters = Vec::new();
@@ -197,7 +197,7 @@ impl Place<'_> {
         format!("{namespaced}{}", self.resource.kind)
     }
 
-    /// A description of what a verb does to the object or a subresource.
+    /// Returns a description of what a verb does to the object or a subresource.
     fn words(&self, verb: Verb, part: &str) -> String {
         let kind = &self.resource.kind;
         let of = if part.is_empty() {
@@ -277,7 +277,7 @@ impl Place<'_> {
         }
     }
 
-    /// The list or the watch of a namespaced resource in all namespaces.
+    /// Returns the list or the watch of a namespaced resource in all namespaces.
     fn all_namespaces(&self, path: String, watch: bool) -> PathItem {
         if watch {
             return self.watch(path, "ListForAllNamespaces");
@@ -288,7 +288,7 @@ impl Place<'_> {
         self.hoisted(path, vec![list])
     }
 
-    /// A path below `watch/`, as clients of old use it.
+    /// Returns a path item below `watch/`, the old way to watch.
     fn watch(&self, path: String, suffix: &'static str) -> PathItem {
         let kind = &self.resource.kind;
         let what = if suffix.ends_with("ForAllNamespaces") {
@@ -312,7 +312,7 @@ impl Place<'_> {
         self.hoisted(path, vec![watch])
     }
 
-    /// The paths of a subresource.
+    /// Returns the path items of a subresource.
     fn below(&self, object: &str, subresource: &Subresource) -> Vec<PathItem> {
         let path = format!("{object}/{}", subresource.name);
         let Some(options) = parameters::of_options(&subresource.kind) else {

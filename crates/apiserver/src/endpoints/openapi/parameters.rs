@@ -223,12 +223,12 @@ const MEANINGS: &[(&str, &str, &str)] = &[
     ("watch", "boolean", "Whether changes are sent as they come."),
 ];
 
-/// Query parameters by their names.
+/// Returns the query parameters of these names.
 pub(super) fn queries(names: &[&'static str]) -> Vec<Parameter> {
     names.iter().map(|name| query(name)).collect()
 }
 
-/// Those of a subresource of a kind such as `PodExecOptions`; `None` for the kinds of objects.
+/// Returns the query parameters of a subresource of a kind such as `PodExecOptions`; `None` for the kinds of objects.
 pub(super) fn of_options(kind: &str) -> Option<Vec<Parameter>> {
     let known = OF_OPTIONS.iter().find(|(known, _)| *known == kind);
     known.map(|(_, names)| queries(names))
@@ -246,7 +246,7 @@ pub(super) fn query(name: &'static str) -> Parameter {
     }
 }
 
-/// A part of the path.
+/// Returns a path parameter.
 pub(super) fn path(name: &'static str, description: impl Into<Cow<'static, str>>) -> Parameter {
     Parameter {
         name,

@@ -50,7 +50,7 @@ impl Piece {
     }
 }
 
-/// A document of pieces that have been written.
+/// Puts together a document of paths and schemas that have been written.
 pub(super) fn document(
     form: Form,
     head: &Value,
@@ -78,7 +78,7 @@ pub(super) fn document(
     out
 }
 
-/// The fields of a value.
+/// Writes the fields of a value.
 fn message(out: &mut Vec<u8>, message: &Message, value: &Value) {
     match message {
         Message::OneOf(choose) => {
@@ -143,14 +143,14 @@ fn field(out: &mut Vec<u8>, number: u32, kind: Kind, value: &Value) {
     }
 }
 
-/// The members of a map.
+/// Writes the members of a map.
 fn members(out: &mut Vec<u8>, number: u32, inner: &'static Message, value: &Value) {
     for (name, member) in value.as_object().into_iter().flatten() {
         named(out, number, name, member, inner);
     }
 }
 
-/// A member of a map.
+/// Writes one member of a map.
 fn named(out: &mut Vec<u8>, number: u32, name: &str, value: &Value, inner: &'static Message) {
     let mut content = Vec::new();
     bytes(&mut content, NAME, name.as_bytes());

@@ -10,7 +10,7 @@ use super::Root;
 /// Documents beside those of groups and versions.
 const ALWAYS: [&str; 3] = ["api", "apis", "version"];
 
-/// The roots of these resources by their paths, without a leading slash.
+/// Returns the roots of these resources by their paths, without a leading slash.
 pub(super) fn of<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> BTreeMap<String, Root> {
     let always = ALWAYS
         .iter()

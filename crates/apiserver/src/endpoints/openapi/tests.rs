@@ -15,7 +15,7 @@ use super::built_in::BuiltIn;
 use super::document::{Assembly, Form, Syntax};
 use super::{CustomSchemas, OpenApi, roots, v2};
 
-/// The API of all built-in resources, without stores.
+/// Returns the API of all built-in resources, without stores.
 fn api() -> OpenApi {
     let resources = built_in();
     OpenApi {

@@ -25,7 +25,7 @@ const HASH_LETTERS: usize = 8;
 pub(super) struct Shared(BTreeMap<String, Value>);
 
 impl Shared {
-    /// A reference to a parameter.
+    /// Moves a parameter among the shared ones, and returns a reference to it.
     fn refer(&mut self, parameter: Value) -> Value {
         let name = parameter["name"].as_str().unwrap_or_default();
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(parameter.to_string()));
@@ -130,8 +130,7 @@ impl Media {
     }
 }
 
-/// A built-in schema of v3 in v2: nothing is one of several, and no value has a default, as kubectl would believe it
-/// to be the client's.
+/// Converts a built-in schema of v3 to v2: without `oneOf` and defaults, which kubectl would take for the client's.
 pub(super) fn to_v2(schema: Value) -> Value {
     match schema {
         Value::Array(items) => items.into_iter().map(to_v2).collect(),

@@ -67,7 +67,7 @@ fn request_body(body: &Body, media: Media, names: &mut Names<'_>) -> Value {
     value
 }
 
-/// The schema of a body, and whether there must be one.
+/// Returns the schema of a body, and whether there must be one.
 pub(super) fn body(body: &Body, names: &mut Names<'_>) -> (Value, bool) {
     let about = match body {
         Body::Object(about) => about,
@@ -82,7 +82,7 @@ fn content(media_types: &[&str], schema: &Value) -> Value {
     Value::Object(media_types.iter().map(one).collect())
 }
 
-/// The schema of a type: a reference.
+/// Returns the schema of a type: a reference.
 pub(super) fn schema(about: &Type, names: &mut Names<'_>) -> Value {
     match names.of(about) {
         Some(name) => json!({"$ref": format!("{REFERENCE}{name}")}),
@@ -106,7 +106,7 @@ fn parameter(parameter: &Parameter) -> Value {
 }
 
 impl Media {
-    /// In what operations answer.
+    /// Returns the media types of the operations' responses.
     pub(super) fn answers(self) -> &'static [&'static str] {
         match self {
             Self::Object | Self::Discovery => &[
@@ -133,7 +133,7 @@ impl Media {
         }
     }
 
-    /// In what they take a body.
+    /// Returns the media types of the bodies that the operations take.
     pub(super) fn takes(self, body: &Body) -> &'static [&'static str] {
         let custom = self == Self::Custom;
         match (body, custom) {

@@ -11,7 +11,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// The operations of a group version.
+    /// Returns the scope of a group version.
     pub(super) fn of_version(group_version: &GroupVersion) -> Self {
         let version = &group_version.version;
         let Self { id, tag } = Self::of_group(&group_version.group);
@@ -21,7 +21,7 @@ impl Scope {
         }
     }
 
-    /// The operations of a group.
+    /// Returns the scope of a group.
     pub(super) fn of_group(group: &str) -> Self {
         let group = if group.is_empty() { "core" } else { group };
         let group = group.strip_suffix(".k8s.io").unwrap_or(group);
@@ -32,7 +32,7 @@ impl Scope {
     }
 }
 
-/// One word of the words between dots and dashes.
+/// Joins the words between dots and dashes into one in camel case.
 pub(super) fn camel(text: &str, mut capital: bool) -> String {
     let mut word = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -47,7 +47,7 @@ pub(super) fn camel(text: &str, mut capital: bool) -> String {
     word
 }
 
-/// A kind with its article; plurals have none.
+/// Returns a kind with its article; plurals have none.
 pub(super) fn with_article(kind: &str) -> String {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return kind.to_owned();

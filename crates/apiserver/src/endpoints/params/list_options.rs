@@ -84,7 +84,7 @@ impl ListParams {
         Ok(())
     }
 
-    /// For how long a watch shall run, if that was said.
+    /// Returns the longest time that a watch shall run, if the client says one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.timeout_seconds?).ok()?;
         (seconds > 0).then(|| Duration::from_secs(seconds.min(WATCH_SECONDS_MAX)))
@@ -123,7 +123,7 @@ impl ListParams {
         })
     }
 
-    /// A watch from no particular version begins with the current state.
+    /// Sets the defaults of a watch: one from no particular version begins with the current state.
     fn default(&mut self) {
         let any = matches!(self.resource_version.as_str(), "" | "0");
         if self.watch && any && self.send_initial_events.is_none() && self.version_match.is_empty()
@@ -203,7 +203,7 @@ fn unsupported_match(value: &str, supported: &str) -> FieldError {
     )
 }
 
-/// The selector in the names under which the resource's fields are stored.
+/// Translates a selector to the names under which the resource's fields are stored.
 fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSelector, Failure> {
     // The name under which a field is stored is the resource's, or the client's own.
     let names = selector.names().into_iter().map(str::to_owned);

@@ -92,7 +92,7 @@ impl WriteKind {
     }
 }
 
-/// The parameters of a write as the object that admission sees; `None` for other requests.
+/// Returns the options object of a write that admission sees; `None` for other requests.
 pub(crate) fn write_options(verb: &str, query: &Query) -> Option<Value> {
     let kind = match verb {
         "create" => WriteKind::Create,
@@ -116,7 +116,7 @@ pub(crate) fn write_options(verb: &str, query: &Query) -> Option<Value> {
     Some(options)
 }
 
-/// The name under which fields are managed: what was said, or the start of the user agent.
+/// Returns the name under which fields are managed: the one that is given, or the start of the user agent.
 pub(crate) fn manager_name(said: &str, user_agent: &str) -> String {
     if !said.is_empty() {
         return said.to_owned();

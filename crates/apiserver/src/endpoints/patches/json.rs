@@ -45,7 +45,7 @@ impl JsonPatch {
             .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
     }
 
-    /// The object after all operations.
+    /// Applies all operations, and returns the object after them.
     ///
     /// # Errors
     /// [`Error::Unprocessable`] when one of them fails, [`Error::TooLarge`] when one of them would make it too deep.

@@ -37,7 +37,7 @@ enum Form {
 }
 
 impl Syntax {
-    /// That of a media type.
+    /// Returns the syntax of a media type.
     ///
     /// # Errors
     /// 415 for a media type that is no patch.
@@ -74,7 +74,7 @@ impl Patch {
         Ok(Self { form, complaints })
     }
 
-    /// The object after the patch.
+    /// Applies the patch, and returns the object after it.
     ///
     /// # Errors
     /// The reason why the patch cannot be applied to the object.
@@ -108,7 +108,7 @@ impl Patch {
     }
 }
 
-/// A value as Go's `%+v` writes it.
+/// Writes a value as Go's `%+v` does.
 fn go_words(value: &Value) -> String {
     let mut words = String::new();
     write_go_words(value, &mut words);
@@ -144,7 +144,7 @@ fn write_go_words(value: &Value, words: &mut String) {
     }
 }
 
-/// The body of a patch that is itself an object.
+/// Reads the body of a patch that is itself an object.
 fn object(value: Value) -> Result<Value, Failure> {
     if value.is_object() {
         Ok(value)

@@ -81,7 +81,7 @@ const BY_KIND: &[(&str, &str, &str, ListMerge)] = &[
     ),
 ];
 
-/// How the list `name` inside the member `parent` of a kind is merged.
+/// Returns how the list `name` inside the member `parent` of a kind is merged.
 pub(super) fn list_merge(kind: &str, parent: &str, name: &str) -> ListMerge {
     let own = BY_KIND.iter();
     let mut own = own.filter(|(of, below, list, _)| (*of, *below, *list) == (kind, parent, name));

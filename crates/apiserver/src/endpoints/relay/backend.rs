@@ -98,7 +98,7 @@ fn connect_words(error: &std::io::Error) -> String {
     }
 }
 
-/// A failed handshake, as far as it is about certificates.
+/// Describes a failed handshake, in Go's words as far as it is about certificates.
 fn handshake_words(error: &std::io::Error, name: &str) -> String {
     let inner = error.get_ref().and_then(|it| it.downcast_ref());
     let Some(rustls::Error::InvalidCertificate(wrong)) = inner else {
@@ -123,7 +123,7 @@ fn handshake_words(error: &std::io::Error, name: &str) -> String {
 }
 
 impl Backend {
-    /// The host and port as URLs and messages have them.
+    /// Returns the host and port as URLs and messages have them.
     #[must_use]
     pub fn authority(&self) -> String {
         match self.host.parse::<IpAddr>() {

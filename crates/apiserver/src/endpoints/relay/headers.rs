@@ -36,7 +36,7 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     options.any(|value| value.to_ascii_lowercase().contains("upgrade"))
 }
 
-/// A client's request as another server gets it: without the client's credentials.
+/// Returns a client's request as another server gets it: without the client's credentials.
 ///
 /// # Errors
 /// 500 for a path that is none.

@@ -39,7 +39,7 @@ pub struct Kubelets {
 }
 
 impl Kubelets {
-    /// Where the kubelet of this node is.
+    /// Returns the backend that is the kubelet of this node.
     ///
     /// # Errors
     /// 500 when the node says no address of the preferred types.
@@ -115,7 +115,7 @@ pub(crate) fn is_proxyable(address: IpAddr) -> bool {
     }
 }
 
-/// The types and addresses of a node.
+/// Returns the types and addresses of a node.
 fn addresses(node: &Value) -> impl Iterator<Item = (&str, &str)> {
     let listed = node
         .pointer("/status/addresses")

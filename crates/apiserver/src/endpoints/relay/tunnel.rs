@@ -25,7 +25,7 @@ impl Tunnel {
         Self(Arc::new(Mutex::new(Some(switched))))
     }
 
-    /// The kubelet's side, for the first who asks.
+    /// Takes the kubelet's side of the connection; `None` for all but the first call.
     #[must_use]
     pub fn take(&self) -> Option<Switched> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -50,7 +50,7 @@ struct First {
 }
 
 impl FirstFrames {
-    /// The layer of a connection on which the preface comes next. Spends from the account of a share.
+    /// Creates the layer of a connection on which the preface comes next. Its memory is counted by `share`.
     #[must_use]
     pub fn new(standing: &Standing, share: Share) -> Self {
         Self(Some(Box::new(First {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::transport::layered_io::LayeredIo;
 
-    /// A frame of a type with flags and so many bytes.
+    /// Returns a frame of a type with flags and so many bytes.
     fn frame(kind: u8, flags: u8, bytes: usize) -> Vec<u8> {
         let length = u32::try_from(bytes).expect("a length").to_be_bytes();
         let mut frame = vec![length[1], length[2], length[3], kind, flags, 0, 0, 0, 1];
@@ -189,7 +189,7 @@ mod tests {
         frame
     }
 
-    /// The part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
+    /// Returns the part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
     fn going_on(sent: &[u8], standing: &Standing) -> (io::Result<Vec<u8>>, u64) {
         let ledger = Ledger::unlimited();
         let share = ledger.share(Account::Connections);

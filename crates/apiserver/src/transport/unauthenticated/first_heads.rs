@@ -124,7 +124,7 @@ pub struct FirstHeads {
 }
 
 impl FirstHeads {
-    /// The layer of a connection.
+    /// Creates the layer of a connection.
     #[must_use]
     pub fn new(heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
         Self {

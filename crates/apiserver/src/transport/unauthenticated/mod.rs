@@ -65,7 +65,7 @@ pub struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// The limits of a process that may open so many files for connections.
+    /// Derives the limits from how many files the process may open for connections.
     #[must_use]
     pub fn of_files(files: usize) -> Self {
         let unauthenticated = UNAUTHENTICATED_MAX.min(files / UNAUTHENTICATED_PART).max(2);
@@ -272,8 +272,7 @@ impl Open {
         Some(removed)
     }
 
-    /// The connection to cut off: of those that may be, first of the network with the most, the one whose client has been
-    /// waited for the longest.
+    /// Finds the connection to cut off: of the network with the most, the one that has waited longest for its client.
     fn longest_waiting(&self, now: Instant) -> Option<(Network, u64)> {
         let all = self.by_network.iter();
         let each = all.filter_map(|(network, own)| {
@@ -295,8 +294,8 @@ impl Open {
     }
 }
 
-/// For how long the client has been waited for that has been so the longest, of those that may be cut off, and the
-/// number of its connection: the oldest of several.
+/// Returns how long the server has waited for its client on the connection that has waited longest, of those that may
+/// be cut off, and the connection's number: the oldest of several.
 fn longest_waiting(
     connections: &BTreeMap<u64, Standing>,
     now: Instant,

@@ -60,7 +60,7 @@ pub(super) enum Direction {
 }
 
 impl Standing {
-    /// The standing of a connection that no limit counts, such as one within the process.
+    /// Returns the standing of a connection that no limit counts, such as one within the process.
     #[must_use]
     pub fn uncounted() -> Self {
         Self::new(None)
@@ -114,7 +114,7 @@ impl Standing {
         self.change(|state| state.refused = true);
     }
 
-    /// True once a request has been judged, whatever came of it.
+    /// Returns true once a request has been judged, whatever came of it.
     #[must_use]
     pub fn is_judged(&self) -> bool {
         self.lock().judged
@@ -188,7 +188,7 @@ impl Standing {
         polled
     }
 
-    /// For how long the client has been waited for in all; `None` while it is not.
+    /// Returns how long the server has waited for the client in all; `None` while it does not wait.
     pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
         let state = self.lock();
         let since = state.waiting_since?;
@@ -249,7 +249,8 @@ impl Wake for Shared {
         self.wake_by_ref();
     }
 
-    /// The socket is ready: from now on the client waits for the server.
+    /// Notes that the socket is ready, since from now on the client waits for the server, and wakes the connection's
+    /// task.
     fn wake_by_ref(self: &Arc<Self>) {
         let mut state = self.lock();
         state.ready = true;

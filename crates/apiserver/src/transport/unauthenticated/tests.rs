@@ -31,7 +31,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// A new connection, if there is a place for it now.
+    /// Returns a new connection, if there is a place for it now.
     fn open(places: &Unauthenticated, from: &str) -> Option<Self> {
         let entered = places.enter(address(from)).now_or_never().flatten()?;
         let (client, server) = tokio::io::duplex(64);
@@ -52,7 +52,7 @@ impl Connection {
         polled.map_ok(|()| read.filled().len())
     }
 
-    /// The server waits for its client.
+    /// Makes the server wait for its client.
     fn waits(mut self) -> Self {
         assert!(self.read().is_pending());
         self

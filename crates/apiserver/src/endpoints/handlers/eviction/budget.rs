@@ -83,7 +83,7 @@ pub(super) async fn ask(
     Ok(Permission::Given)
 }
 
-/// The budgets of a pod.
+/// Returns the budgets of a pod.
 async fn of_pod(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
     let all = budgets
         .list(pod.namespace(), ListOptions::default())

@@ -75,7 +75,7 @@ impl UpdatedObject for Evicted {
         Ok(pod)
     }
 
-    /// An eviction is not a claim to fields: who manages what stays as it is.
+    /// Returns false: an eviction is not a claim to fields, and their managers stay.
     fn tracks_fields(&self) -> bool {
         true
     }

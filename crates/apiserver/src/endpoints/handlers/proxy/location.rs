@@ -22,14 +22,14 @@ impl<'a> Place<'a> {
         Self { prefix, rest }
     }
 
-    /// The path behind the proxy.
+    /// Returns the path that the backend is asked for.
     pub(super) fn path(&self) -> &str {
         if self.rest.is_empty() { "/" } else { self.rest }
     }
 }
 
-/// Where a redirection leads through the proxy; `None` if it stays as it is: it is relative, or leads
-/// elsewhere.
+/// Returns the path through the proxy to which a redirection leads; `None` if it stays as it is, since it is relative
+/// or leads elsewhere.
 pub(super) fn relocate(location: &str, prefix: &str, authority: &str) -> Option<String> {
     let absolute = ["http://", "https://", "//"];
     let path = match absolute.iter().find_map(|it| location.strip_prefix(it)) {

@@ -116,7 +116,7 @@ struct V3Schema {
     description: String,
 }
 
-/// The document of apps, or of everything, in protobuf.
+/// Returns the document of apps, or of everything, in protobuf.
 async fn in_protobuf(form: Form) -> Vec<u8> {
     let (api, schemas) = (api(), BuiltIn::unpack().await);
     let index = schemas.index();
