@@ -37,7 +37,7 @@ use super::version::VersionInfo;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
-/// Bindings of pods that are named in the body.
+/// The resource to which a Binding is posted that names its pod in the body.
 const BINDINGS: &str = "bindings";
 
 /// The parts of an [`Api`].
@@ -53,7 +53,7 @@ pub struct ApiConfig {
     pub clock: Clock,
     /// The answer of `/version`.
     pub version: VersionInfo,
-    /// Where clients reach the server, as `host:port`; `/api` shows it.
+    /// The address at which clients reach the server, as `host:port`; `/api` shows it.
     pub server_address: String,
     /// Paths that the server itself serves, for the list at `/`.
     pub extra_root_paths: Vec<String>,
@@ -63,15 +63,15 @@ pub struct ApiConfig {
     pub ledger: Ledger,
     /// The cache of encoded objects.
     pub encodings: EncodingCache,
-    /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
+    /// The least time that a watch without `timeoutSeconds` runs; each gets a random time of one to two times this.
     pub min_request_timeout: Duration,
     /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
     pub unsafe_deletion: bool,
-    /// How kubelets are reached.
+    /// The addresses and TLS of kubelets.
     pub kubelets: Kubelets,
-    /// Judges the tokens of reviews.
+    /// Authenticates the tokens of TokenReviews.
     pub authenticator: Arc<Authenticator>,
-    /// Makes tokens of service accounts.
+    /// Issues the tokens of TokenRequests.
     pub token_issuer: TokenIssuer,
 }
 

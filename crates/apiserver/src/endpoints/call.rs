@@ -34,9 +34,9 @@ pub(super) struct Call<'a> {
     pub(super) encodings: &'a EncodingCache,
     /// Reserves memory for the request's body, and for lists and watches.
     pub(super) memory: &'a MemoryGate,
-    /// How kubelets are reached.
+    /// The addresses and TLS of kubelets.
     pub(super) kubelets: &'a Kubelets,
-    /// Makes tokens of service accounts.
+    /// Issues the tokens of TokenRequests.
     pub(super) token_issuer: &'a TokenIssuer,
     /// The HTTP method; the handlers of proxies need it, others go by the verb.
     pub(super) method: &'a Method,
@@ -63,7 +63,7 @@ pub(super) struct WatchTerms {
     pub(super) share: Share,
     /// The counters of sent events and bytes, labelled by resource.
     pub(super) counts: WatchCounts,
-    /// For how long it runs if the client does not say.
+    /// The time that the watch runs without `timeoutSeconds`.
     pub(super) default_timeout: std::time::Duration,
 }
 

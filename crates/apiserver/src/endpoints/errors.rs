@@ -26,7 +26,7 @@ const GENERATED_NAME_RETRY_AFTER_SECONDS: u32 = 1;
 /// enough that thousands of clients that come back cost little.
 const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
 
-/// A request that failed, as the client will be told.
+/// The Status with which a failed request is answered.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Status>);
 

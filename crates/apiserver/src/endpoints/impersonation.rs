@@ -1,4 +1,4 @@
-//! Acting as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
+//! Impersonation: acts as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
 //!
 //! Each part of the other's identity is a resource that the user must be allowed to impersonate, as
 //! in kube-apiserver. What is not allowed is refused before anything else is looked at.
@@ -26,12 +26,12 @@ const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// Why a request cannot be made as somebody else.
+/// The error of a request that may not impersonate, or whose headers name no user.
 #[derive(Debug)]
 pub enum NotImpersonated {
-    /// The user may not be the other: the answer.
+    /// The user may not impersonate the other: the response that says so.
     Refused(Box<Response<ResponseBody>>),
-    /// There are parts of an identity without a user; what is asked for.
+    /// There are parts of an identity without a user; the parts, as kube-apiserver's message has them.
     NoUser(String),
 }
 

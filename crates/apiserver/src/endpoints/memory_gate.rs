@@ -39,19 +39,19 @@ const SELECTOR_FACTOR: u64 = 20;
 #[derive(Clone, Debug)]
 pub(super) struct MemoryGate {
     ledger: Ledger,
-    /// Counts those who were refused.
+    /// Counts the requests that were refused.
     metrics: Metrics,
-    /// Lets one large body at a time be received though memory is short.
+    /// The turn that lets one large body at a time be received though memory is short.
     turns: Arc<Semaphore>,
 }
 
-/// The memory that a response takes until it is sent, beside what it shares with others. Goes with the response as an
-/// extension.
+/// The memory that a response takes until it is sent, beside what it shares with others. The handler puts it into the
+/// response's extensions.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    /// So many bytes that nobody was asked for yet.
+    /// The bytes that have not been asked of the budget yet.
     pub(super) bytes: u64,
-    /// The share of the budget that its objects have already.
+    /// The share of the budget that covers its objects already.
     pub(super) objects: Option<Arc<Share>>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Held {
 pub(super) struct Receiving {
     share: Share,
     turns: Arc<Semaphore>,
-    /// Held from when memory was short until the body is there.
+    /// The turn to receive a body while memory is short; `None` while there is enough.
     turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -168,7 +168,7 @@ struct AdmittedBody {
     inner: ResponseBody,
     /// Held for its drop.
     _share: Share,
-    /// Held for their drop: what the objects have.
+    /// Held for its drop: the share that covers the objects.
     _objects: Option<Arc<Share>>,
 }
 

@@ -13,7 +13,7 @@ use ringwatch_registry::Resource;
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
 
-/// The program that answers.
+/// The label `component` of all samples.
 const COMPONENT: &str = "apiserver";
 
 /// The counters of the endpoints. Clones share them.
@@ -96,11 +96,11 @@ struct WatchListLabels {
 /// The metrics of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchCounts {
-    /// The events that were handed over, bookmarks included.
+    /// Counts the events that were sent, bookmarks included.
     events: Counter,
-    /// Their sizes in bytes, as they are sent.
+    /// Counts the sizes of the events in bytes, as they are sent.
     sizes: EventSizes,
-    /// How long it took from the request to the end of the initial events, in seconds.
+    /// Observes the time from the request to the end of the initial events, in seconds.
     state_seconds: Histogram,
 }
 
@@ -121,7 +121,7 @@ impl WatchCounts {
     }
 }
 
-/// A request that is refused when memory is short.
+/// The kind of request that was refused for lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shed {
     /// A list request.
@@ -151,7 +151,7 @@ impl ShedLabels {
 pub(crate) struct Outcome {
     /// The HTTP status code.
     pub(crate) code: u16,
-    /// How long it took in seconds, up to the head of the response.
+    /// The time in seconds from the request to the head of the response.
     pub(crate) seconds: f64,
     /// The size of the response in bytes; `None` for watches and streams.
     pub(crate) response_bytes: Option<u64>,
@@ -372,7 +372,7 @@ impl RequestLabels {
     }
 }
 
-/// A watch that runs; ends with its drop.
+/// A watch that counts as running until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LongRunning {
     gauge: Gauge<i64, AtomicI64>,

@@ -31,13 +31,13 @@ pub(super) const LIST_MEDIA_TYPES: &[&str] = &[
 /// The media types of watches.
 const STREAM_MEDIA_TYPES: &[&str] = &["application/json;stream=watch", PROTOBUF_STREAM_MEDIA_TYPE];
 
-/// The user agents whose users read what they get.
+/// The prefixes of user agents whose users read the response, which is then indented.
 const HUMAN_AGENTS: &[&str] = &["curl", "Wget", "Mozilla/5.0"];
 
 /// How many clauses of an Accept header are looked at.
 const ACCEPT_CLAUSES_MAX: usize = 64;
 
-/// How a response is written.
+/// The encoding and the form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Output {
     /// The encoding: JSON, YAML or protobuf.
@@ -75,7 +75,7 @@ pub(super) enum Form {
 /// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableForm {
-    /// In which version of `meta.k8s.io`.
+    /// The version of `meta.k8s.io` of the Table, such as `v1`.
     pub(super) version: &'static str,
     /// The part of the objects that comes with the rows.
     pub(super) include: IncludeObject,

@@ -1,4 +1,4 @@
-//! Answers with their headers: objects, lists, statuses.
+//! Responses with their headers: objects, lists, statuses.
 
 use std::sync::Arc;
 
@@ -206,7 +206,7 @@ pub(super) fn compress(
     response
 }
 
-/// The parts before the items of a list.
+/// The parts of a list before its items.
 struct ListHead {
     kind: String,
     api_version: String,

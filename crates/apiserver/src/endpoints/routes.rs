@@ -1,4 +1,4 @@
-//! Which store serves which path.
+//! Routes requests to the stores of resources.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use ringwatch_registry::{Resource, Store, Verb};
 use super::errors::Failure;
 use super::request_info::RequestInfo;
 
-/// The resources that are served.
+/// The routes to all served resources, by group, version and plural name.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// By group, version and plural.
+    /// The stores by group, version and plural name.
     stores: HashMap<(GroupVersion, String), Arc<Store>>,
-    /// Resources that discovery lists and no store serves.
+    /// The resources without a store, such as reviews.
     storeless: HashMap<(GroupVersion, String), Arc<Resource>>,
-    /// The groups and versions.
+    /// The groups and versions that are served.
     versions: HashSet<GroupVersion>,
     /// The kinds that bodies may name.
     kinds: HashSet<(GroupVersion, String)>,
@@ -25,18 +25,18 @@ pub(super) struct Routes {
 /// The target of a request.
 #[derive(Debug)]
 pub(super) enum Route<'a> {
-    /// A store, whose verb is asked for.
+    /// A store, and the verb of the request.
     Stored(&'a Arc<Store>, Verb),
-    /// A handler that stores nothing.
+    /// A review, which is answered without a store.
     Review(&'a Arc<Resource>),
 }
 
-/// Why a path leads nowhere.
+/// The reason why no resource is found.
 #[derive(Debug)]
 pub(super) enum NoRoute {
-    /// Not even its group and version exist.
+    /// The group and version are not served.
     Nothing,
-    /// The group and version say so.
+    /// The group and version are served, and refuse the path or the method.
     Refused(Failure),
 }
 

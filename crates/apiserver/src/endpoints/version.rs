@@ -1,4 +1,4 @@
-//! The answer of `/version`.
+//! The response of `/version`.
 
 use serde::Serialize;
 
@@ -10,13 +10,13 @@ pub struct VersionInfo {
     pub major: String,
     /// The minor version of Kubernetes that is served, such as `36`.
     pub minor: String,
-    /// The version whose behaviour is shown.
+    /// The major version of Kubernetes whose behaviour is emulated.
     pub emulation_major: String,
-    /// The version whose behaviour is shown.
+    /// The minor version of Kubernetes whose behaviour is emulated.
     pub emulation_minor: String,
-    /// The oldest version that clients may assume.
+    /// The major version of the oldest Kubernetes that clients may assume.
     pub min_compatibility_major: String,
-    /// The oldest version that clients may assume.
+    /// The minor version of the oldest Kubernetes that clients may assume.
     pub min_compatibility_minor: String,
     /// The full version, such as `v1.36.2+ringwatch`.
     pub git_version: String,
@@ -24,11 +24,11 @@ pub struct VersionInfo {
     pub git_commit: String,
     /// The state of the source tree: `clean` or `dirty`.
     pub git_tree_state: String,
-    /// When the program was built, in RFC 3339.
+    /// The time at which the program was built, in RFC 3339.
     pub build_date: String,
-    /// The compiler and its version; clients print it.
+    /// The compiler and its version, in the member that kube-apiserver uses for Go's.
     pub go_version: String,
-    /// The compiler; clients print it.
+    /// The compiler.
     pub compiler: String,
     /// The operating system and architecture, such as `linux/amd64`.
     pub platform: String,

@@ -1,4 +1,4 @@
-//! The answers that the server gives itself, in kube-apiserver's words.
+//! Responses that the filters give themselves, in kube-apiserver's words.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};

@@ -47,34 +47,34 @@ pub trait OwnPaths: Send + Sync + 'static {
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
 }
 
-/// How much is served at a time, and for how long.
+/// The limits of requests in progress, and of their time.
 #[derive(Debug)]
 pub struct Limits {
-    /// Counts what is in progress.
+    /// Limits the requests in flight.
     pub in_flight: InFlight,
-    /// Lets requests wait for each other, unless the numbers of reads and writes are all that limits them.
+    /// API Priority and Fairness; `None` if only the requests in flight are limited.
     pub fairness: Option<Arc<Fairness>>,
-    /// How large lists are.
+    /// The numbers of objects of each resource, by which lists take more or fewer seats.
     pub sizes: ObjectCounts,
-    /// Counts the watches of users.
+    /// Limits the watches of each user.
     pub watches: Watches,
-    /// Where the API does what would keep a worker from others.
+    /// The threads for requests with work that would keep a worker from others.
     pub large_work: LargeWork,
-    /// How long a request may take, watches aside.
+    /// The longest time that a request may take, watches and streams aside.
     pub request_timeout: Duration,
 }
 
-/// The filters and what lies behind them.
+/// The chain of filters, and the API behind it.
 pub struct Filters {
     /// Finds out which user makes a request.
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
-    /// Tells what they may do.
+    /// Decides whether the user may make the request.
     pub authorizer: Arc<Authorizer>,
-    /// How much is served at a time.
+    /// The limits of requests in progress, and of their time.
     pub limits: Limits,
-    /// Ends watches that have not ended by themselves when the server does.
+    /// Cancelled when the server ends, which ends all watches.
     pub end_of_watches: CancellationFlag,
     /// The server's own paths.
     pub own: Arc<dyn OwnPaths>,

@@ -1,4 +1,4 @@
-//! How long a request may take: the server's limit, or less if the client says so.
+//! The time limit of a request: the server's, or less if the client asks for less.
 
 use std::time::Duration;
 

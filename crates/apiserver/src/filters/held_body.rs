@@ -21,11 +21,11 @@ use crate::transport::cancellation::{CancellationFlag, Cancelled};
 #[derive(Debug)]
 pub struct HeldBody {
     inner: ResponseBody,
-    /// Held for its drop.
+    /// The places that end with the body; held for their drop.
     _held: Held,
-    /// When it is over although the inner body is not.
+    /// Completes when the body is to end regularly.
     end: Option<Cancelled>,
-    /// When it breaks off although it is not over.
+    /// Completes when the body is to break off.
     time: Option<Pin<Box<Timer>>>,
 }
 
@@ -33,12 +33,12 @@ pub struct HeldBody {
 #[derive(Debug)]
 enum Held {
     Nothing,
-    /// A place among the requests in progress.
+    /// A place among the requests in flight, and the request's seats.
     Place {
         _permit: Permit,
         _turn: Option<Box<Turn>>,
     },
-    /// One among the watches of a user.
+    /// A place among the watches of a user.
     Watch {
         _place: WatchPlace,
     },

@@ -37,19 +37,19 @@ use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
 use crate::transport::threads::Elsewhere;
 
-/// Requests of a kind that run or wait for a thread. More are answered 429.
+/// How many requests of a kind may run or wait for a thread; further ones are answered with 429.
 const LARGE_REQUESTS_MAX: usize = 100;
 
-/// So many of them may be one user's, unless they are an administrator.
+/// How many of them may be one user's, unless they are an administrator.
 const LARGE_REQUESTS_OF_A_USER_MAX: usize = 50;
 
-/// The memory counted for a request whose content does not tell what it takes.
+/// The memory counted for a request whose content does not tell how much it takes.
 const UNSIZED_BYTES: u64 = 1 << 20;
 
 /// A request that is being answered.
 pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
-/// The user whose request it is, as far as places go.
+/// The user whose request it is, as far as limits of each user go.
 #[derive(Clone, Debug, Default)]
 pub struct Asking {
     /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they like.
@@ -70,21 +70,21 @@ impl From<&User> for Asking {
     }
 }
 
-/// Where requests with large work run.
+/// Moves requests with large work to threads of their own.
 #[derive(Clone, Debug)]
 pub struct LargeWork {
-    /// For work on many bytes.
+    /// The threads for work on many bytes.
     large: Lane,
-    /// For work whose bytes do not tell its cost, so that small requests do not wait for large ones.
+    /// The threads for work whose bytes do not tell its cost, so that small requests do not wait for large ones.
     expressions: Lane,
     ledger: Ledger,
-    /// Lets one request at a time go on though memory is short.
+    /// The turn that lets one request at a time go on though memory is short.
     alone: Arc<Semaphore>,
     metrics: Metrics,
     clock: Clock,
 }
 
-/// Threads, and the places of requests that run or wait there.
+/// Threads, and the requests that run or wait there.
 #[derive(Clone, Debug)]
 struct Lane {
     threads: Handle,
@@ -106,7 +106,7 @@ struct Places(Arc<Mutex<Taken>>);
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// By the names of users who have any.
+    /// The numbers of places by user, for users who have any.
     of_users: HashMap<String, usize>,
 }
 
@@ -288,7 +288,7 @@ type Memory = Either<Share, Option<OwnedSemaphorePermit>>;
 
 /// A request on the threads for large work.
 struct Stay {
-    /// When it asked to leave.
+    /// The time at which it left its worker.
     since: Instant,
     metrics: Metrics,
     labels: Labels,
@@ -326,7 +326,7 @@ impl Drop for Stay {
     }
 }
 
-/// The client's end of a request that has left. When it goes, the request ends as soon as it can.
+/// The client's end of a request that has moved. When it is dropped, the request ends as soon as it can.
 struct Listener {
     task: AbortHandle,
     /// Held for its drop.

@@ -43,32 +43,32 @@ use super::unread_body;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 use crate::filters::Filters;
 
-/// A client has this long for the handshake, and on HTTP/2 as long again to begin.
+/// The seconds that a client has for the TLS handshake, and on HTTP/2 as many again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
-/// A connection without a request in progress is closed after this time, as in kube-apiserver. On HTTP/1.1 an
+/// The time after which a connection without a request in progress is closed, as in kube-apiserver. On HTTP/1.1 an
 /// authenticated client has as long to send a request's head.
 const IDLE: Duration = Duration::from_secs(90);
-/// The head of a request may be this large, as in kube-apiserver.
+/// How large the head of a request may be, as in kube-apiserver.
 const HEAD_BYTES_MAX: u32 = 1 << 20;
-/// A client that is told why its connection ends has this long to read it.
+/// The time that a client has to read why its connection ends.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
-/// So much of what it still sends meanwhile is thrown away.
+/// How many bytes are read and thrown away meanwhile.
 const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// One request after the other.
+    /// HTTP/1.1: one request after the other.
     Http1,
-    /// Many streams at a time.
+    /// HTTP/2: many streams at a time.
     Http2,
 }
 
-/// The parts that all connections share.
+/// The state and settings that all connections share.
 #[derive(Clone, Debug)]
 pub struct Connections {
     /// The filters that answer every request, by [`Filters::answer`].
     pub filters: Arc<Filters>,
-    /// TLS for handshakes, and the judge of client certificates, as they are now.
+    /// The newest serving certificate, and the verifier of client certificates.
     pub credentials: CurrentCredentials,
     /// How many streams an HTTP/2 connection may have; 0 for the default.
     pub streams_max: u32,
@@ -78,7 +78,7 @@ pub struct Connections {
     pub unauthenticated: Unauthenticated,
     /// The count of TLS handshakes that failed.
     pub handshake_errors: Counter,
-    /// When connections should end as soon as their requests are answered.
+    /// Cancelled when connections should end as soon as their requests are answered.
     pub closing: CancellationFlag,
 }
 
@@ -363,19 +363,19 @@ impl Connections {
     }
 }
 
-/// All that the requests of a connection have in common.
+/// The state that the requests of a connection have in common.
 #[derive(Clone, Debug)]
 struct Client {
-    /// `None` if it has shown none.
+    /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
     standing: Standing,
     outgoing: Outgoing,
 }
 
-/// A connection taken from hyper, with the answer to its last request.
+/// A connection taken from hyper, with the response to its last request.
 struct Taken<T> {
     io: T,
-    /// Bytes that the client has sent behind that request.
+    /// The bytes that the client has sent behind that request.
     unread: Bytes,
     answer: Response<CountedBody>,
 }

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connections;
 
-/// So many connections wait in the kernel to be accepted, unless the system allows fewer.
+/// How many connections wait in the kernel to be accepted, unless the system allows fewer.
 const BACKLOG: u32 = 4_096;
-/// After a failed accept (no file descriptors left) the next one waits this long.
+/// The pause after a failed accept (no file descriptors left).
 const ACCEPT_PAUSE_MILLISECONDS: u64 = 100;
 
 /// A listening TCP socket, whose connections become tasks.

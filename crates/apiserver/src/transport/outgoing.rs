@@ -32,7 +32,7 @@ use ringwatch::clock::Clock;
 use crate::endpoints::BoxError;
 use crate::filters::HeldBody;
 
-/// So much may be pending on a connection; then its bodies wait.
+/// How many bytes may be pending on a connection before its bodies wait.
 pub(super) const OUTGOING_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a connection while nothing is pending: its task, the state of TLS and HTTP.
@@ -41,14 +41,14 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 /// Bytes that the layers below may hold of a connection whose client does not read: the joined writes and TLS' own buffer.
 const BELOW_BYTES: u64 = 80 << 10;
 
-/// The ledger is told of pending bytes in steps of so many. A connection that keeps up stays within
-/// the first one, and the ledger is left alone.
+/// The step in which pending bytes are reported to the ledger. A connection that keeps up stays within the first one,
+/// which costs nothing.
 const STEP_BYTES: u64 = 16 << 10;
 
-/// An answer that its client reads more slowly than so many bytes in the time of a request is given up.
+/// The least bytes of a response that a client must read within the timeout of a request; else its connection ends.
 const READ_BYTES_MIN: u64 = 1 << 20;
 
-/// A connection is looked at this often before it counts as idle.
+/// How often a connection is checked within the time after which it counts as idle.
 const IDLE_LOOKS: u32 = 3;
 
 /// The bytes that a connection holds for its client. Clones are of the same connection.
@@ -247,14 +247,14 @@ impl Answering {
 #[derive(Debug)]
 struct Stream {
     connection: Outgoing,
-    /// Which of the connection's requests it is.
+    /// The number of the request on its connection.
     number: u64,
 }
 
 /// A body whose chunks count as pending until they are written.
 #[derive(Debug)]
 pub(super) struct CountedBody {
-    /// Where the chunks come from.
+    /// The body that the chunks come from.
     inner: HeldBody,
     /// The stream that it belongs to.
     stream: Arc<Stream>,

@@ -1,4 +1,4 @@
-//! APIs that other servers serve: what is known of them, and requests that are passed on to them.
+//! APIs that other servers serve (API aggregation): their discovery, and the proxy of their requests.
 //!
 //! ```text
 //!   APIService, with a service ------controllers------> Remote --+-- discovery, the index of OpenAPI
@@ -28,25 +28,26 @@ use super::openapi;
 use super::relay::{Backend, PROXY_CONNECT_TIMEOUT};
 use crate::{RemoteApi, ServiceAddresses};
 
-/// How many parts of a path after the version say what is asked for: `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
+/// How many segments of a path after the version name what is authorised:
+/// `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
 const AUTHORISED_PARTS: usize = 6;
 
 /// The mark of a response whose body comes from another server, which may never end it.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxiedResponse;
 
-/// An API that another server serves, and what that server says of it.
+/// An API that another server serves, with that server's discovery.
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// The APIService object, parsed.
     pub api: RemoteApi,
-    /// How TLS is spoken with the server; else why it cannot be.
+    /// The client's side of TLS for the server, or the message that says why the APIService's settings cannot be used.
     pub tls: Result<Arc<ClientConfig>, String>,
     /// The resources that the server's discovery document lists; empty until it has answered once.
     pub resources: Arc<Vec<ResourceDiscovery>>,
     /// True if the server did not answer discovery the last time, so that older resources are shown.
     pub is_stale: bool,
-    /// Where its OpenAPI document is, with the hash in the query; `None` if it has none.
+    /// The URL of its OpenAPI document, with the hash in the query; `None` if it has none.
     pub openapi: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A request that another server answers.
+//! Proxies a request to the server of an aggregated API.
 //!
 //! Errors are lines of text, as kube-apiserver's aggregator writes them.
 
@@ -16,7 +16,7 @@ use crate::endpoints::relay::{
     Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade,
 };
 
-/// The path under which the client reaches what is proxied.
+/// The header that tells the backend by which path the client reaches it.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 /// The message about a server that redirects clients elsewhere, where its authority would not be checked.
@@ -26,13 +26,13 @@ const REDIRECTED: &str = "the backend attempted to redirect this request, which 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHead<'a> {
     /// The method of the client's request.
-    pub(in super::super) method: &'a Method,
+    pub(in crate::endpoints) method: &'a Method,
     /// The path and query as the client wrote them.
-    pub(in super::super) path_and_query: &'a str,
+    pub(in crate::endpoints) path_and_query: &'a str,
     /// The headers of the client's request; hop-by-hop ones are not passed on.
-    pub(in super::super) headers: &'a HeaderMap,
+    pub(in crate::endpoints) headers: &'a HeaderMap,
     /// Bounds connecting to the other server.
-    pub(in super::super) clock: &'a Clock,
+    pub(in crate::endpoints) clock: &'a Clock,
 }
 
 /// Passes a request on.

@@ -14,7 +14,7 @@ const YAML_ERRORS: &str = "yaml: unmarshal errors:";
 pub(super) struct Complaints {
     /// Keys that its YAML repeats, by line.
     pub(super) repeated: Vec<String>,
-    /// Fields, in the order in which they are told.
+    /// The messages about unknown and duplicate fields, in the order of the response's warnings.
     pub(super) fields: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
-/// Where in a document the values at some paths are: a tree of their steps.
+/// A tree of the steps of paths that are looked for, with the places at which the document has values there.
 #[derive(Debug, Default)]
 struct Places<'a> {
     /// How many of the values on these paths were met before this one; `None` if it was not met.

@@ -45,9 +45,9 @@ pub(super) struct Expected<'a> {
     pub(super) group_version: &'a GroupVersion,
     /// The kind, such as `Deployment`.
     pub(super) kind: &'a str,
-    /// How the kind is written, if it is that of a stored resource.
+    /// The strategy of the kind's resource, if the kind is that of a stored one.
     pub(super) strategy: Option<&'a dyn Strategy>,
-    /// True for the kind of a custom resource. Then another kind is refused when it is written.
+    /// True for the kind of a custom resource; then an object of another kind is refused when it is stored.
     pub(super) custom: bool,
 }
 
@@ -155,16 +155,16 @@ pub(super) fn object(
     checked(decoded, content, expected, known, validation, context)
 }
 
-/// An object of the expected kind, and what is wrong with the document that it came as.
+/// An object of the expected kind, with the faults of its document that do not keep it from being used.
 #[derive(Debug)]
 pub(super) struct Typed {
-    /// The object, without what its kind does not have.
+    /// The object, without unknown fields.
     pub(super) value: Value,
-    /// The paths of fields that its kind does not have.
+    /// The paths of the unknown fields.
     pub(super) unknown: Vec<String>,
-    /// Fields that come twice, by path.
+    /// The paths of duplicate fields of a JSON document.
     duplicates: Vec<String>,
-    /// Keys that YAML repeats, by line.
+    /// The lines of duplicate keys of a YAML document.
     pub(super) repeated: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How many duplicate fields are told, as in kube-apiserver; of more nobody is told.
+/// How many duplicate fields are reported, as in kube-apiserver; further ones are silently dropped.
 pub(super) const COMPLAINTS_MAX: usize = 100;
 
 /// How many bytes of paths are written at most: one name of a megabyte may stand above all duplicates.
@@ -18,11 +18,11 @@ const PATH_BYTES_MAX: usize = 256 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Decoded {
     /// The document as a tree; of duplicate fields it has the last.
-    pub(in super::super) value: Value,
-    /// Fields that it has twice, as JSON tells them: by their path.
-    pub(in super::super) complaints: Vec<String>,
-    /// Keys that it has twice, as YAML tells them: by their line.
-    pub(in super::super) repeated: Vec<String>,
+    pub(in crate::endpoints) value: Value,
+    /// The complaints about duplicate fields of a JSON document, each with the field's path.
+    pub(in crate::endpoints) complaints: Vec<String>,
+    /// The complaints about duplicate keys of a YAML document, each with the key's line.
+    pub(in crate::endpoints) repeated: Vec<String>,
 }
 
 /// Reads JSON, and notes duplicate fields, at most [`COMPLAINTS_MAX`].
@@ -42,7 +42,7 @@ pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     })
 }
 
-/// Where a value is.
+/// The path of a value in a document, as a list from the value up to the root.
 enum Path<'a> {
     Root,
     Field(&'a Self, &'a str),
@@ -60,11 +60,11 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// The fields that come twice.
+/// Collects the complaints about duplicate fields while a document is read.
 #[derive(Default)]
 struct Duplicates {
     told: Vec<String>,
-    /// How many bytes of paths were written, also of those that were told before.
+    /// How many bytes of paths have been written, those of duplicates that were reported before included.
     path_bytes: usize,
 }
 
@@ -81,7 +81,7 @@ impl Duplicates {
     }
 }
 
-/// A value that is to be read.
+/// The seed that deserializes the value at a path.
 struct Node<'a> {
     path: &'a Path<'a>,
     duplicates: &'a mut Duplicates,

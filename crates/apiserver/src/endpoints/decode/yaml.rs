@@ -11,7 +11,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::strict::Decoded;
 
-/// How many repeated keys are told.
+/// How many duplicate keys are reported.
 const REPEATED_MAX: usize = 100;
 
 /// How many aliases a document may have; objects have none.
@@ -72,7 +72,8 @@ fn repeated_keys(content: &[u8]) -> Vec<String> {
     repeated
 }
 
-/// A value whose keys are looked at; gives the line of the first one, if it is a map.
+/// The seed that collects the complaints about a value's keys; it gives the line of the first key, if the value is a
+/// map.
 struct Node<'a>(&'a mut Vec<String>);
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {

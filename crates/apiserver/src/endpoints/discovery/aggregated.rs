@@ -16,7 +16,7 @@ use crate::endpoints::negotiation::Clause;
 pub(super) const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The same of its form in protobuf.
+/// The Content-Type of the document in protobuf.
 pub(super) const AGGREGATED_PROTOBUF_MEDIA_TYPE: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

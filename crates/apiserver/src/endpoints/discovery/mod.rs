@@ -39,7 +39,7 @@ struct Document {
     json: Bytes,
     /// True if it is indented for every client.
     always_pretty: bool,
-    /// Its other form, if it has one.
+    /// The aggregated form, which only `/api` and `/apis` have.
     aggregated: Option<Aggregated>,
 }
 
@@ -48,11 +48,11 @@ struct Document {
 struct Aggregated {
     json: Bytes,
     protobuf: Bytes,
-    /// Changes with the content.
+    /// The ETag, a hash of the content.
     etag: HeaderValue,
 }
 
-/// Which form of a document is wanted.
+/// The form of a document that a client asks for.
 enum Wanted {
     Plain(Format),
     Aggregated(Format),

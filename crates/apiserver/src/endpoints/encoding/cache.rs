@@ -38,18 +38,18 @@ pub struct EncodingCache(Arc<Shared>);
 struct Shared {
     /// How many bytes the encodings may take.
     bytes_max: usize,
-    /// How many they take.
+    /// How many bytes the kept encodings take.
     sum: EncodedBytes,
-    /// Tells how many they may take when memory is short.
+    /// Bounds the encodings when memory is short.
     ledger: Ledger,
     queue: Mutex<Queue>,
-    /// The served versions that have been encoded; their places are their numbers in keys.
+    /// The served versions that have been encoded; the index of each is its number in keys.
     versions: Mutex<Vec<GroupVersion>>,
     made: Counter,
     evicted: Counter,
 }
 
-/// The order of the encodings.
+/// The order in which encodings are evicted.
 #[derive(Debug)]
 struct Queue {
     /// The encodings in the order in which they were made, the oldest first.
@@ -59,7 +59,7 @@ struct Queue {
     share: Share,
 }
 
-/// Where an encoding is.
+/// A kept encoding: its object, and its key there.
 #[derive(Debug)]
 struct Kept {
     object: Weak<Object>,

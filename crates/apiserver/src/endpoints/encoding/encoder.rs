@@ -17,7 +17,7 @@ use super::frame;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::{Form, Format, Output};
 
-/// Encodes the objects of a resource.
+/// Encodes the objects of a resource in one negotiated form, by way of the cache of encodings.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     cache: EncodingCache,
@@ -25,20 +25,20 @@ pub(crate) struct Encoder {
     format: Format,
     /// True if only metadata is encoded: PartialObjectMetadata.
     partial: bool,
-    /// The part that all keys have in common.
+    /// The bits that the cache keys of all its encodings have in common.
     key: u32,
 }
 
-/// An item that is a part of what is stored.
+/// An item of a list whose bytes are a part of the stored ones.
 #[derive(Debug)]
 pub(crate) struct StoredItem<'a> {
-    /// The bytes before it.
+    /// The bytes that come before it in the list.
     pub(crate) head: ListItemHead,
-    /// The part, of [`Object::bytes`].
+    /// The part of [`Object::bytes`] that is sent.
     pub(crate) body: &'a [u8],
 }
 
-/// An encoding of an object.
+/// The purpose of an encoding, which decides what surrounds the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum What {
@@ -52,11 +52,11 @@ pub(crate) enum What {
     Item,
 }
 
-/// Where in a key it says that only metadata is told.
+/// The bit of a cache key that is set for metadata alone.
 const KEY_PARTIAL: u32 = 1 << 2;
-/// Where it says that it is protobuf.
+/// The bit of a cache key that is set for protobuf.
 const KEY_PROTOBUF: u32 = 1 << 3;
-/// Where the served version begins.
+/// The position of the served version in a cache key, in bits.
 const KEY_VERSION_SHIFT: u32 = 4;
 
 impl Encoder {

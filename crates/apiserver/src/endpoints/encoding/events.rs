@@ -36,7 +36,7 @@ pub(crate) enum EventType {
 #[derive(Debug)]
 pub(crate) struct TableEvents {
     tables: Tables,
-    /// True once the client has been told the columns, which come with the first table alone.
+    /// True once the columns have been sent, which come with the first table alone.
     columns_told: bool,
 }
 

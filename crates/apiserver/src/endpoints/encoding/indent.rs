@@ -1,4 +1,4 @@
-//! JSON for people: the same bytes with two spaces of indentation.
+//! Indents JSON by two spaces a level, for clients that show it to people.
 
 /// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as long; a list
 /// of numbers a hundred levels down would become a hundred times as long.

@@ -1,4 +1,4 @@
-//! A list as a body that is written while it is sent: as a table, and in the syntaxes for people.
+//! The body of a list that is written while it is sent: as a table, as indented JSON or as YAML.
 //!
 //! Chunks are not kept, so the length of a long list is not known beforehand. A body too short for
 //! compression is written at once, so that a short list has a length and nobody else has to know
@@ -64,11 +64,11 @@ impl Items {
 enum Syntax {
     Json,
     Pretty(Indenter),
-    /// With what follows the items.
+    /// YAML, with the text after the items.
     Yaml(String),
 }
 
-/// A list that is written while it is sent.
+/// The body of a list that is written while it is sent, an item at a time.
 #[derive(Debug)]
 pub(crate) struct PiecewiseBody {
     items: Items,
@@ -80,7 +80,7 @@ pub(crate) struct PiecewiseBody {
     begun: bool,
     /// True once the end has been written.
     ended: bool,
-    /// True if a chunk has been handed on since other tasks had their turn.
+    /// True if a chunk has been handed on since the task last yielded.
     gives_way: bool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) const TABLE_END: &[u8] = b"]}";
 pub(crate) struct Tables {
     store: Arc<Store>,
     form: TableForm,
-    /// The time, for ages.
+    /// The clock by which ages are computed.
     clock: Clock,
     printer: Printer,
 }

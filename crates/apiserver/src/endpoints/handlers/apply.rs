@@ -108,7 +108,7 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
     Ok(config)
 }
 
-/// The object after an apply.
+/// The update of an object by server-side apply.
 struct Applied {
     config: Value,
     api_version: String,

@@ -106,7 +106,7 @@ fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
     })
 }
 
-/// A pod on its node.
+/// The update of a pod that binds it to a node.
 struct Bound {
     name: String,
     binding: Value,

@@ -1,4 +1,4 @@
-//! Admission of a connection, by its options, before it is made.
+//! Admits a connection (`exec`, `attach`, `portforward`, `proxy`) by its options, before it is made.
 
 use ringwatch_registry::Operation;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 
-/// The options of streams.
+/// The boolean options by which clients ask for streams.
 const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
 
 /// Asks admission whether the client may be connected. `more` are options of this subresource alone.

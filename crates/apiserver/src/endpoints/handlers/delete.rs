@@ -13,7 +13,7 @@ use crate::endpoints::errors::Failure;
 use crate::endpoints::params::read_delete_options;
 use crate::endpoints::response;
 
-/// The verb that deleting an object needs, beside its own, when the object need not be readable.
+/// The verb that a user needs besides `delete` to delete an object that cannot be read.
 const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
 
 /// Deletes the object, or begins to, and answers with it or a Status about it.

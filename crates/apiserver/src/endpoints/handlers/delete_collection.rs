@@ -1,4 +1,4 @@
-//! Deleting what a list selects.
+//! Deletes the objects that a list selects: DELETE of a collection.
 
 use http::Response;
 use ringwatch_apimachinery::FieldError;

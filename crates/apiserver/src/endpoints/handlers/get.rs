@@ -1,4 +1,4 @@
-//! Reading one object, or a subresource that is read like one.
+//! Reads one object, or a subresource that is read like one: GET.
 
 use http::{Response, StatusCode};
 use ringwatch::meta::ResourceVersion;

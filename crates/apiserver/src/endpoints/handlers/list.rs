@@ -1,4 +1,4 @@
-//! Listing the objects of a namespace, or of all.
+//! Lists the objects of a namespace, or of all: GET of a collection.
 
 use http::Response;
 use ringwatch::storage::StorageError;

@@ -1,4 +1,4 @@
-//! Changing an object by a patch.
+//! Patches an object: PATCH with a JSON patch, a merge patch or a strategic merge patch.
 //!
 //! The patch runs inside the update, again on every new content, so that it never conflicts with
 //! other writers unless it carries a resource version itself.
@@ -18,10 +18,10 @@ use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
 use crate::endpoints::patches::{Patch, Syntax};
 use crate::endpoints::response;
 
-/// The patches whose lists are merged by keys, which only built-in kinds have.
+/// The media type of patches whose lists are merged by keys, which only built-in kinds have.
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// The patches of custom resources.
+/// The media types of patches that custom resources accept.
 const CUSTOM_PATCHES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -83,7 +83,7 @@ pub(super) async fn read_patch(
     Ok((Patch::read(syntax, value, complaints)?, params))
 }
 
-/// The object after a patch.
+/// The update of an object by a patch.
 struct Patched<'a> {
     call: &'a Call<'a>,
     patch: Patch,

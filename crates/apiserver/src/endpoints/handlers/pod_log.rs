@@ -1,4 +1,4 @@
-//! The `log` subresource of pods: what the kubelet of the pod's node has of a container's output.
+//! The `log` subresource of pods: the output of a container, from the kubelet of the pod's node.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::endpoints::errors::Failure;
 use crate::endpoints::params::Query;
 use crate::endpoints::relay::{Backend, Relayed, exchange};
 
-/// So much is read of what a kubelet says when it refuses, as in kube-apiserver.
+/// How many bytes of a kubelet's refusal are read, as in kube-apiserver.
 const REFUSAL_BYTES_MAX: usize = 50_000;
-/// And for so long.
+/// For how many seconds a kubelet's refusal is read.
 const REFUSAL_SECONDS_MAX: u64 = 5;
 
 /// Answers with the log as the kubelet gives it, or with nothing for a pod without a node: nothing was

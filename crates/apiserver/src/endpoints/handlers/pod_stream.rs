@@ -13,7 +13,7 @@ use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::relay::is_upgrade;
 
-/// The streams that a client may ask for, and what the kubelet calls them, in the kubelet's order.
+/// The streams that a client may ask for with the kubelet's names of them, in the kubelet's order.
 const STREAMS: [(&str, &str); 4] = [
     ("stderr", "error"),
     ("stdin", "input"),

@@ -1,5 +1,4 @@
-//! The `proxy` subresource of nodes, pods and services: any request to what stands there, and its
-//! answer as it is.
+//! The `proxy` subresource of nodes, pods and services: relays any request to them, and the response as it is.
 
 mod location;
 mod target;
@@ -28,7 +27,7 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// The path under which the client reaches what is proxied.
+/// The header that tells the backend by which path the client reaches it.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 /// Relays the request to the node, pod or service that the path names, and the answer to the client.

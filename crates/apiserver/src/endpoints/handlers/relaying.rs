@@ -1,4 +1,4 @@
-//! The common parts of the handlers that ask kubelets: the pod, its node's kubelet, and the headers that are relayed.
+//! The common parts of the handlers that call kubelets: the pod, its node's kubelet, and the headers that are relayed.
 
 use http::{Request, Response};
 use ringwatch::codec;

@@ -1,4 +1,4 @@
-//! Reviews: who somebody is and what they may do. Nothing is stored.
+//! Reviews of access and of tokens, which are answered and never stored.
 
 mod access;
 mod token;
@@ -26,25 +26,25 @@ use crate::endpoints::routes::Routes;
 #[derive(Debug)]
 pub(crate) struct Review<'a> {
     /// The resources that are served.
-    pub(in super::super) routes: &'a Routes,
+    pub(in crate::endpoints) routes: &'a Routes,
     /// The kind of review that is asked for.
-    pub(in super::super) resource: &'a Resource,
+    pub(in crate::endpoints) resource: &'a Resource,
     /// The query parameters.
-    pub(in super::super) query: &'a Query,
+    pub(in crate::endpoints) query: &'a Query,
     /// The HTTP headers of the request.
-    pub(in super::super) headers: &'a HeaderMap,
+    pub(in crate::endpoints) headers: &'a HeaderMap,
     /// The user and the time of the request.
-    pub(in super::super) context: &'a RequestContext,
+    pub(in crate::endpoints) context: &'a RequestContext,
     /// Decides for access reviews whether a user may do something.
-    pub(in super::super) authorizer: &'a Authorizer,
+    pub(in crate::endpoints) authorizer: &'a Authorizer,
     /// Reserves memory for the request's body.
-    pub(in super::super) memory: &'a MemoryGate,
+    pub(in crate::endpoints) memory: &'a MemoryGate,
     /// Authenticates the token of a TokenReview.
-    pub(in super::super) authenticator: &'a Authenticator,
+    pub(in crate::endpoints) authenticator: &'a Authenticator,
     /// The namespace of the request; empty for none.
-    pub(in super::super) namespace: &'a str,
+    pub(in crate::endpoints) namespace: &'a str,
     /// True if the answer is indented for people.
-    pub(in super::super) pretty: bool,
+    pub(in crate::endpoints) pretty: bool,
 }
 
 /// Answers with the review in the body, its status filled in.

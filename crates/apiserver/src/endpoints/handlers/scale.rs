@@ -25,7 +25,7 @@ use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
 use crate::endpoints::patches::Patch;
 use crate::endpoints::response;
 
-/// The group, version and kind.
+/// The group, version and kind of a Scale.
 const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
 
 /// The members of a Scale's metadata.
@@ -137,13 +137,13 @@ fn respond(
     response::serialized(StatusCode::OK, output.format, &scale)
 }
 
-/// The change of the Scale.
+/// The change of a Scale that a request makes.
 enum Change {
     Replace(Value),
     Patch(Patch),
 }
 
-/// The object after a change of its Scale.
+/// The update of an object by a change of its Scale.
 struct Scaled {
     change: Change,
     paths: ScalePaths,
@@ -190,7 +190,7 @@ impl Scaled {
     }
 }
 
-/// The same, once admission agrees to the Scale.
+/// The update of an object by its Scale, once admission has accepted the Scale.
 struct AdmittedScale<'a> {
     store: &'a Store,
     namespace: &'a str,

@@ -1,4 +1,4 @@
-//! The `token` subresource of service accounts: a token for whoever may have it.
+//! The `token` subresource of service accounts: issues a token, as a TokenRequest asks.
 
 use http::{Response, StatusCode};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ use crate::endpoints::response;
 const KIND: &str = "TokenRequest";
 const QUALIFIED_KIND: &str = "TokenRequest.authentication.k8s.io";
 
-/// For how long a token is good if that is not said, and which times may be asked for.
+/// The lifetime of a token whose request says none, in seconds; the bounds of requested ones follow.
 const SECONDS_DEFAULT: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;

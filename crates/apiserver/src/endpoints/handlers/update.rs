@@ -1,4 +1,4 @@
-//! Replacing an object, or a subresource that is written like one.
+//! Replaces an object, or a subresource that is written like one: PUT.
 
 use async_trait::async_trait;
 use http::{Response, StatusCode};
@@ -82,7 +82,7 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
     Ok(())
 }
 
-/// The object in the body of a PUT.
+/// The update of an object that replaces it by the body of a PUT.
 struct Replacement(Value);
 
 #[async_trait]

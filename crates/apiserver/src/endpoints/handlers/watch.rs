@@ -1,4 +1,4 @@
-//! Following the objects of a namespace, or of all.
+//! Watches the objects of a namespace, or of all: GET with `watch=true`.
 //!
 //! The hard part is joining: all events that wait go out as one chunk, so that a burst costs one
 //! write and not one an event. A lone event goes out as it is, the same bytes to every watch. The
@@ -27,7 +27,7 @@ use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
 use crate::endpoints::params::ListParams;
 
-/// How many bytes of events are joined: what fits into a TLS record, and into a frame of HTTP/2.
+/// How many bytes of events are joined to a chunk: what fits into a TLS record, and into a frame of HTTP/2.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers with a stream of events.
@@ -82,25 +82,25 @@ fn between_one_and_two_times(base: Duration) -> Duration {
     base.mul_f64(1.0 + rand::random::<f64>())
 }
 
-/// The events of a watch as they come.
+/// The response body of a watch, which encodes events as they come.
 struct WatchBody {
     events: WatchStream,
     encoder: EventEncoder,
     /// The counters of sent events and bytes, labelled by resource.
     counts: WatchCounts,
-    /// The events of the chunk that is made.
+    /// The sizes of the events in the chunk that is being made.
     tally: Tally,
     /// The clock of the deadline and of the metrics.
     clock: Clock,
-    /// When the watch was asked for.
+    /// The time at which the watch was requested.
     begun: Instant,
     /// Counts the watch as running.
     _running: LongRunning,
     /// The watch's share of the memory budget.
     _share: Share,
-    /// When the watch ends.
+    /// The time at which the watch ends.
     deadline: Instant,
-    /// Wakes the task then.
+    /// Wakes the task at the deadline.
     timer: Timer,
     /// The waker of the task that polled last.
     task: Option<Waker>,

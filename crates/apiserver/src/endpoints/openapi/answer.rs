@@ -1,4 +1,4 @@
-//! Documents as answers: which form a client accepts, and what it may keep.
+//! Responses with documents: negotiation of their encoding, ETags and caching.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
@@ -14,7 +14,7 @@ use crate::endpoints::negotiation;
 
 const JSON: &str = "application/json";
 
-/// The subtypes of protobuf, and older spellings of them.
+/// The media subtypes of v2 in protobuf: the current one and an older spelling.
 const V2_PROTOBUF: [&str; 2] = [
     "com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "com.github.proto-openapi.spec.v2@v1.0+protobuf",
@@ -40,7 +40,7 @@ pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
     })
 }
 
-/// For how long a client may keep what never changes: as long as caches take for always.
+/// The expiry of documents that never change: a year, the most that caches honour.
 const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// Answers with a document, or with 304 if the client has it. A document under its hash never changes, so it may be

@@ -35,7 +35,7 @@ pub(super) struct Index<'a> {
 pub(super) struct Entry<'a> {
     /// The schema in OpenAPI v3's form, as JSON text.
     pub(super) json: &'a str,
-    /// True if it is a kind of many groups, all of which it names.
+    /// True if the kind belongs to every group, as DeleteOptions does; the schema names all of them.
     pub(super) of_many: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The schemas of custom resources: what their definitions say, in the frame that all objects have.
+//! The schemas of custom resources: those of their definitions, completed by the fields that all objects have.
 //!
 //! Nothing of them is kept. They are read out of the definitions, which the watch cache has.
 
@@ -15,17 +15,17 @@ use super::built_in::Index;
 use super::document::Form;
 use super::v3;
 
-/// Built-in types of which custom ones have their frame.
+/// The built-in types from which custom ones take the members that all objects and lists have.
 const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
 const LIST: &str = "io.k8s.api.core.v1.ConfigMapList";
 
-/// How deep schemas are looked into; deeper ones are shown as they are.
+/// How many levels of schemas are rewritten; deeper ones are shown as they are.
 const LEVELS_MAX: usize = 64;
 
-/// Where the schemas of custom resources are.
+/// Finds the schemas of custom resources in their definitions.
 #[derive(Debug)]
 pub(super) struct CustomSchemas {
-    /// The store of definitions.
+    /// The store of CustomResourceDefinitions.
     definitions: Option<Arc<Store>>,
     /// The custom resources by their group and version.
     resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>>,

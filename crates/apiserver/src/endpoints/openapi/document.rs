@@ -1,4 +1,4 @@
-//! A document, put together piece by piece.
+//! Builds a document, path by path and schema by schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,13 +36,13 @@ pub(super) struct Assembly<'a> {
     names: Names<'a>,
     paths: Vec<u8>,
     schemas: Vec<u8>,
-    /// The parameters that v2 writes once.
+    /// The parameters that a v2 document defines once and refers to.
     shared: v2::Shared,
     /// The only version that the document is about.
     only: Option<GroupVersion>,
 }
 
-/// The names of schemas, and which of them are wanted.
+/// The names of schemas, and which of them the document has to contain.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
     index: &'a Index<'a>,

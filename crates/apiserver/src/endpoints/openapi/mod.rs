@@ -51,10 +51,10 @@ use super::negotiation;
 use super::params::Query;
 use super::response;
 
-/// Where the document of everything is.
+/// The path of the v2 document, which describes the whole API.
 pub(super) const V2: &str = "/openapi/v2";
 
-/// Where the index is; the document of a group version is below it.
+/// The path of the index of the v3 documents; the document of a group version is below it.
 pub(super) const V3: &str = "/openapi/v3";
 
 /// A cache of the finished documents that were asked for last.
@@ -68,10 +68,10 @@ impl Documents {
     }
 }
 
-/// The API as documents describe it.
+/// The API that the documents describe, and how to make them.
 #[derive(Debug)]
 pub(super) struct OpenApi {
-    /// The content of each root, such as `apis/apps/v1`.
+    /// The documents of v3 by their roots, such as `apis/apps/v1`.
     roots: BTreeMap<String, Root>,
     custom: CustomSchemas,
     /// The program's own version.
@@ -79,16 +79,16 @@ pub(super) struct OpenApi {
     clock: Clock,
     /// The version of Kubernetes, such as `1.36`.
     version: String,
-    /// Where the documents of other servers are, by their roots.
+    /// The URLs of the documents of aggregated APIs, by their roots.
     remote: BTreeMap<String, String>,
 }
 
-/// A root, which has a document of its own.
+/// The content of one document of v3.
 #[derive(Debug)]
 enum Root {
     /// The resources of a group version.
     Version(GroupVersion, Vec<Arc<Resource>>),
-    /// A document of discovery.
+    /// The paths of discovery itself, such as `/apis/apps/`.
     Discovery,
 }
 

@@ -1,4 +1,4 @@
-//! The operations at each path, whatever the document's version.
+//! The operations at each path, whichever version of OpenAPI the document has.
 
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_registry::{Resource, Subresource, Verb};
@@ -6,28 +6,28 @@ use ringwatch_registry::{Resource, Subresource, Verb};
 use super::parameters::{self, Parameter};
 use super::words::{Scope, camel, with_article};
 
-/// A path and what can be done there.
+/// A path and its operations.
 #[derive(Debug)]
 pub(super) struct PathItem {
     pub(super) path: String,
-    /// Those that all operations have.
+    /// The parameters that all operations of the path have.
     pub(super) parameters: Vec<Parameter>,
     pub(super) operations: Vec<Operation>,
 }
 
-/// Something that can be done.
+/// One method at one path.
 #[derive(Debug)]
 pub(super) struct Operation {
-    /// The method in small letters.
+    /// The HTTP method in lower case.
     pub(super) method: &'static str,
     pub(super) id: String,
     pub(super) tag: String,
     pub(super) description: String,
-    /// The action in Kubernetes' words, and its kind; `None` for discovery.
+    /// `x-kubernetes-action`, and the kind of `x-kubernetes-group-version-kind`; `None` for discovery.
     pub(super) action: Option<(&'static str, GroupVersion, String)>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
-    /// The answers beside 401.
+    /// The status codes of responses and their descriptions, without 401, which all have.
     pub(super) codes: &'static [(&'static str, &'static str)],
     pub(super) answer: Type,
     pub(super) media: Media,
@@ -38,7 +38,7 @@ pub(super) struct Operation {
 pub(super) enum Body {
     /// An object of this type, which is required.
     Object(Type),
-    /// How to delete; may be left out.
+    /// DeleteOptions, which may be left out.
     DeleteOptions,
     /// A patch in one of the patch media types.
     Patch,
@@ -49,28 +49,28 @@ pub(super) enum Body {
 pub(super) enum Type {
     /// The schema of a kind, by group, version and kind.
     Kind(GroupVersion, String),
-    /// A schema by its name.
+    /// A schema of this name.
     Named(&'static str),
     /// A plain string, which needs no schema.
     Text,
 }
 
-/// In which media types an operation answers and takes bodies.
+/// The media types of an operation's responses and request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     /// The media types of single objects.
     Object,
-    /// Lists, which may be watched.
+    /// The media types of lists that may be watched.
     List,
-    /// Custom resources and their lists.
+    /// The media types of custom resources and their lists.
     Custom,
     /// The media types of discovery documents.
     Discovery,
-    /// JSON and nothing else.
+    /// JSON alone.
     Json,
     /// Plain text and JSON, as the log of a pod has it.
     Log,
-    /// Whatever the other side sends.
+    /// Any media type, as a proxy has it.
     Anything,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn of_resource(root: &str, resource: &Resource) -> Vec<PathItem> {
     items
 }
 
-/// A resource and what its operations are called after.
+/// A resource, and the name by which its operations are called.
 struct Place<'a> {
     resource: &'a Resource,
     scope: Scope,

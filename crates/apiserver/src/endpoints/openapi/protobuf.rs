@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::document::Form;
 use super::messages::{self, Kind, Message};
 
-/// The fields of a name and its value.
+/// The numbers of the fields of a named value: its name and its value.
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// A part that is added to a document.
+/// The encoding of an entry of a document's paths or schemas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// Its field among the paths or schemas.
+    /// The number of the repeated field that has the entries.
     number: u32,
     message: &'static Message,
 }

@@ -1,4 +1,4 @@
-//! The roots that have documents of their own.
+//! The roots of the API that have v3 documents of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use ringwatch_registry::Resource;
 
 use super::Root;
 
-/// Documents beside those of groups and versions.
+/// The roots of discovery that every server has.
 const ALWAYS: [&str; 3] = ["api", "apis", "version"];
 
 /// Returns the roots of these resources by their paths, without a leading slash.

@@ -14,13 +14,13 @@ use super::operations::{Body, Media, Operation, PathItem};
 use super::parameters::Parameter;
 use super::v3;
 
-/// In front of the name of a schema that is referred to.
+/// The prefix of references to schemas.
 pub(super) const REFERENCE: &str = "#/definitions/";
 
-/// How much of a hash tells parameters of one name apart, in letters.
+/// How many letters of a hash distinguish parameters of one name.
 const HASH_LETTERS: usize = 8;
 
-/// The parameters that are written once.
+/// The parameters that a document defines once, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Shared(BTreeMap<String, Value>);
 

@@ -6,7 +6,7 @@ use super::document::Names;
 use super::operations::{Body, Media, Operation, PathItem, Type};
 use super::parameters::Parameter;
 
-/// In front of the name of a schema that is referred to.
+/// The prefix of references to schemas.
 pub(super) const REFERENCE: &str = "#/components/schemas/";
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";

@@ -2,9 +2,9 @@
 
 use ringwatch_apimachinery::GroupVersion;
 
-/// Where operations are told apart: such as `AppsV1`, and `apps_v1` as their tag.
+/// The parts of operations' names that come from the group and version: `AppsV1`, and `apps_v1` as their tag.
 pub(super) struct Scope {
-    /// In front of the rest of an operation's name.
+    /// The first part of operation ids, such as `AppsV1`.
     pub(super) id: String,
     /// The tag that groups the operations in a document.
     pub(super) tag: String,

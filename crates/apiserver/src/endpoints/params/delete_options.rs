@@ -8,7 +8,7 @@ use super::query::Query;
 use super::write_options::read_dry_run;
 use crate::endpoints::errors::Failure;
 
-/// The options as they are sent.
+/// DeleteOptions as a client sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Sent {

@@ -15,7 +15,7 @@ use ringwatch_registry::Resource;
 use super::query::Query;
 use crate::endpoints::errors::{About, Failure};
 
-/// A watch may ask for so many seconds, 30 years; more would pass the end of the clock.
+/// The most seconds that a watch may ask for, 30 years; more would pass the end of the clock.
 const WATCH_SECONDS_MAX: u64 = 30 * 365 * 24 * 3_600;
 
 /// metav1.ListOptions as sent, with its defaults.

@@ -1,4 +1,4 @@
-//! The parameters of a request as text, and how Go reads them.
+//! The query parameters of a request, parsed as Go does.
 
 use crate::endpoints::errors::Failure;
 

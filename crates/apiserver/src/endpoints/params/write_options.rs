@@ -12,7 +12,7 @@ const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// The query parameters of a write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteParams {
-    /// Do everything but store.
+    /// True if nothing is to be stored: `dryRun=All`.
     pub(crate) dry_run: bool,
     /// The treatment of unknown and duplicate fields.
     pub(crate) field_validation: FieldValidation,
@@ -25,14 +25,14 @@ pub(crate) struct WriteParams {
 pub(crate) enum FieldValidation {
     /// Drops them silently.
     Ignore,
-    /// They are dropped with a warning.
+    /// Drops them, and sends a warning for each.
     #[default]
     Warn,
     /// Refuses the request with 400.
     Strict,
 }
 
-/// Which options are read.
+/// The kind of the options object that a write has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     /// CreateOptions, of a POST.

@@ -1,4 +1,4 @@
-//! Patches: what they are read from and what they make of an object.
+//! Patches: parses them and applies them to objects.
 
 mod json;
 mod strategic;
@@ -10,15 +10,15 @@ use serde_json::Value;
 use self::json::JsonPatch;
 use super::errors::Failure;
 
-/// A patch, ready to be applied again and again.
+/// A parsed patch, which can be applied several times when a write is retried.
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
     form: Form,
-    /// Duplicate fields, which do not keep the patch from being applied.
+    /// The complaints about duplicate fields, which do not keep the patch from being applied.
     pub(super) complaints: Vec<String>,
 }
 
-/// How a patch is written.
+/// The kind of a patch, by its media type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Syntax {
     Json,
@@ -32,7 +32,7 @@ enum Form {
     Json(JsonPatch),
     /// A JSON merge patch (RFC 7386).
     Merge(Value),
-    /// Kubernetes' own: lists of objects are merged by their keys.
+    /// A strategic merge patch: lists of objects are merged by their keys.
     Strategic(Value),
 }
 

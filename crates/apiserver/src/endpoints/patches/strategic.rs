@@ -33,7 +33,7 @@ pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
     }
 }
 
-/// Where a map is.
+/// The position of a map in the object.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// The kind of the whole object.

@@ -1,4 +1,4 @@
-//! By which key strategic merge patches merge the lists of the built-in kinds.
+//! The keys by which strategic merge patches merge the lists of the built-in kinds.
 //!
 //! Lists are told apart by their own name and that of the list or member around them; a few kinds
 //! have their own. A list that is not here is replaced as a whole.

@@ -1,4 +1,4 @@
-//! The headers of requests that go on and of answers that come back.
+//! Rewrites the headers of relayed requests and of their responses.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -20,7 +20,7 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     UPGRADE,
 ];
 
-/// Headers that tell a web page which other origins may use a server; they are not about this server.
+/// CORS headers of a backend, which are not forwarded since they are not about this server.
 const CORS: [HeaderName; 5] = [
     HeaderName::from_static("access-control-allow-credentials"),
     HeaderName::from_static("access-control-allow-headers"),

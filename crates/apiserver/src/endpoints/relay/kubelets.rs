@@ -1,4 +1,4 @@
-//! Where the kubelet of a node listens, as the node object says.
+//! Finds the address of a node's kubelet in the node object.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::endpoints::errors::Failure;
 /// The port of a kubelet whose node does not name one, as in kube-apiserver.
 const KUBELET_PORT_DEFAULT: u16 = 10250;
 
-/// For how long what is proxied is waited for, as Go's transport does.
+/// The bound of connecting to what is proxied, as in Go's transport.
 pub const PROXY_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How TLS is spoken with kubelets.
+/// The client's side of TLS for kubelets.
 #[derive(Clone, Debug)]
 pub struct KubeletTls {
-    /// As the flags say.
+    /// The configuration by the flags: the kubelet's certificate is verified, and the server presents its own.
     pub trusted: Arc<rustls::ClientConfig>,
-    /// The same without looking at the kubelet's certificate, for clients that wish so.
+    /// The same without verification of the kubelet's certificate: `insecureSkipTLSVerifyBackend`.
     pub unverified: Arc<rustls::ClientConfig>,
-    /// With what is proxied: neither side proves anything.
+    /// The configuration for `proxy` to other ports: no certificate is verified or presented.
     pub proxied: Arc<rustls::ClientConfig>,
 }
 
-/// How kubelets are reached.
+/// The settings by which kubelets are reached.
 #[derive(Clone, Debug)]
 pub struct Kubelets {
-    /// How TLS is spoken.
+    /// The client's side of TLS.
     pub tls: KubeletTls,
-    /// Which of a node's addresses is taken: the first type that it has one of.
+    /// The types of a node's addresses in the order of preference: the first that it has one of is taken.
     pub address_types: Vec<String>,
-    /// How long connecting may take.
+    /// The bound of connecting, the TLS handshake included.
     pub connect_timeout: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Kubelets {
     ///
     /// # Errors
     /// 500 when the node says no address of the preferred types.
-    pub(in super::super) fn backend(
+    pub(in crate::endpoints) fn backend(
         &self,
         node: &Value,
         unverified: bool,
@@ -74,7 +74,7 @@ impl Kubelets {
     ///
     /// # Errors
     /// The address is not one that clients may reach through this server.
-    pub(in super::super) fn proxied(
+    pub(in crate::endpoints) fn proxied(
         &self,
         scheme: &str,
         address: IpAddr,

@@ -1,4 +1,4 @@
-//! Requests to speak something else than HTTP.
+//! Relays a request to upgrade the connection to another protocol.
 
 use http::{Request, Response};
 
@@ -7,16 +7,16 @@ use super::exchange::{Relayed, exchange};
 use super::headers::strip;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 
-/// Why both sides do not speak what the client wants to speak.
+/// The failure of an upgrade.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpgradeError {
-    /// The other side cannot be reached.
+    /// The backend cannot be reached.
     #[error("error dialing backend: {0}")]
     Unreachable(RelayError),
-    /// The answer is not HTTP.
+    /// The response is not HTTP.
     #[error("{0}")]
     Http(RelayError),
-    /// It goes on with HTTP.
+    /// The backend responds with this status instead of 101.
     #[error("invalid upgrade response: status code {0}")]
     NotUpgraded(u16),
 }

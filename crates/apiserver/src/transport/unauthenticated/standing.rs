@@ -24,7 +24,7 @@ pub(super) struct Shared {
     /// The place among the unauthenticated connections; `None` for a connection that no limit counts.
     place: Option<Place>,
     state: Mutex<State>,
-    /// Told when a request has been judged. For one waiting task, the connection's.
+    /// Notified when a request has been authenticated or refused. For one waiting task, the connection's.
     judged: Notify,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct Shared {
 struct State {
     /// True once a request has been judged, whatever came of it.
     judged: bool,
-    /// True once a request came without good credentials, after which an HTTP/2 connection ends.
+    /// True once a request came without valid credentials, after which an HTTP/2 connection ends.
     refused: bool,
     /// True once the connection has been closed to make room.
     shed: bool,
-    /// For how long the server has waited for the client in all, before the present wait.
+    /// The time that the server has waited for the client in all, before the present wait.
     waited: Duration,
-    /// When the present wait began; `None` while the server has something to do for the client.
+    /// The beginning of the present wait; `None` while the server has something to do for the client.
     waiting_since: Option<Instant>,
     /// How many requests are being answered. While one is, the client waits for the server, although its next may be read.
     answering: usize,
@@ -50,7 +50,7 @@ struct State {
     authenticated_place: Option<OwnedSemaphorePermit>,
 }
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// Bytes from the client.
@@ -219,7 +219,7 @@ impl Standing {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being answered; while one is, the client waits for the server.
 #[derive(Debug)]
 pub struct Answer(Standing);
 

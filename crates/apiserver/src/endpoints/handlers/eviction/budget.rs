@@ -1,4 +1,4 @@
-//! Asking the disruption budget of a pod.
+//! Asks the PodDisruptionBudget of a pod that is to be evicted.
 
 use async_trait::async_trait;
 use ringwatch::codec;
@@ -98,7 +98,7 @@ async fn of_pod(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
     Ok(found)
 }
 
-/// A budget that one disruption is taken out of.
+/// The update of a PodDisruptionBudget that counts one disruption.
 struct Taken<'a> {
     budget: &'a str,
     pod: &'a str,

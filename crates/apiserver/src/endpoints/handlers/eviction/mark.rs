@@ -1,4 +1,4 @@
-//! Telling in a pod that it is evicted.
+//! Sets the condition `DisruptionTarget` of a pod that is evicted.
 
 use async_trait::async_trait;
 use ringwatch_apimachinery::Error;
@@ -37,7 +37,7 @@ pub(super) async fn mark(
     Ok(())
 }
 
-/// A pod that will be deleted.
+/// The update of a pod that sets the condition.
 struct Evicted {
     name: String,
     options: DeleteOptions,

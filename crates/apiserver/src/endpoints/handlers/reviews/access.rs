@@ -1,4 +1,4 @@
-//! Reviews of access: what is asked, whether it makes sense, and how the decision is told.
+//! Access reviews: reads and checks the attributes in a SubjectAccessReview, and fills in the decision.
 
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::{Error, FieldError, User};
@@ -62,7 +62,7 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) 
     status
 }
 
-/// A selector of a review. What cannot be read of it is left out, which asks for more than is meant.
+/// A selector of a review. Requirements that cannot be read are left out, so that more is authorised than is selected.
 struct Selected<T> {
     read: Option<T>,
     is_partial: bool,

@@ -1,4 +1,4 @@
-//! Reviews of tokens: whose they are.
+//! TokenReviews: fills in the user of a token.
 
 use ringwatch_apimachinery::Error;
 use ringwatch_authentication::Authenticator;
