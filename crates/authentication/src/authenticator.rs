@@ -1,4 +1,4 @@
-//! All kinds of credentials, in order.
+//! Authenticates requests by all kinds of credentials, in kube-apiserver's order.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
 use super::{Peer, RequestHeaders, TokenError, TokenFile};
 
-/// The group of everybody who has been identified.
+/// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// The user of requests without credentials, and its group.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// A user whom a token names, and for whom that token is.
+/// The user of a token, and the audiences that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identified {
     /// The user that the token names.
     pub user: User,
-    /// Those of the wanted audiences that the token is for.
+    /// The requested audiences that the token is for.
     pub audiences: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct Identified {
 #[derive(Debug, Default)]
 pub struct Authenticator {
     tokens: TokenFile,
-    /// For whom tokens are that this server takes.
+    /// The audiences of tokens that this server accepts.
     audiences: Vec<String>,
     service_accounts: Option<ServiceAccountTokens>,
     request_headers: Option<RequestHeaders>,

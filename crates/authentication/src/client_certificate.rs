@@ -11,7 +11,7 @@ use rustls::{DistinguishedName, RootCertStore};
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// The extra that says which certificate identified the user.
+/// The key of the user's extra that identifies the certificate.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Verifies the certificates of clients, and derives users from them.
@@ -32,18 +32,19 @@ struct Proxies {
 /// The result of checking a client's certificate chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// The user that it names.
+    /// The user that the certificate names; `None` without a verified certificate.
     pub user: Option<CertifiedUser>,
-    /// Until when its requests may say who asks, in seconds since the epoch.
+    /// The expiry of a front proxy's certificate, in seconds since the epoch: until then its requests may name their
+    /// user in headers.
     pub names_others_until_seconds: Option<i64>,
 }
 
-/// A user who showed a good certificate.
+/// A user who presented a verified certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedUser {
     /// The user that the certificate's subject names.
     pub user: User,
-    /// Until when the certificate is good, in seconds since the epoch.
+    /// The expiry of the certificate, in seconds since the epoch.
     pub valid_until_seconds: i64,
 }
 

@@ -13,16 +13,16 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// Why a key cannot be used.
+/// The reason why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is not what PEM and DER look like.
+    /// The text is no PEM, or its content no DER of a key.
     #[error("there is no readable key in PEM")]
     Unreadable,
-    /// No token is signed with such a key.
+    /// Keys of this type sign no tokens.
     #[error("tokens need RSA keys of 2048 bits or more, or ECDSA keys on P-256 or P-384")]
     Unsupported,
-    /// It cannot be made or written.
+    /// The library cannot generate or encode the key.
     #[error("{0}")]
     Failed(String),
 }
@@ -30,14 +30,14 @@ pub enum KeyError {
 /// The least size of RSA keys, in bytes.
 const RSA_BYTES_MIN: usize = 256;
 
-/// A public key that tokens are verified with, and the one algorithm that it is for: a token cannot choose another.
+/// A public key that verifies tokens, and the one algorithm that it is for: a token cannot choose another.
 #[derive(Clone, Debug)]
 pub struct VerifyingKey {
-    /// By which tokens name it: a digest of the key itself, as in kube-apiserver.
+    /// The id by which tokens name it: a digest of the key itself, as in kube-apiserver.
     pub(super) id: String,
     pub(super) algorithm: Algorithm,
     pub(super) key: DecodingKey,
-    /// How the key set shows it.
+    /// The key in the JSON Web Key Set.
     pub(super) jwk: Jwk,
 }
 
@@ -112,7 +112,7 @@ impl VerifyingKey {
     }
 }
 
-/// A key that tokens are signed with.
+/// A private key that signs tokens.
 #[derive(Clone)]
 pub struct SigningKey {
     pub(super) key: EncodingKey,

@@ -8,7 +8,7 @@ use ringwatch_apimachinery::User;
 pub struct Attributes<'a> {
     /// The user who makes the request.
     pub user: &'a User,
-    /// Such as `list`; for paths the method in lower case.
+    /// The verb, such as `list`; for paths the HTTP method in lower case.
     pub verb: &'a str,
     /// True for a request on a resource; if false, only `path` counts.
     pub is_resource: bool,
@@ -16,7 +16,7 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// The API group; empty for the core.
     pub group: &'a str,
-    /// The version of the group; a star where any is meant.
+    /// The version of the group; `*` where any is meant.
     pub version: &'a str,
     /// The plural name of the resource.
     pub resource: &'a str,
@@ -26,9 +26,9 @@ pub struct Attributes<'a> {
     pub name: &'a str,
     /// The field selector of the request, as far as it can be parsed.
     pub fields: Option<&'a FieldSelector>,
-    /// The same by labels.
+    /// The label selector of the request, as far as it can be parsed.
     pub labels: Option<&'a LabelSelector>,
-    /// The path of what is no resource.
+    /// The path of a request that is not about a resource.
     pub path: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! The configured modes, asked in their order.
+//! The authorizer of a server: the configured modes and webhooks, asked in their order.
 
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ use super::webhook::Answer;
 use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAuthorizer, node_of};
 use crate::node_rules;
 
-/// Whoever is in this group may do everything, whatever the modes.
+/// The group whose members may do everything, whatever the modes.
 const MASTERS: &str = "system:masters";
 
-/// A user's roles are looked through where the request is up to so many words: comparing them takes about as long as
-/// reading a body of [`work::LARGE_BYTES`].
+/// How many words a user's roles may have to be compared where the request is: that takes about as long as reading a
+/// body of [`work::LARGE_BYTES`].
 const ROLE_WORDS_MAX: usize = 10_000;
 
-/// A way to decide.
+/// A mode of `--authorization-mode` that needs nobody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizationMode {
     /// Allows every request.
     AlwaysAllow,
-    /// Nothing is allowed that no other mode allows.
+    /// Has no opinion, so that nothing is allowed that no other step allows.
     AlwaysDeny,
-    /// By roles and bindings.
+    /// Allows what roles and bindings grant: RBAC.
     Rbac,
     /// Allows kubelets what the objects on their node need: the Node authorizer.
     Node,
 }
 
-/// One of the authorizers that are asked in turn.
+/// One of the steps of authorization, which are taken in turn until one decides.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// This server, in one of its ways.
+    /// A mode that this server decides by itself.
     Mode(AuthorizationMode),
     /// A webhook, asked with a SubjectAccessReview.
     Webhook(Arc<WebhookAuthorizer>),
@@ -47,7 +47,7 @@ pub struct Decision {
     pub allowed: bool,
     /// True if the request was denied outright, so that later authorizers were not asked.
     pub denied: bool,
-    /// Why, if there is something to say.
+    /// The reason, in kube-apiserver's words; empty if there is none.
     pub reason: String,
 }
 
@@ -73,7 +73,7 @@ pub struct SelfRules {
     pub errors: Vec<String>,
 }
 
-/// Decides who may do what.
+/// Decides whether a user may make a request, by its steps in their order.
 #[derive(Debug)]
 pub struct Authorizer {
     steps: ArcSwap<Vec<Step>>,
@@ -265,7 +265,7 @@ fn has(steps: &[Step], wanted: AuthorizationMode) -> bool {
     steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
 }
 
-/// A decision that is being made.
+/// A decision in progress.
 struct Deciding {
     made: Option<Decision>,
     reasons: Vec<String>,

@@ -1,4 +1,4 @@
-//! Which rules somebody lacks who wants others: whether one set of rules allows all that another does.
+//! Compares sets of rules, to find the permissions that one grants beyond another.
 //!
 //! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held rule
 //! that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words that no
@@ -10,7 +10,7 @@ use std::hash::Hash;
 use super::Rule;
 use super::rule::ALL;
 
-/// How many missing parts are told.
+/// How many missing parts are returned.
 const MISSING_TOLD_MAX: usize = 10_000;
 
 /// How many held rules are looked at, over all parts, before the search ends and the rest counts as missing.
@@ -19,7 +19,7 @@ const LOOKS_MAX: usize = 2_000_000;
 /// Permissions that a user lacks.
 #[derive(Debug, Default)]
 pub struct Missing {
-    /// Rules of one verb of one resource or path each, as many as are told.
+    /// Rules of one verb and one resource or path each, at most 10,000.
     pub parts: Vec<Rule>,
     /// True if more than `parts` is missing, or might be.
     pub more: bool,
@@ -79,7 +79,7 @@ struct HeldRule<'r> {
     names: HashSet<&'r str>,
 }
 
-/// Which rules have a word: words of the same rules have the same number, and words of no rule have none.
+/// The number of the set of rules that have a word: words of the same rules share a number, words of no rule have none.
 type RulesOf<'r> = HashMap<&'r str, usize>;
 
 struct Held<'r> {

@@ -1,4 +1,4 @@
-//! The roles and bindings that are there from the start, where roles count.
+//! The roles and bindings that exist from the start with RBAC.
 //!
 //! `admin`, `edit` and `view` are stored without rules, as kube-apiserver stores them: they aggregate the roles
 //! `system:aggregate-to-...`, which the authorizer follows by itself.
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 use crate::Rule;
 
 const TABLE: &str = include_str!("default_roles.txt");
-/// The annotation that says whether an object may be brought up to date.
+/// The annotation that allows the server to bring an object up to date at its start.
 pub const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
 
-/// The role of what every node may do.
+/// The role of kubelets.
 const NODE_ROLE: &str = "system:node";
 
 /// The namespace of the system's service accounts.
 const ACCOUNTS_NAMESPACE: &str = "kube-system";
 
-/// Roles, those of the cluster and of namespaces, and the bindings that give them to somebody.
+/// Roles and ClusterRoles, with their bindings.
 #[derive(Debug, Default)]
 pub struct DefaultRoles {
-    /// The roles and cluster roles.
+    /// The Roles and ClusterRoles.
     pub roles: Vec<Value>,
-    /// The role bindings and cluster role bindings.
+    /// The RoleBindings and ClusterRoleBindings.
     pub bindings: Vec<Value>,
 }
 

@@ -1,4 +1,4 @@
-//! The permissions of kubelets: Kubernetes' Node authorizer.
+//! The Node authorizer, which decides what kubelets may do.
 //!
 //! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what
 //! the pods of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
@@ -11,7 +11,7 @@ use super::{Attributes, NodeGraph, Rule};
 
 const GROUP: &str = "system:nodes";
 const PREFIX: &str = "system:node:";
-/// Where the leases of nodes are.
+/// The namespace of the leases of nodes.
 const LEASES: &str = "kube-node-lease";
 
 /// Authorizes the requests of kubelets.

@@ -1,4 +1,4 @@
-//! All roles and bindings, filed under whom they concern.
+//! An index of roles and bindings by their subjects.
 //!
 //! A role with an aggregationRule has the rules of the roles that this selects. In a cluster a
 //! controller writes them into the role; here they are put together when the table is made, so that `admin`,
@@ -88,10 +88,10 @@ enum Who {
     Group(String),
 }
 
-/// All roles and bindings, filed under whom they concern.
+/// An index of roles and bindings by their subjects.
 #[derive(Debug, Default)]
 pub struct RoleTable {
-    /// By subject, what holds everywhere (no namespace) and in each namespace.
+    /// The grants by subject and namespace; those that hold everywhere have no namespace.
     grants: HashMap<Who, HashMap<String, Grants>>,
     roles: HashMap<(String, String), Resolved>,
 }
@@ -100,7 +100,7 @@ pub struct RoleTable {
 #[derive(Debug)]
 struct Resolved {
     rules: Arc<[Rule]>,
-    /// How many words they have.
+    /// How many words the rules have.
     words: usize,
 }
 
@@ -108,7 +108,7 @@ struct Resolved {
 #[derive(Debug, Default)]
 struct Grants {
     grants: Vec<Grant>,
-    /// How many words their roles have. A role bound twice counts twice.
+    /// How many words the roles have. A role that is bound twice counts twice.
     words: usize,
 }
 

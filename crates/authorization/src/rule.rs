@@ -1,4 +1,4 @@
-//! One rule of a role, and what it allows.
+//! One rule of a role, and the requests that it allows.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Rule {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub resources: Vec<String>,
-    /// The only names; none means all.
+    /// The only names that the rule is about; empty for all.
     #[serde(
         deserialize_with = "null_is_empty",
         skip_serializing_if = "Vec::is_empty"

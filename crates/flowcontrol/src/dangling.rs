@@ -8,7 +8,7 @@ use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{list, text};
 use serde_json::{Value, json};
 
-/// The condition that tells it.
+/// The type of the condition.
 const CONDITION: &str = "Dangling";
 
 /// Returns a schema with the condition `Dangling` as it is now, where these levels exist; `None` if it has it already.

@@ -13,14 +13,14 @@ pub struct FlowTable {
     levels: Vec<Arc<Level>>,
 }
 
-/// Where a request belongs.
+/// The flow schema, priority level and flow of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// The uid of its schema.
+    /// The uid of its flow schema.
     pub schema_uid: &'a str,
     /// The priority level that limits the request.
     pub level: &'a Arc<Level>,
-    /// The schema's name and what tells its flow apart from others of the schema.
+    /// The schema's name, and the flow distinguisher: by user, by namespace or empty.
     pub key: (&'a str, &'a str),
 }
 

@@ -1,4 +1,4 @@
-//! Which requests a flow schema is about.
+//! FlowSchemas: the requests that each selects.
 
 use ringwatch_apimachinery::{User, service_account};
 use ringwatch_authorization::Attributes;

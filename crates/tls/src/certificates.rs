@@ -19,13 +19,13 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 use super::error::StartError;
 use super::private_file::{Access, create_directory, replace};
 
-/// How long an authority is good for.
+/// How many days an authority's certificate is valid.
 const AUTHORITY_DAYS: i64 = 3650;
-/// How long a leaf is good for.
+/// How many days a leaf certificate is valid.
 const LEAF_DAYS: i64 = 365;
-/// A certificate with less than this left is made anew at start.
+/// A certificate that is valid for fewer days is replaced at start.
 const RENEWAL_DAYS: i64 = 30;
-/// Certificates are valid from a little before now, for clients whose clocks are behind.
+/// How many hours before now certificates become valid, for clients whose clocks are behind.
 const BACKDATE_HOURS: i64 = 1;
 
 /// A certificate and its key, in PEM.
@@ -114,7 +114,7 @@ pub fn subjects(bind: IpAddr, host_name: Option<String>) -> Vec<String> {
     subjects
 }
 
-/// The authority of this server.
+/// The certificate authority of this server, which signs its leaf certificates.
 struct Authority {
     certificate: String,
     issuer: Issuer<'static, KeyPair>,

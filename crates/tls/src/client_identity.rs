@@ -1,4 +1,4 @@
-//! How this server proves to other servers who it is: a certificate and its key, which may change.
+//! The client certificate by which this server authenticates itself to others; it follows its files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use super::error::StartError;
 use super::pem;
 use super::watched_file::WatchedFiles;
 
-/// A certificate and its key. Copies change together, and with them all that was made of them.
+/// A client certificate and its key, which may be replaced. Clones change together, and with them the configurations
+/// made of them.
 #[derive(Clone, Debug)]
 pub struct ClientIdentity(Arc<Shown>);
 
@@ -57,7 +58,7 @@ fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKey, String> 
         .map_err(|error| error.to_string())
 }
 
-/// The files of an identity.
+/// Watches the files of a client certificate and its key.
 #[derive(Debug)]
 pub struct IdentityFiles {
     certificate: PathBuf,

@@ -1,4 +1,4 @@
-//! Why the server cannot start or go on, in one line that says what to do.
+//! The error that keeps the server from starting or going on, in one line that says what to do.
 
 use std::fmt::Display;
 

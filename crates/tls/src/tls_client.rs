@@ -1,4 +1,4 @@
-//! The client's side of TLS: whom other servers must prove to be, and who this server says it is.
+//! The client's side of TLS: the servers that are trusted, and the certificate that is presented.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -110,12 +110,12 @@ pub fn config(
     Ok(Arc::new(config))
 }
 
-/// How TLS is spoken with servers that a `caBundle` vouches for, or else an authority of the machine.
+/// The client's side of TLS for servers with a `caBundle`, or else with a certificate of the system's authorities.
 #[derive(Debug, Default)]
 pub struct BundleTls {
     /// The certificate that this server presents.
     pub identity: Option<ClientIdentity>,
-    /// With those that the machine's authorities vouch for; made when the first of them is asked.
+    /// The configuration with the system's authorities, made when it is first needed.
     pub system: OnceLock<Arc<ClientConfig>>,
 }
 

@@ -18,7 +18,7 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Certificates that are trusted.
+/// The trusted certificates of authorities and servers.
 #[derive(Debug)]
 pub struct Authorities {
     roots: RootCertStore,
@@ -182,7 +182,7 @@ impl ServerCertVerifier for AnyServer {
 #[derive(Debug)]
 pub struct AnyClient {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// The names of the authorities of client certificates.
+    /// The names of the authorities from which clients choose their certificate.
     authorities: Vec<DistinguishedName>,
 }
 

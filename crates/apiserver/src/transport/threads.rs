@@ -27,14 +27,14 @@ pub struct Threads {
     background: Runtime,
 }
 
-/// Where else than on the serving threads something may run.
+/// Handles of the runtimes other than the serving one.
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
-    /// Requests that work on many bytes.
+    /// The runtime of requests that work on many bytes.
     pub large: Handle,
-    /// Requests whose bytes do not tell their cost.
+    /// The runtime of requests whose bytes do not tell their cost, such as those with CEL expressions.
     pub expressions: Handle,
-    /// Tasks of the server whose work clients choose.
+    /// The runtime of the server's own tasks whose work clients choose.
     pub background: Handle,
 }
 

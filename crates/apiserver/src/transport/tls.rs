@@ -1,4 +1,4 @@
-//! The server's side of TLS: its certificate, and which client certificates it asks for.
+//! The serving side of TLS: the certificate, and the client certificates that it asks for.
 
 use std::sync::Arc;
 

@@ -7,17 +7,17 @@ use serde_json::json;
 
 use super::ServiceAccountConfig;
 
-/// Where the issuer describes itself.
+/// The path of the issuer's discovery document.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Where its keys are.
+/// The path of the issuer's JSON Web Key Set.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
 
 /// The documents at [`CONFIGURATION_PATH`] and [`KEYS_PATH`].
 #[derive(Clone, Debug)]
 pub struct KeyDiscovery {
-    /// About the issuer, as JSON.
+    /// The discovery document, as JSON.
     pub configuration: String,
-    /// The keys, as JSON.
+    /// The JSON Web Key Set.
     pub keys: String,
 }
 

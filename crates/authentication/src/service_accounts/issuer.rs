@@ -12,7 +12,7 @@ use crate::keys::{KeyError, SigningKey};
 /// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid for
 /// longer, for clients that read the file only once.
 const MOUNTED_SECONDS: i64 = 3607;
-/// How long those are given.
+/// The seconds for which such tokens are valid.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 /// Signs tokens for service accounts with the server's key.
@@ -25,18 +25,18 @@ pub struct TokenIssuer {
     extends_mounted: bool,
 }
 
-/// The content of a token.
+/// The claims of a token that is to be issued.
 #[derive(Clone, Debug)]
 pub struct Grant<'a> {
     /// The namespace of the service account.
     pub namespace: &'a str,
     /// The service account's name and uid.
     pub account: Reference,
-    /// For whom the token is.
+    /// The audiences of the token.
     pub audiences: Vec<String>,
-    /// For how long it is.
+    /// The lifetime of the token, in seconds.
     pub seconds: i64,
-    /// With what it ends before that.
+    /// The object with whose deletion the token becomes invalid earlier.
     pub bound: Bound,
 }
 

@@ -1,4 +1,4 @@
-//! Service accounts: tokens that say in whose name a program asks.
+//! Tokens of service accounts: issues, authenticates and publishes the keys of them.
 //!
 //! ```text
 //!   TokenRequest --TokenIssuer--> token --ServiceAccountTokens--> user
@@ -26,17 +26,17 @@ pub use tokens::{AccountStores, ServiceAccountTokens};
 pub struct ServiceAccountConfig {
     /// The names that issuers of tokens may have. New tokens have the first.
     pub issuers: Vec<String>,
-    /// For whom tokens are that this server takes.
+    /// The audiences of tokens that this server accepts.
     pub audiences: Vec<String>,
     /// The key that signs new tokens.
     pub signing: SigningKey,
-    /// Further keys that tokens may be signed with.
+    /// Further keys whose tokens are accepted.
     pub others: Vec<VerifyingKey>,
-    /// For how many seconds a token is good at most.
+    /// The longest lifetime of a token, in seconds; `None` for no limit.
     pub seconds_max: Option<i64>,
     /// True if tokens that are mounted into pods are valid for longer than requested.
     pub extends_mounted: bool,
-    /// Where others find the keys, if not here.
+    /// The URL of the JSON Web Key Set, if it is not this server's.
     pub keys_uri: Option<String>,
 }
 

@@ -20,7 +20,7 @@ use crate::{Identified, TokenError, target_audiences};
 const ALL_ACCOUNTS: &str = "system:serviceaccounts";
 const EXTRA_PREFIX: &str = "authentication.kubernetes.io/";
 
-/// Where accounts are, and what tokens are bound to.
+/// The stores of service accounts, and of the objects that tokens may be bound to.
 #[derive(Clone, Debug)]
 pub struct AccountStores {
     /// The store of ServiceAccounts.
@@ -33,7 +33,7 @@ pub struct AccountStores {
     pub nodes: Arc<Store>,
 }
 
-/// Judges tokens of service accounts.
+/// Authenticates tokens of service accounts.
 #[derive(Debug)]
 pub struct ServiceAccountTokens {
     issuers: Vec<String>,
@@ -152,13 +152,13 @@ impl ServiceAccountTokens {
     }
 }
 
-/// The state of an object.
+/// The state of the object that a token is bound to.
 enum Found {
     There,
-    /// It is marked, and has been so for a while.
+    /// The object is marked for deletion, and has been so for a while.
     Deleted,
     Gone,
-    /// There is another of its name, with this uid.
+    /// Another object has its name, with this uid.
     Other(String),
 }
 

@@ -1,4 +1,4 @@
-//! `matchConditions`: about which requests a webhook is asked.
+//! `matchConditions`: the expressions that select the requests a webhook is asked about.
 
 use ringwatch_cel::{Expression, Variables};
 

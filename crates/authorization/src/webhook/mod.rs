@@ -1,4 +1,4 @@
-//! Somebody else decides: a webhook that is asked with SubjectAccessReviews.
+//! Authorization by a webhook, which is asked with SubjectAccessReviews.
 
 mod cache;
 mod conditions;
@@ -18,16 +18,16 @@ use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 
 use super::Attributes;
 
-/// How many questions are under way to one webhook; whoever comes later waits, within the time that a question may take.
+/// How many calls to one webhook are in progress; further ones wait within their timeout.
 const UNDER_WAY_MAX: usize = 100;
 
-/// How often a webhook is asked that may do better soon, within the time that a question may take.
+/// How many attempts a call has within its timeout, if the webhook fails in a way that may pass.
 const ATTEMPTS_MAX: usize = 5;
 
-/// How soon it is asked again; each time half as long again.
+/// The pause before the second attempt; each further one is half as long again.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The versions of a review.
+/// The version of the SubjectAccessReviews that are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReviewVersion {
     /// `authorization.k8s.io/v1`.
@@ -37,7 +37,7 @@ pub enum ReviewVersion {
     V1Beta1,
 }
 
-/// The decision if a webhook cannot be asked.
+/// The decision if a call to the webhook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// The next authorizer decides.
@@ -56,15 +56,15 @@ pub struct WebhookConfig {
     pub to: ClientConfig,
     /// The version of the SubjectAccessReviews that it is sent.
     pub version: ReviewVersion,
-    /// How long a question may take.
+    /// The bound of a call, attempts and pauses included.
     pub timeout: Duration,
-    /// For how long an answer counts that allows something; 0 for no time.
+    /// The time for which an allowing answer is cached; 0 for none.
     pub authorized_ttl: Duration,
-    /// The same for one that does not.
+    /// The time for which any other answer is cached; 0 for none.
     pub unauthorized_ttl: Duration,
-    /// The decision if it cannot be asked.
+    /// The decision if a call fails.
     pub failure_policy: FailurePolicy,
-    /// When it is asked.
+    /// The conditions under which the webhook is called.
     pub conditions: Conditions,
 }
 
@@ -77,7 +77,7 @@ pub(super) enum Answer {
     NoOpinion(String),
 }
 
-/// A webhook that decides.
+/// An authorizer that calls a webhook.
 #[derive(Debug)]
 pub struct WebhookAuthorizer {
     config: WebhookConfig,

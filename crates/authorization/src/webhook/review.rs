@@ -1,4 +1,4 @@
-//! SubjectAccessReviews: what is asked, and what is answered.
+//! Writes SubjectAccessReviews, and reads their answers.
 
 use ringwatch::meta::selector::{Operator, Requirement};
 use ringwatch::meta::{FieldSelector, LabelSelector};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, ReviewVersion};
 use crate::Attributes;
 
-/// The texts that are told of a resource, and of a path.
+/// The members of `resourceAttributes` that are text; below, those of `nonResourceAttributes`.
 const RESOURCE_ATTRIBUTES: [&str; 7] = [
     "namespace",
     "verb",

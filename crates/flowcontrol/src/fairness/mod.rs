@@ -27,11 +27,11 @@ use ringwatch_authorization::Attributes;
 
 use crate::{Flow, FlowTable};
 
-/// The headers that tell where a request belongs.
+/// The response headers with the uids of the flow schema and priority level.
 const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Of the time that a request may take, the part in which it may wait.
+/// The part of its timeout in which a request may wait: one in so many.
 const WAIT_DIVISOR: u32 = 4;
 
 /// Admits requests by flow schemas and priority levels.
@@ -43,17 +43,17 @@ pub struct Fairness {
     metrics: FairnessMetrics,
 }
 
-/// By what requests are told apart, and the numbers of each schema.
+/// The flow schemas, and the metrics of each.
 #[derive(Debug, Default)]
 struct Flows {
     table: FlowTable,
     metrics: HashMap<String, Arc<SchemaMetrics>>,
 }
 
-/// A request whose turn it is. Dropping it ends its turn.
+/// A request that holds its seats until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    /// Unset if its level never has anybody wait.
+    /// The seats; `None` if its level is exempt.
     _seat: Option<Seat>,
     _executing: Executing,
 }
@@ -186,7 +186,7 @@ impl Fairness {
     }
 }
 
-/// Too many requests are in progress.
+/// The request is refused with 429: its queue is full, or it has waited for too long.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("too many requests")]
 pub struct TooMany;

@@ -1,4 +1,4 @@
-//! The seats of requests in progress, and who waits for one.
+//! The seats of requests in progress, and the queues of those that wait.
 //!
 //! The invariant: over all levels, what each has or, if that is more, what it is guaranteed comes to no more than
 //! all seats. So a level gets what it is guaranteed at once, and what others do not need as long as they do
@@ -13,21 +13,21 @@ use tokio::sync::oneshot;
 
 use crate::{Level, Limits};
 
-/// The part of what its level can get that a flow may have.
+/// The part of the seats its level can get that one flow may have: one in so many.
 const FLOW_DIVISOR: u32 = 2;
 
 /// The seats of all priority levels, and the queues of requests that wait for one.
 #[derive(Debug)]
 pub(super) struct Seats {
     state: Mutex<State>,
-    /// So long after it was taken a seat may be given to another request.
+    /// The time after which a taken seat may be given to another request.
     lapse: Duration,
 }
 
 #[derive(Debug)]
 struct State {
     total: u32,
-    /// Counts requests; later ones have larger numbers.
+    /// The number of the next request; later ones have larger numbers.
     number: u64,
     levels: BTreeMap<Arc<str>, Levelled>,
 }
@@ -38,7 +38,7 @@ struct Levelled {
     guaranteed: u32,
     taken: u32,
     held: BTreeMap<u64, Held>,
-    /// Those that have or want seats.
+    /// The flows that have or want seats.
     flows: HashMap<Arc<str>, Queue>,
 }
 
@@ -84,7 +84,7 @@ impl Seat {
 #[derive(Debug)]
 pub(super) struct Asking {
     seat: Seat,
-    /// Unset if it has them already.
+    /// The receiver of the seats; `None` if the request has them already.
     turn: Option<oneshot::Receiver<()>>,
 }
 

@@ -1,10 +1,10 @@
-//! How many seats a list takes, by what it reads.
+//! The width of a list in seats, by the size of the objects that it reads.
 
 use ringwatch_registry::object_counts::Size;
 
-/// So many bytes of objects make a seat, as in kube-apiserver.
+/// How many bytes of objects take a seat, as in kube-apiserver.
 const BYTES_PER_SEAT: u64 = 100_000;
-/// No request takes more seats.
+/// How many seats a request takes at most.
 const WIDTH_MAX: u32 = 10;
 /// The size of an object that is assumed while none is known: the largest that etcd takes.
 const OBJECT_BYTES_MAX: u64 = 1_500_000;

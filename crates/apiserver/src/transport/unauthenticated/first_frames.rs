@@ -17,15 +17,15 @@ use crate::transport::preface::PREFACE_BYTES;
 
 /// How long the head of a frame is (RFC 9113, section 4.1).
 const FRAME_HEAD_BYTES: usize = 9;
-/// How long the rest of a frame may be, since nothing else was agreed on.
+/// How long the payload of a frame may be, in bytes: HTTP/2's default, since nothing else was agreed on.
 const FRAME_BODY_BYTES_MAX: usize = 16 << 10;
 /// The types of the frames of a header block, and the flag of its last.
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
-/// So many bytes are read at a time.
+/// How many bytes are read at a time.
 const READ_BYTES: usize = 4 << 10;
-/// Held bytes up to this are covered by what is counted for every connection.
+/// How many held bytes are covered by the memory that is counted for every connection.
 const COVERED_BYTES: usize = 8 << 10;
 
 /// The layer that sees the frames of HTTP/2, and the preface before them. `None` once the client is authenticated.
@@ -35,17 +35,17 @@ pub struct FirstFrames(Option<Box<First>>);
 #[derive(Debug)]
 struct First {
     standing: Standing,
-    /// Bytes that have come and have not been looked at.
+    /// The bytes that have been read and not looked at.
     input: Vec<u8>,
-    /// How much of what comes next passes without being looked at.
+    /// How many of the next bytes pass without being looked at.
     passing: usize,
-    /// The frames of a header block that is not whole.
+    /// The frames of a header block that is not complete.
     block: Vec<u8>,
-    /// Bytes that go on to hyper.
+    /// The bytes that go on to hyper.
     output: Vec<u8>,
-    /// True once a request has gone on.
+    /// True once a request has gone on to hyper.
     asked: bool,
-    /// The bytes of this that the memory budget knows of.
+    /// The share of the memory budget that covers the held bytes.
     share: Share,
 }
 

@@ -1,4 +1,4 @@
-//! One issuer of the file: what is said of it, and whether that makes sense.
+//! Reads and validates one entry of `jwt` in an AuthenticationConfiguration.
 
 use std::collections::HashSet;
 
