@@ -1,7 +1,6 @@
 //! `/healthz`, `/livez` and `/readyz`: named checks, together or one by one.
 //!
-//! Whatever goes wrong is told to the log; clients learn only which check failed, as kube-apiserver
-//! has it.
+//! The log has the reasons of failures; clients see only which check failed, as in kube-apiserver.
 
 use std::sync::Arc;
 
@@ -121,7 +120,7 @@ impl Health {
         let mut paths = Vec::new();
         for root in ["healthz", "livez", "readyz"] {
             paths.push(format!("/{root}"));
-            let checks = self.of(root);
+            let checks = self.checks_of(root);
             paths.extend(checks.map(|check| format!("/{root}/{}", check.name)));
         }
         paths.sort();
@@ -140,7 +139,7 @@ impl Health {
         match name.filter(|name| !name.is_empty()) {
             None => Some(self.all(root, query).await),
             Some(name) => {
-                let named = self.of(root).find(|check| check.name == name)?;
+                let named = self.checks_of(root).find(|check| check.name == name)?;
                 Some(match (named.check)().await {
                     Ok(()) => plain("ok"),
                     Err(why) => {
@@ -152,7 +151,7 @@ impl Health {
         }
     }
 
-    fn of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
+    fn checks_of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
         let checks = self.checks.iter();
         checks.filter(move |check| match check.scope {
             Scope::Everywhere => true,
@@ -166,7 +165,7 @@ impl Health {
     async fn all(&self, root: &str, query: &str) -> Response<ResponseBody> {
         let (verbose, mut excluded) = parameters(query);
         let (mut lines, mut failed) = (String::new(), Vec::new());
-        for Named { name, check, .. } in self.of(root) {
+        for Named { name, check, .. } in self.checks_of(root) {
             if excluded.iter().any(|excluded| excluded == name) {
                 excluded.retain(|excluded| excluded != name);
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));

@@ -1,4 +1,4 @@
-//! How the server ends: in order, within bounds, and at once if asked twice.
+//! Shuts the server down: in order, within bounds, and at once after a second signal.
 //!
 //! ```text
 //! signal            /readyz says no, everything else goes on

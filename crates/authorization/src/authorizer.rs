@@ -54,8 +54,8 @@ pub struct Decision {
 impl Decision {
     /// Explains to the client why the request was refused.
     #[must_use]
-    pub fn explain(&self, asked: &Attributes<'_>) -> String {
-        let refusal = asked.refusal();
+    pub fn explain(&self, attributes: &Attributes<'_>) -> String {
+        let refusal = attributes.refusal();
         if self.reason.is_empty() {
             refusal
         } else {
@@ -155,8 +155,8 @@ impl Authorizer {
     }
 
     /// Decides whether a request is allowed, and why.
-    pub async fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        let mut decision = Deciding::new(asked);
+    pub async fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(attributes);
         let steps = self.steps.load_full();
         for step in steps.iter() {
             if decision.is_made() {
@@ -164,18 +164,22 @@ impl Authorizer {
             }
             decision.hear(match step {
                 Step::Mode(mode) => {
-                    self.leave_for_roles(*mode, asked).await;
-                    self.decide_here(*mode, asked)
+                    self.leave_for_roles(*mode, attributes).await;
+                    self.decide_here(*mode, attributes)
                 }
-                Step::Webhook(webhook) => webhook.decide(asked).await,
+                Step::Webhook(webhook) => webhook.decide(attributes).await,
             });
         }
         decision.end()
     }
 
     /// Moves the request before it looks through roles for long.
-    async fn leave_for_roles(&self, mode: AuthorizationMode, asked: &Attributes<'_>) {
-        let roles = || self.roles.load().words(asked.user, asked.namespace);
+    async fn leave_for_roles(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) {
+        let roles = || {
+            self.roles
+                .load()
+                .words(attributes.user, attributes.namespace)
+        };
         if mode == AuthorizationMode::Rbac && roles() > ROLE_WORDS_MAX {
             work::leave(Work::Permissions).await;
         }
@@ -183,15 +187,15 @@ impl Authorizer {
 
     /// Decides without waiting: webhooks are not called, but their cached answers count.
     #[must_use]
-    pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
-        let mut decision = Deciding::new(asked);
+    pub fn decide_now(&self, attributes: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(attributes);
         for step in self.steps.load().iter() {
             if decision.is_made() {
                 break;
             }
             decision.hear(match step {
-                Step::Mode(mode) => self.decide_here(*mode, asked),
-                Step::Webhook(webhook) => webhook.decide_now(asked),
+                Step::Mode(mode) => self.decide_here(*mode, attributes),
+                Step::Webhook(webhook) => webhook.decide_now(attributes),
             });
         }
         decision.end()
@@ -207,18 +211,18 @@ impl Authorizer {
     }
 
     /// Returns the answer of one of the built-in modes.
-    fn decide_here(&self, mode: AuthorizationMode, asked: &Attributes<'_>) -> Answer {
+    fn decide_here(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) -> Answer {
         match mode {
             AuthorizationMode::AlwaysAllow => Answer::Allowed(String::new()),
             AuthorizationMode::AlwaysDeny => {
                 Answer::NoOpinion("Everything is forbidden.".to_owned())
             }
-            AuthorizationMode::Rbac => match self.roles.load().decide(asked) {
+            AuthorizationMode::Rbac => match self.roles.load().decide(attributes) {
                 Ok(binding) => Answer::Allowed(format!("RBAC: allowed by {binding}")),
                 Err(missing) if missing.is_empty() => Answer::NoOpinion(String::new()),
                 Err(missing) => Answer::NoOpinion(format!("RBAC: {}", aggregate(missing))),
             },
-            AuthorizationMode::Node => match self.nodes.decide(asked) {
+            AuthorizationMode::Node => match self.nodes.decide(attributes) {
                 Ok(()) => Answer::Allowed(String::new()),
                 Err(why) => Answer::NoOpinion(why),
             },
@@ -272,8 +276,8 @@ struct Deciding {
 }
 
 impl Deciding {
-    fn new(asked: &Attributes<'_>) -> Self {
-        let is_master = asked.user.groups.iter().any(|group| group == MASTERS);
+    fn new(attributes: &Attributes<'_>) -> Self {
+        let is_master = attributes.user.groups.iter().any(|group| group == MASTERS);
         Self {
             made: is_master.then(|| Decision {
                 allowed: true,
@@ -363,8 +367,8 @@ mod tests {
         let mut user = User::default();
         let decide = async |user: &User, modes: &[AuthorizationMode]| {
             let authorizer = Authorizer::new(modes.iter().copied().map(Step::Mode).collect());
-            let asked = Attributes::of_path(user, "get", "/metrics");
-            authorizer.decide(&asked).await
+            let attributes = Attributes::of_path(user, "get", "/metrics");
+            authorizer.decide(&attributes).await
         };
         assert!(decide(&user, &[AlwaysDeny, AlwaysAllow]).await.allowed);
         assert!(!decide(&user, &[Rbac]).await.allowed);
@@ -395,8 +399,8 @@ mod tests {
             let request = Movable::new(Box::pin(async move {
                 let mut user = User::default();
                 "jane".clone_into(&mut user.name);
-                let asked = Attributes::of_path(&user, "get", "/metrics");
-                authorizer.decide(&asked).await.allowed
+                let attributes = Attributes::of_path(&user, "get", "/metrics");
+                authorizer.decide(&attributes).await.allowed
             }));
             let allowed = match request.begin().await {
                 Progress::Answered(allowed) => {

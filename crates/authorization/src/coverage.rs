@@ -11,7 +11,7 @@ use super::Rule;
 use super::rule::ALL;
 
 /// How many missing parts are returned.
-const MISSING_TOLD_MAX: usize = 10_000;
+const MISSING_PARTS_MAX: usize = 10_000;
 
 /// How many held rules are looked at, over all parts, before the search ends and the rest counts as missing.
 const LOOKS_MAX: usize = 2_000_000;
@@ -37,7 +37,7 @@ impl Missing {
 /// verb that only several rules together allow on something counts as covered, since each part is looked for by itself.
 #[must_use]
 pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Missing {
-    let held = Held::of(held);
+    let held = Held::new(held);
     let mut search = Search {
         looks_left: LOOKS_MAX,
         found: Missing::default(),
@@ -109,7 +109,7 @@ fn rules_of<'r>(rules: &'r [Rule], words: impl Fn(&'r Rule) -> &'r [String]) -> 
 }
 
 impl<'r> Held<'r> {
-    fn of(rules: &'r [Rule]) -> Self {
+    fn new(rules: &'r [Rule]) -> Self {
         let words = |list: &'r [String]| list.iter().map(String::as_str).collect();
         let held = rules.iter().map(|rule| HeldRule {
             rule,
@@ -211,23 +211,23 @@ impl Search {
                         let name = names.as_ref().map(|names| names[0].1);
                         let of_name = self.fitting(&of_verb, |it| it.has_name(name));
                         if self.is_over() {
-                            return self.tell(missing);
+                            return self.report(missing);
                         }
                         if of_name.is_empty() {
                             missing.push((api_groups, resources, verbs, names));
-                            self.found.more |= missing.len() > MISSING_TOLD_MAX;
+                            self.found.more |= missing.len() > MISSING_PARTS_MAX;
                         }
                     }
                 }
             }
         }
-        self.tell(missing);
+        self.report(missing);
     }
 
     /// Takes what is missing apart, in the order in which it was wanted.
-    fn tell(&mut self, missing: Vec<MissingOfResources<'_, '_>>) {
+    fn report(&mut self, missing: Vec<MissingOfResources<'_, '_>>) {
         let mut parts = Vec::new();
-        'told: for (api_groups, resources, verbs, names) in missing {
+        'parts: for (api_groups, resources, verbs, names) in missing {
             let names: Vec<(usize, Option<&str>)> = match names {
                 Some(names) => names.iter().map(|(at, name)| (*at, Some(*name))).collect(),
                 None => vec![(0, None)],
@@ -236,9 +236,9 @@ impl Search {
                 for (resource, resource_text) in resources {
                     for (verb, verb_text) in verbs {
                         for (name, name_text) in &names {
-                            if self.found.parts.len() + parts.len() >= MISSING_TOLD_MAX {
+                            if self.found.parts.len() + parts.len() >= MISSING_PARTS_MAX {
                                 self.found.more = true;
-                                break 'told;
+                                break 'parts;
                             }
                             let texts = (*api_group, *resource_text, *verb_text, *name_text);
                             parts.push(([*group, *resource, *verb, *name], texts));
@@ -280,7 +280,7 @@ impl Search {
             let of_path: Vec<&HeldRule<'_>> = of_path.copied().collect();
             for verb in &wanted.verbs {
                 let of_verb = self.fitting(&of_path, |it| has(&it.verbs, verb));
-                self.found.more |= self.found.parts.len() >= MISSING_TOLD_MAX;
+                self.found.more |= self.found.parts.len() >= MISSING_PARTS_MAX;
                 if self.is_over() {
                     return;
                 }

@@ -206,15 +206,15 @@ impl RoleTable {
     ///
     /// # Errors
     /// Which roles of the user's bindings do not exist, if nothing allows it.
-    pub(super) fn decide(&self, asked: &Attributes<'_>) -> Result<&str, Vec<&str>> {
+    pub(super) fn decide(&self, attributes: &Attributes<'_>) -> Result<&str, Vec<&str>> {
         let mut missing = Vec::new();
         // A role may be bound to a user many times over: looking through it once is enough.
         let mut seen = HashSet::new();
-        for grant in self.grants(asked.user, asked.namespace) {
+        for grant in self.grants(attributes.user, attributes.namespace) {
             match &grant.rules {
                 Ok(rules)
                     if seen.insert(Arc::as_ptr(rules))
-                        && rules.iter().any(|rule| rule.allows(asked)) =>
+                        && rules.iter().any(|rule| rule.allows(attributes)) =>
                 {
                     return Ok(&grant.description);
                 }

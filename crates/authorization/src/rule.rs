@@ -61,20 +61,20 @@ impl Rule {
 
     /// Returns true if the rule allows a request.
     #[must_use]
-    pub fn allows(&self, asked: &Attributes<'_>) -> bool {
-        if !has(&self.verbs, asked.verb) {
+    pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        if !has(&self.verbs, attributes.verb) {
             return false;
         }
-        if asked.is_resource {
-            has(&self.api_groups, asked.group)
-                && self.has_resource(asked)
-                && self.has_name(asked.name)
+        if attributes.is_resource {
+            has(&self.api_groups, attributes.group)
+                && self.has_resource(attributes)
+                && self.has_name(attributes.name)
         } else {
-            self.has_path(asked.path)
+            self.has_path(attributes.path)
         }
     }
 
-    fn has_resource(&self, asked: &Attributes<'_>) -> bool {
+    fn has_resource(&self, attributes: &Attributes<'_>) -> bool {
         self.resources.iter().any(|known| {
             let (resource, subresource) = match known.split_once('/') {
                 // What is written as a subresource is none without a name.
@@ -84,8 +84,8 @@ impl Rule {
                 None => (known.as_str(), ""),
             };
             // `*/scale` is that part of every resource; a `*` is no wildcard anywhere else.
-            subresource == asked.subresource
-                && (resource == asked.resource || resource == ALL && !subresource.is_empty())
+            subresource == attributes.subresource
+                && (resource == attributes.resource || resource == ALL && !subresource.is_empty())
         })
     }
 
@@ -154,25 +154,25 @@ mod tests {
     }
 
     /// Decides the same from the sentence in Kubernetes' documentation for each list.
-    fn model(rule: &Rule, asked: &Attributes<'_>) -> bool {
+    fn model(rule: &Rule, attributes: &Attributes<'_>) -> bool {
         let any = |list: &[String], text: &str| {
             list.contains(&"*".to_owned()) || list.contains(&text.to_owned())
         };
-        let verb = any(&rule.verbs, asked.verb);
-        if !asked.is_resource {
+        let verb = any(&rule.verbs, attributes.verb);
+        if !attributes.is_resource {
             return verb
                 && rule
                     .non_resource_urls
                     .iter()
-                    .any(|it| globs(it, asked.path));
+                    .any(|it| globs(it, attributes.path));
         }
-        let combined = asked.combined_resource();
-        let star = format!("*/{}", asked.subresource);
+        let combined = attributes.combined_resource();
+        let star = format!("*/{}", attributes.subresource);
         let resource = any(&rule.resources, &combined)
-            || !asked.subresource.is_empty() && rule.resources.contains(&star);
-        let name =
-            rule.resource_names.is_empty() || rule.resource_names.contains(&asked.name.to_owned());
-        verb && any(&rule.api_groups, asked.group) && resource && name
+            || !attributes.subresource.is_empty() && rule.resources.contains(&star);
+        let name = rule.resource_names.is_empty()
+            || rule.resource_names.contains(&attributes.name.to_owned());
+        verb && any(&rule.api_groups, attributes.group) && resource && name
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
 use ringwatch_apiserver::endpoints::full;
-use ringwatch_apiserver::filters::{Asking, LargeWork};
+use ringwatch_apiserver::filters::{LargeWork, Requester};
 use ringwatch_apiserver::transport::threads::Elsewhere;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -46,7 +46,7 @@ fn main() {
                         work::at_size(Work::Body, content).await;
                         Response::new(full(""))
                     });
-                    large.answer(answer, &Asking::default()).await
+                    large.answer(answer, &Requester::default()).await
                 });
                 serving.block_on(request).unwrap()
             });

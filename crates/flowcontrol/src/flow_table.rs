@@ -46,13 +46,13 @@ impl FlowTable {
 
     /// Finds the flow of a request; `None` if no schema selects it.
     #[must_use]
-    pub fn find<'a>(&'a self, asked: &Attributes<'a>) -> Option<Flow<'a>> {
+    pub fn find<'a>(&'a self, attributes: &Attributes<'a>) -> Option<Flow<'a>> {
         let mut schemas = self.schemas.iter();
-        let (schema, level) = schemas.find(|(schema, _)| schema.has(asked))?;
+        let (schema, level) = schemas.find(|(schema, _)| schema.has(attributes))?;
         Some(Flow {
             schema_uid: &schema.metadata.uid,
             level,
-            key: (&schema.metadata.name, schema.distinguisher(asked)),
+            key: (&schema.metadata.name, schema.distinguisher(attributes)),
         })
     }
 

@@ -13,7 +13,7 @@ mod schema;
 pub use self::fairness::Fairness;
 pub use self::fairness::watches::Watches;
 
-pub use dangling::with_reference_told;
+pub use dangling::with_dangling_condition;
 pub use flow_table::{Flow, FlowTable};
 pub use level::{Level, Limits};
 pub use schema::Schema;

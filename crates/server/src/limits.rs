@@ -58,7 +58,7 @@ impl Assembly<'_> {
 
     /// The count of failed handshakes, and the places of connections, as many as there are files for.
     pub(super) fn connections(&self, registry: &mut Registry) -> (Counter, Unauthenticated) {
-        let limits = ConnectionLimits::of_files(open_files::for_connections());
+        let limits = ConnectionLimits::for_files(open_files::for_connections());
         let unauthenticated = Unauthenticated::new(limits, &self.clock);
         unauthenticated.register(registry);
         (connection::handshake_errors(registry), unauthenticated)

@@ -137,7 +137,7 @@ impl Authority {
             Ok(None) => Self::generate(directory, now),
             Err(error) => Err(broken(error)),
             Ok(Some(identity)) => {
-                let facts = Facts::of(&identity).map_err(&broken)?;
+                let facts = Facts::read(&identity).map_err(&broken)?;
                 if facts.expires_within_days(now, 0) {
                     tracing::warn!(path = %path.display(), "the certificate authority has expired; generating a new one");
                     return Self::generate(directory, now);
@@ -192,7 +192,7 @@ impl Authority {
     }
 
     fn why_not_good(&self, identity: &Identity, leaf: &Leaf, now: Timestamp) -> Option<String> {
-        let facts = match Facts::of(identity) {
+        let facts = match Facts::read(identity) {
             Ok(facts) => facts,
             Err(why) => return Some(why),
         };
@@ -231,7 +231,7 @@ struct Facts {
 
 impl Facts {
     /// Reads a certificate and checks that the key is its own.
-    fn of(identity: &Identity) -> Result<Self, String> {
+    fn read(identity: &Identity) -> Result<Self, String> {
         let (_, pem) = x509_parser::pem::parse_x509_pem(identity.certificate.as_bytes())
             .map_err(|error| format!("the certificate is not PEM: {error}"))?;
         let (_, certificate) = X509Certificate::from_der(&pem.contents)

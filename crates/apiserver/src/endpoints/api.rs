@@ -177,7 +177,7 @@ impl Api {
         let query_text = parts.uri.query().unwrap_or_default();
         let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
         let query = Query::parse(query_text);
-        let asked = RequestHead {
+        let head = RequestHead {
             method: &parts.method,
             info: &info,
             query: &query,
@@ -186,16 +186,16 @@ impl Api {
         };
         let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
-            let asked = aggregation::RequestHead {
+            let head = aggregation::RequestHead {
                 method: &parts.method,
                 path_and_query: path.map_or(&info.path, |path| path.as_str()),
                 headers: &parts.headers,
                 clock: &self.config.clock,
             };
-            let response = aggregation::proxy(&served.remotes, remote, asked, body, &user).await;
+            let response = aggregation::proxy(&served.remotes, remote, head, body, &user).await;
             (response, RequestKind::unknown(&info))
         } else {
-            self.answer(&served, &asked, body, user).await
+            self.answer(&served, &head, body, user).await
         };
         response
             .headers_mut()
@@ -214,91 +214,91 @@ impl Api {
     async fn answer(
         &self,
         served: &Served,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let info = asked.info;
+        let info = head.info;
         let (mut response, kind) = if info.is_resource {
-            self.resource(served, asked, body, user).await
+            self.resource(served, head, body, user).await
         } else {
-            let response = self.document(served, asked).await;
+            let response = self.document(served, head).await;
             (response, RequestKind::unknown(info))
         };
         if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
-            response = response::compress(asked.headers, response);
+            response = response::compress(head.headers, response);
         }
         (response, kind)
     }
 
     /// Answers a request for a document about the API.
-    async fn document(&self, served: &Served, asked: &RequestHead<'_>) -> Response<ResponseBody> {
-        let (method, path, headers) = (asked.method, &asked.info.path, asked.headers);
+    async fn document(&self, served: &Served, head: &RequestHead<'_>) -> Response<ResponseBody> {
+        let (method, path, headers) = (head.method, &head.info.path, head.headers);
         if OpenApi::has(path) {
             let Served { openapi, .. } = served;
             return openapi
-                .serve(&self.documents, method, path, asked.query, headers)
+                .serve(&self.documents, method, path, head.query, headers)
                 .await;
         }
-        served.discovery.serve(method, path, headers, asked.pretty)
+        served.discovery.serve(method, path, headers, head.pretty)
     }
 
     /// Answers a request about a resource.
     async fn resource(
         &self,
         served: &Served,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let format = status_format(asked.headers, asked.pretty);
-        let refused = match served.routes.find(asked.info) {
+        let format = status_format(head.headers, head.pretty);
+        let refused = match served.routes.find(head.info) {
             Ok(Route::Stored(store, verb)) => {
                 return self
-                    .stored(&served.routes, asked, (store, verb), body, user)
+                    .stored(&served.routes, head, (store, verb), body, user)
                     .await;
             }
             Ok(Route::Review(resource)) if resource.plural == BINDINGS => {
-                return self.binding(&served.routes, asked, body, user).await;
+                return self.binding(&served.routes, head, body, user).await;
             }
             Ok(Route::Review(resource)) => {
                 return self
-                    .review(&served.routes, asked, resource, body, user)
+                    .review(&served.routes, head, resource, body, user)
                     .await;
             }
             Err(NoRoute::Nothing) => super::discovery::page_not_found(),
             Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
         };
-        (refused, RequestKind::unknown(asked.info))
+        (refused, RequestKind::unknown(head.info))
     }
 
     /// Lets a pod be bound that the body names, as the subresource of pods does.
     async fn binding(
         &self,
         routes: &Routes,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let kind = RequestKind::of(asked.info, true);
+        let kind = RequestKind::new(head.info, true);
         let pods = match routes.needed("", "v1", "pods") {
             Ok(pods) => pods,
             Err(failure) => {
-                let format = status_format(asked.headers, asked.pretty);
+                let format = status_format(head.headers, head.pretty);
                 return (response::failure(format, &failure), kind);
             }
         };
         let info = RequestInfo {
             resource: "pods".to_owned(),
             subresource: "binding".to_owned(),
-            ..asked.info.clone()
+            ..head.info.clone()
         };
-        let asked = RequestHead {
+        let head = RequestHead {
             info: &info,
-            ..*asked
+            ..*head
         };
         let served = (pods, Verb::Create);
-        let (response, _) = self.stored(routes, &asked, served, body, user).await;
+        let (response, _) = self.stored(routes, &head, served, body, user).await;
         (response, kind)
     }
 
@@ -306,7 +306,7 @@ impl Api {
     async fn review(
         &self,
         routes: &Routes,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         resource: &Resource,
         body: RequestBody,
         user: User,
@@ -317,7 +317,7 @@ impl Api {
             headers,
             pretty,
             ..
-        } = *asked;
+        } = *head;
         let context = Call::context(info, query, headers, user, &self.config);
         let review = handlers::Review {
             routes,
@@ -335,26 +335,26 @@ impl Api {
         let format = status_format(headers, pretty);
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&context.warnings(), response.headers_mut());
-        (response, RequestKind::of(info, resource.namespaced))
+        (response, RequestKind::new(info, resource.namespaced))
     }
 
     /// Answers a request about a resource that has a store.
     async fn stored(
         &self,
         routes: &Routes,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         (store, verb): (&Arc<Store>, Verb),
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let format = status_format(asked.headers, asked.pretty);
+        let format = status_format(head.headers, head.pretty);
         let RequestHead {
             info,
             query,
             headers,
             pretty,
             method,
-        } = *asked;
+        } = *head;
         let call = Call {
             routes,
             store,
@@ -373,7 +373,7 @@ impl Api {
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);
         }
-        let mut kind = RequestKind::of(info, store.resource().namespaced);
+        let mut kind = RequestKind::new(info, store.resource().namespaced);
         if verb == Verb::Patch && handlers::is_apply(headers) {
             kind.verb = "APPLY".to_owned();
         }

@@ -37,7 +37,7 @@ pub async fn refuse(
     let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
     let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
     let labels = labels.and_then(Result::ok).filter(|it| !it.is_empty());
-    let asked = Attributes {
+    let attributes = Attributes {
         user,
         verb: &info.verb,
         is_resource: info.is_resource,
@@ -51,7 +51,7 @@ pub async fn refuse(
         labels: labels.as_ref(),
         path: &info.path,
     };
-    refuse_what(authorizer, &asked, &query, headers).await
+    refuse_what(authorizer, &attributes, &query, headers).await
 }
 
 /// Returns true if a list or watch selects one object by its name.
@@ -64,20 +64,20 @@ pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
 /// Returns the refusal of an action that is not allowed; `None` if it is.
 pub(super) async fn refuse_what(
     authorizer: &Authorizer,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     query: &Query,
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
-    let decision = authorizer.decide(asked).await;
+    let decision = authorizer.decide(attributes).await;
     if decision.allowed {
         return None;
     }
     tracing::debug!(
-        user = asked.user.name,
+        user = attributes.user.name,
         reason = decision.reason,
         "forbidden"
     );
-    let failure = Failure::forbidden(asked, &decision.explain(asked));
+    let failure = Failure::forbidden(attributes, &decision.explain(attributes));
     let pretty = wants_pretty(query, headers);
     let mut refusal = response::failure(status_format(headers, pretty), &failure);
     let no_sniff = HeaderValue::from_static("nosniff");

@@ -94,14 +94,14 @@ impl Call<'_> {
     /// 403 if the user may not.
     pub(super) async fn check(&self, verb: &str) -> Result<(), Failure> {
         let (user, info) = (&self.context.user, self.info);
-        let asked = Attributes {
+        let attributes = Attributes {
             namespace: &info.namespace,
             version: &info.version,
             subresource: &info.subresource,
             name: &info.name,
             ..Attributes::of_resource(user, verb, &info.group, &info.resource)
         };
-        let checked = self.context.check(&asked).await;
+        let checked = self.context.check(&attributes).await;
         checked.map_err(|error| self.fail(error))
     }
 
@@ -130,7 +130,7 @@ impl Call<'_> {
 
     /// Translates an error of the registry into the failure that the client sees.
     pub(super) fn fail(&self, error: Error) -> Failure {
-        Failure::of(&error, self.about())
+        Failure::from_error(&error, self.about())
     }
 
     /// Negotiates the encoding and form of a response with one object.

@@ -69,13 +69,13 @@ impl Failure {
     }
 
     /// Returns the 403 for a user who may not do this, as the message says.
-    pub(crate) fn forbidden(asked: &Attributes<'_>, message: &str) -> Self {
-        let (name, resource) = (asked.name, asked.resource);
-        let message = if !asked.is_resource {
+    pub(crate) fn forbidden(attributes: &Attributes<'_>, message: &str) -> Self {
+        let (name, resource) = (attributes.name, attributes.resource);
+        let message = if !attributes.is_resource {
             format!("forbidden: {message}")
         } else {
-            let dot = if asked.group.is_empty() { "" } else { "." };
-            let qualified = format!("{resource}{dot}{}", asked.group);
+            let dot = if attributes.group.is_empty() { "" } else { "." };
+            let qualified = format!("{resource}{dot}{}", attributes.group);
             if name.is_empty() {
                 format!("{qualified} is forbidden: {message}")
             } else {
@@ -84,7 +84,7 @@ impl Failure {
         };
         let details = StatusDetails {
             name: name.to_owned(),
-            group: asked.group.to_owned(),
+            group: attributes.group.to_owned(),
             kind: resource.to_owned(),
             ..StatusDetails::default()
         };
@@ -193,7 +193,7 @@ impl Failure {
     }
 
     /// Translates an error of the registry.
-    pub(crate) fn of(error: &Error, about: About<'_>) -> Self {
+    pub(crate) fn from_error(error: &Error, about: About<'_>) -> Self {
         let message = error.to_string();
         match error {
             Error::NotFound { resource, name } => named(404, "NotFound", message, resource, name),
@@ -240,12 +240,12 @@ impl Failure {
                 operation,
             } => unreachable(message, resource, operation),
             Error::Internal(message) => internal(message),
-            Error::Storage(error) => Self::of_storage(error, about),
+            Error::Storage(error) => Self::from_storage_error(error, about),
         }
     }
 
     /// Translates an error of the store.
-    pub(crate) fn of_storage(error: &StorageError, about: About<'_>) -> Self {
+    pub(crate) fn from_storage_error(error: &StorageError, about: About<'_>) -> Self {
         let message = error.to_string();
         let resource = about.resource.qualified_name();
         match error {
@@ -303,10 +303,10 @@ impl Failure {
             StorageError::Corrupt { .. } => internal(&message),
             StorageError::Internal { message } => internal(message),
             StorageError::Rejected(rejection) => match rejection.downcast_ref::<Error>() {
-                Some(error) => Self::of(error, about),
+                Some(error) => Self::from_error(error, about),
                 None => unknown(message),
             },
-            StorageError::Shared(error) => Self::of_storage(error, about),
+            StorageError::Shared(error) => Self::from_storage_error(error, about),
             StorageError::VersionOnCreate
             | StorageError::InvalidKey(_)
             | StorageError::InvalidResourceVersion(_)
@@ -483,7 +483,7 @@ fn unreachable(message: String, resource: &str, operation: &str) -> Failure {
 
 /// Returns the failure of a list with objects that cannot be read; an administrator must repair or delete each of them.
 fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
-    let told = keys.iter().take(CORRUPT_KEYS_MAX);
+    let shown = keys.iter().take(CORRUPT_KEYS_MAX);
     let cause = |(key, why): &(String, String)| Cause {
         reason: "UnexpectedServerResponse".into(),
         message: corrupt_object(key, why),
@@ -497,7 +497,7 @@ fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
     let message = format!("failed to read one or more {resource} from the storage");
     let mut failure = named(500, "StorageReadError", message, resource, "list");
     if let Some(details) = &mut failure.0.details {
-        details.causes = told.map(cause).chain(more).collect();
+        details.causes = shown.map(cause).chain(more).collect();
     }
     failure
 }

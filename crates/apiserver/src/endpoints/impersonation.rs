@@ -56,13 +56,13 @@ pub async fn acting_user(
         if parts.is_empty() {
             return Ok(user);
         }
-        let asked: Vec<String> = parts.iter().map(Part::to_string).collect();
-        return Err(NotImpersonated::NoUser(asked.join(" ")));
+        let attributes: Vec<String> = parts.iter().map(Part::to_string).collect();
+        return Err(NotImpersonated::NoUser(attributes.join(" ")));
     };
     let query = Query::parse(query);
     for part in &parts {
-        let asked = part.attributes(&user);
-        if let Some(refusal) = refuse_what(authorizer, &asked, &query, headers).await {
+        let attributes = part.attributes(&user);
+        if let Some(refusal) = refuse_what(authorizer, &attributes, &query, headers).await {
             return Err(NotImpersonated::Refused(Box::new(refusal)));
         }
     }
@@ -282,29 +282,29 @@ mod tests {
     #[test]
     fn each_part_is_a_resource() {
         let user = made(&[(USER, "boss")]);
-        let asked = |name: &'static str, value: &str| {
+        let attributes = |name: &'static str, value: &str| {
             let parts = parts(&headers(&[(name, value)]));
-            let asked = parts[0].attributes(&user);
-            let resource = asked.combined_resource();
+            let attributes = parts[0].attributes(&user);
+            let resource = attributes.combined_resource();
             format!(
                 "{} {resource} {} {}",
-                asked.group, asked.namespace, asked.name
+                attributes.group, attributes.namespace, attributes.name
             )
         };
-        assert_eq!(asked(USER, "jane"), " users  jane");
+        assert_eq!(attributes(USER, "jane"), " users  jane");
         assert_eq!(
-            asked(USER, "system:serviceaccount:a:robot"),
+            attributes(USER, "system:serviceaccount:a:robot"),
             " serviceaccounts a robot"
         );
         assert_eq!(
-            asked(USER, "system:serviceaccount:a"),
+            attributes(USER, "system:serviceaccount:a"),
             " users  system:serviceaccount:a"
         );
-        assert_eq!(asked(GROUP, "devs"), " groups  devs");
+        assert_eq!(attributes(GROUP, "devs"), " groups  devs");
         assert_eq!(
-            asked("impersonate-extra-scopes", "all"),
+            attributes("impersonate-extra-scopes", "all"),
             "authentication.k8s.io userextras/scopes  all"
         );
-        assert_eq!(asked(UID, "7"), "authentication.k8s.io uids  7");
+        assert_eq!(attributes(UID, "7"), "authentication.k8s.io uids  7");
     }
 }

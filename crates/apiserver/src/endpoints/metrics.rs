@@ -161,7 +161,7 @@ pub(crate) struct Outcome {
 
 impl RequestKind {
     /// Returns the labels of a request on a known resource.
-    pub(crate) fn of(info: &RequestInfo, namespaced: bool) -> Self {
+    pub(crate) fn new(info: &RequestInfo, namespaced: bool) -> Self {
         let scope = if !info.name.is_empty() || info.verb == "create" {
             "resource"
         } else if namespaced && !info.namespace.is_empty() {

@@ -48,7 +48,7 @@ pub(super) async fn object(
             }
             json(served)?
         }
-        Form::Table(form) => call.tables(form).of_object(&object, true)?.into(),
+        Form::Table(form) => call.tables(form).object_table(&object, true)?.into(),
         Form::Metadata => frame::partial_metadata(&json(served()?)?, "v1")
             .map_err(Failure::internal)?
             .into(),

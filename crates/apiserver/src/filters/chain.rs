@@ -17,7 +17,7 @@ use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::object_counts::ObjectCounts;
 
-use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
+use super::{HeldBody, InFlight, LargeWork, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::endpoints::{
     self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, ResponseBody,
@@ -155,10 +155,11 @@ impl Filters {
             query,
         ));
         let fairness = self.limits.fairness.as_ref();
-        let filed = fairness.and_then(|fairness| fairness.filed(&attributes(&user, &info)));
+        let classification =
+            fairness.and_then(|fairness| fairness.classify(&attributes(&user, &info)));
         let mut response = self.limited(request, user, &info).await;
-        if let Some(filed) = filed {
-            filed.tell(response.headers_mut());
+        if let Some(classification) = classification {
+            classification.add_headers(response.headers_mut());
         }
         response
     }
@@ -174,11 +175,11 @@ impl Filters {
         if !endpoints::impersonates(headers) {
             return Ok(Ok(user));
         }
-        let asking = Asking::from(&user);
+        let requester = Requester::from(&user);
         let authorizer = Arc::clone(&self.authorizer);
         let (query, headers) = (query.to_owned(), headers.clone());
         let step = async move { endpoints::acting_user(&authorizer, user, &query, &headers).await };
-        self.limits.large_work.run(Box::pin(step), &asking).await
+        self.limits.large_work.run(Box::pin(step), &requester).await
     }
 
     /// Answers a request as far as the limits let it.
@@ -192,7 +193,7 @@ impl Filters {
             return self.long_running(request, user, info).await;
         }
         let query = request.uri().query().unwrap_or_default();
-        match deadline::of(query, self.limits.request_timeout) {
+        match deadline::time_limit(query, self.limits.request_timeout) {
             Err(message) => {
                 let refusal = Refusal::InvalidTimeout(message);
                 answer::refused(&refusal).map(HeldBody::from)
@@ -280,7 +281,7 @@ impl Filters {
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<ResponseBody> {
-        let asking = Asking::from(&user);
+        let requester = Requester::from(&user);
         let (authorizer, info) = (Arc::clone(&self.authorizer), Arc::clone(info));
         let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
         let request = async move {
@@ -295,7 +296,7 @@ impl Filters {
             }
         };
         let large_work = &self.limits.large_work;
-        large_work.answer(Box::pin(request), &asking).await
+        large_work.answer(Box::pin(request), &requester).await
     }
 }
 
@@ -303,12 +304,12 @@ impl Filters {
 fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
     match error {
         NotImpersonated::Refused(refusal) => *refusal,
-        NotImpersonated::NoUser(asked) => {
+        NotImpersonated::NoUser(parts) => {
             let path = uri
                 .path_and_query()
                 .map_or_else(|| uri.path(), |it| it.as_str());
             let text = format!(
-                "Internal Server Error: {path:?}: requested [{asked}] without impersonating a user"
+                "Internal Server Error: {path:?}: requested [{parts}] without impersonating a user"
             );
             TextError::Internal(&text).response()
         }

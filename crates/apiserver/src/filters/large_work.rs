@@ -51,13 +51,13 @@ pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>
 
 /// The user whose request it is, as far as limits of each user go.
 #[derive(Clone, Debug, Default)]
-pub struct Asking {
+pub struct Requester {
     /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they like.
     name: String,
     is_privileged: bool,
 }
 
-impl From<&User> for Asking {
+impl From<&User> for Requester {
     fn from(user: &User) -> Self {
         let name = match service_account(&user.name) {
             Some((namespace, _)) => format!("{SERVICE_ACCOUNT_PREFIX}{namespace}"),
@@ -123,22 +123,22 @@ impl Places {
     }
 
     /// Takes a place for a request of a user. Administrators get one even when all are taken.
-    fn enter(&self, asking: &Asking) -> Option<Place> {
+    fn enter(&self, requester: &Requester) -> Option<Place> {
         let mut taken = self.taken();
         let own = taken
             .of_users
-            .get(&asking.name)
+            .get(&requester.name)
             .copied()
             .unwrap_or_default();
         let is_full = taken.all >= LARGE_REQUESTS_MAX || own >= LARGE_REQUESTS_OF_A_USER_MAX;
-        if is_full && !asking.is_privileged {
+        if is_full && !requester.is_privileged {
             return None;
         }
         taken.all += 1;
-        taken.of_users.insert(asking.name.clone(), own + 1);
+        taken.of_users.insert(requester.name.clone(), own + 1);
         Some(Place {
             places: self.clone(),
-            user: asking.name.clone(),
+            user: requester.name.clone(),
         })
     }
 }
@@ -170,7 +170,7 @@ struct Labels {
 }
 
 impl Labels {
-    fn of(work: Work) -> Self {
+    fn new(work: Work) -> Self {
         let work = match work {
             Work::Body | Work::ProtobufBody => "body",
             Work::Object => "object",
@@ -208,8 +208,12 @@ impl LargeWork {
     }
 
     /// Answers a request: here, or from where it asks to leave on the threads for large work.
-    pub async fn answer(&self, request: Answering, asking: &Asking) -> Response<ResponseBody> {
-        let answer = self.run(request, asking).await;
+    pub async fn answer(
+        &self,
+        request: Answering,
+        requester: &Requester,
+    ) -> Response<ResponseBody> {
+        let answer = self.run(request, requester).await;
         answer.unwrap_or_else(|TooMany| TextError::TooManyRequests.response())
     }
 
@@ -220,11 +224,11 @@ impl LargeWork {
     pub async fn run<T: Send + 'static>(
         &self,
         step: Pin<Box<dyn Future<Output = T> + Send>>,
-        asking: &Asking,
+        requester: &Requester,
     ) -> Result<T, TooMany> {
         match Movable::new(step).begin().await {
             Progress::Answered(answer) => Ok(answer),
-            Progress::Leaves(departure, rest) => self.take_in(departure, rest, asking).await,
+            Progress::Leaves(departure, rest) => self.take_in(departure, rest, requester).await,
         }
     }
 
@@ -239,11 +243,11 @@ impl LargeWork {
         &self,
         departure: Departure,
         rest: Movable<T>,
-        asking: &Asking,
+        requester: &Requester,
     ) -> Result<T, TooMany> {
-        let labels = Labels::of(departure.work);
+        let labels = Labels::new(departure.work);
         let lane = self.lane(departure.work);
-        let Some(place) = lane.places.enter(asking) else {
+        let Some(place) = lane.places.enter(requester) else {
             self.metrics.refused.get_or_create(&labels).inc();
             return Err(TooMany);
         };
@@ -410,8 +414,8 @@ mod tests {
         here.block_on(test(large, ledger));
     }
 
-    fn user(name: &str) -> Asking {
-        Asking {
+    fn user(name: &str) -> Requester {
+        Requester {
             name: name.to_owned(),
             is_privileged: false,
         }
@@ -446,20 +450,20 @@ mod tests {
 
     #[test]
     fn service_accounts_of_a_namespace_are_one_user() {
-        let asking = |name: &str| {
+        let requester = |name: &str| {
             let mut user = User::default();
             name.clone_into(&mut user.name);
-            Asking::from(&user).name
+            Requester::from(&user).name
         };
         assert_eq!(
-            asking("system:serviceaccount:a:x"),
+            requester("system:serviceaccount:a:x"),
             "system:serviceaccount:a"
         );
         assert_eq!(
-            asking("system:serviceaccount:a:y"),
+            requester("system:serviceaccount:a:y"),
             "system:serviceaccount:a"
         );
-        assert_eq!(asking("ann"), "ann");
+        assert_eq!(requester("ann"), "ann");
     }
 
     #[test]
@@ -472,7 +476,7 @@ mod tests {
                 })
             };
             let (ann, bob, eve) = (user("ann"), user("bob"), user("eve"));
-            let admin = Asking {
+            let admin = Requester {
                 is_privileged: true,
                 ..user("admin")
             };
@@ -510,7 +514,7 @@ mod tests {
         run(async |large, ledger| {
             let mut objects = ledger.share(Account::Objects);
             objects.set(ledger.limit());
-            let (first, told) = tokio::sync::oneshot::channel();
+            let (first, started) = tokio::sync::oneshot::channel();
             let (end, ended) = tokio::sync::oneshot::channel::<()>();
             let ann = user("ann");
             let one: Answering = Box::pin(async {
@@ -526,7 +530,7 @@ mod tests {
             let (first, second) = (large.answer(one, &ann), large.answer(other, &ann));
             let (mut first, mut second) = (Box::pin(first), Box::pin(second));
             assert!(futures::poll!(&mut first).is_pending());
-            told.await.expect("the first runs");
+            started.await.expect("the first runs");
             assert!(futures::poll!(&mut second).is_pending());
             assert_eq!(large.alone.available_permits(), 0);
             assert_eq!(ledger.total(), ledger.limit());
@@ -553,7 +557,7 @@ mod tests {
     #[test]
     fn a_request_ends_with_its_client() {
         run(async |large, _| {
-            let (ended, told) = tokio::sync::oneshot::channel::<()>();
+            let (ended, dropped) = tokio::sync::oneshot::channel::<()>();
             let request: Answering = Box::pin(async move {
                 let _ended = ended;
                 work::leave(Work::Expressions).await;
@@ -563,7 +567,7 @@ mod tests {
             let mut answer = Box::pin(large.answer(request, &ann));
             assert!(futures::poll!(&mut answer).is_pending());
             drop(answer);
-            assert!(told.await.is_err(), "the request has been dropped");
+            assert!(dropped.await.is_err(), "the request has been dropped");
         });
     }
 }

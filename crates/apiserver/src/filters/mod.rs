@@ -24,5 +24,5 @@ pub use chain::{Filters, Handler, Limits, OwnPaths};
 
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
-pub use large_work::{Answering, Asking, LargeWork};
+pub use large_work::{Answering, LargeWork, Requester};
 pub use start::Start;

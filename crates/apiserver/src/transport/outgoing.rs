@@ -185,7 +185,7 @@ impl Outgoing {
         if let Some(answer) = pending.answers.get_mut(&stream) {
             answer.pending += bytes as u64;
         }
-        pending.tell();
+        pending.report();
     }
 
     fn subtract(&self, stream: u64, bytes: usize) {
@@ -195,7 +195,7 @@ impl Outgoing {
             answer.pending -= bytes as u64;
             answer.taken += bytes as u64;
         }
-        pending.tell();
+        pending.report();
         if pending.bytes >= OUTGOING_BYTES_MAX {
             return;
         }
@@ -210,7 +210,7 @@ impl Outgoing {
 }
 
 impl Pending {
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let held = if self.bytes <= STEP_BYTES {
             CONNECTION_BYTES
         } else {

@@ -92,7 +92,7 @@ pub fn connections(
         streams_max: 0,
         ledger: ledger.clone(),
         unauthenticated: Unauthenticated::new(
-            ConnectionLimits::of_files(usize::MAX),
+            ConnectionLimits::for_files(usize::MAX),
             &Clock::real(),
         ),
         handshake_errors: Counter::default(),

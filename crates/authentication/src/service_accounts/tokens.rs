@@ -121,7 +121,7 @@ impl ServiceAccountTokens {
                 });
             }
         }
-        // What pods are on is told, but their tokens do not end with it.
+        // The node of a pod is added, but the token does not end with it.
         let node = its.node.as_ref().filter(|_| its.pod.is_none());
         for (kind, store, namespace, bound) in [
             (
@@ -218,18 +218,18 @@ fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
 fn user(claims: Claims) -> User {
     let its = claims.kubernetes;
     let mut extra = BTreeMap::new();
-    let mut tell = |name: &str, value: String| {
+    let mut add = |name: &str, value: String| {
         if !value.is_empty() {
             extra.insert(format!("{EXTRA_PREFIX}{name}"), vec![value]);
         }
     };
     if !claims.jti.is_empty() {
-        tell("credential-id", format!("JTI={}", claims.jti));
+        add("credential-id", format!("JTI={}", claims.jti));
     }
     for (kind, reference) in [("pod", its.pod), ("node", its.node)] {
         let Reference { name, uid } = reference.unwrap_or_default();
-        tell(&format!("{kind}-name"), name);
-        tell(&format!("{kind}-uid"), uid);
+        add(&format!("{kind}-name"), name);
+        add(&format!("{kind}-uid"), uid);
     }
     User {
         name: format!(

@@ -87,7 +87,7 @@ fn rules_of_many_words_are_not_taken_apart_in_vain() {
     ];
     let missing = missing_rules(&held, &wanted);
     assert!(missing.more);
-    assert_eq!(missing.parts.len(), MISSING_TOLD_MAX);
+    assert_eq!(missing.parts.len(), MISSING_PARTS_MAX);
     assert!(missing_rules(&[rule(&["*"], "*", &["*"], &[])], &wanted).is_none());
     assert!(missing_rules(&wanted, &wanted).is_none());
 }
@@ -199,14 +199,14 @@ proptest! {
         name in select(&["", "a", "b"][..]),
     ) {
         let user = User::default();
-        let asked = Attributes {
+        let attributes = Attributes {
             subresource,
             name,
             ..Attributes::of_resource(&user, verb, group, resource)
         };
         let covered = missing_rules(&held, std::slice::from_ref(&wanted)).is_none();
-        if covered && wanted.allows(&asked) {
-            prop_assert!(held.iter().any(|rule| rule.allows(&asked)));
+        if covered && wanted.allows(&attributes) {
+            prop_assert!(held.iter().any(|rule| rule.allows(&attributes)));
         }
     }
 }

@@ -107,12 +107,12 @@ impl WebhookAuthorizer {
     }
 
     /// Returns the webhook's answer, which may be a remembered one.
-    pub(super) async fn decide(&self, asked: &Attributes<'_>) -> Answer {
-        let question = question(asked);
-        if let Some(answer) = self.known(asked, &question) {
+    pub(super) async fn decide(&self, attributes: &Attributes<'_>) -> Answer {
+        let question = question(attributes);
+        if let Some(answer) = self.known(attributes, &question) {
             return answer;
         }
-        match self.ask(asked).await {
+        match self.ask(attributes).await {
             Ok(answer) => {
                 let ttl = match answer {
                     Answer::Allowed(_) => self.config.authorized_ttl,
@@ -126,14 +126,14 @@ impl WebhookAuthorizer {
     }
 
     /// Decides without waiting: what is not cached is as if the webhook could not be called.
-    pub(super) fn decide_now(&self, asked: &Attributes<'_>) -> Answer {
-        self.known(asked, &question(asked))
+    pub(super) fn decide_now(&self, attributes: &Attributes<'_>) -> Answer {
+        self.known(attributes, &question(attributes))
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
     /// Returns the answer if it is known without a call.
-    fn known(&self, asked: &Attributes<'_>, question: &str) -> Option<Answer> {
-        match self.config.conditions.hold(asked) {
+    fn known(&self, attributes: &Attributes<'_>, question: &str) -> Option<Answer> {
+        match self.config.conditions.hold(attributes) {
             Ok(true) => self.cache.get(question, self.clock.now()),
             Ok(false) => Some(Answer::NoOpinion(String::new())),
             Err(why) => Some(self.failed(&why)),
@@ -149,9 +149,9 @@ impl WebhookAuthorizer {
         }
     }
 
-    async fn ask(&self, asked: &Attributes<'_>) -> Result<Answer, String> {
+    async fn ask(&self, attributes: &Attributes<'_>) -> Result<Answer, String> {
         let version = self.config.version;
-        let review = review::of(review::spec(asked, version), version);
+        let review = review::subject_access_review(review::spec(attributes, version), version);
         let review = Bytes::from(review.to_string());
         let client = self.client.get().ok_or("it cannot be asked yet")?;
         let call = async {
@@ -180,6 +180,6 @@ impl WebhookAuthorizer {
 }
 
 /// Returns the key under which the answer to a request is remembered.
-fn question(asked: &Attributes<'_>) -> String {
-    review::spec(asked, ReviewVersion::V1).to_string()
+fn question(attributes: &Attributes<'_>) -> String {
+    review::spec(attributes, ReviewVersion::V1).to_string()
 }

@@ -142,7 +142,7 @@ impl FairnessMetrics {
     }
 
     /// Returns the metrics of a schema that leads to a level.
-    pub(super) fn of(&self, schema: &str, level: &str) -> SchemaMetrics {
+    pub(super) fn of_schema(&self, schema: &str, level: &str) -> SchemaMetrics {
         let labels = FlowLabels {
             flow_schema: schema.to_owned(),
             priority_level: level.to_owned(),

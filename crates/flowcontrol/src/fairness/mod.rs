@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue};
 use prometheus_client::registry::Registry;
 
 use self::metrics::{Executing, FairnessMetrics, InQueue, Rejection, SchemaMetrics};
-use self::seats::{Asking, Seat, Seats};
+use self::seats::{Seat, SeatRequest, Seats};
 pub use self::watches::{WatchPlace, Watches};
 pub use self::width::width;
 use ringwatch::clock::{Clock, Instant};
@@ -60,16 +60,16 @@ pub struct Turn {
 
 /// The identifiers of a request's flow schema and priority level, which its response has in headers.
 #[derive(Clone, Debug)]
-pub struct Filed {
+pub struct Classification {
     /// The uid of the flow schema.
     pub schema: String,
     /// The uid of the priority level.
     pub level: String,
 }
 
-impl Filed {
+impl Classification {
     /// Writes them into the headers of the response.
-    pub fn tell(self, headers: &mut HeaderMap) {
+    pub fn add_headers(self, headers: &mut HeaderMap) {
         for (name, uid) in [(SCHEMA_UID, self.schema), (LEVEL_UID, self.level)] {
             if let Ok(uid) = HeaderValue::try_from(uid) {
                 headers.insert(name, uid);
@@ -105,7 +105,7 @@ impl Fairness {
         let limits = limits.iter().map(|(level, seats)| (&**level, *seats));
         self.metrics.set_nominal_limits(limits);
         let metrics = table.schemas().map(|(schema, level)| {
-            let metrics = self.metrics.of(schema, &level.name);
+            let metrics = self.metrics.of_schema(schema, &level.name);
             (schema.to_owned(), Arc::new(metrics))
         });
         let metrics = metrics.collect();
@@ -114,10 +114,10 @@ impl Fairness {
 
     /// Finds the flow schema and priority level of a request.
     #[must_use]
-    pub fn filed(&self, asked: &Attributes<'_>) -> Option<Filed> {
+    pub fn classify(&self, attributes: &Attributes<'_>) -> Option<Classification> {
         let flows = self.flows.load();
-        let flow = flows.table.find(asked)?;
-        Some(Filed {
+        let flow = flows.table.find(attributes)?;
+        Some(Classification {
             schema: flow.schema_uid.to_owned(),
             level: flow.level.uid.clone(),
         })
@@ -129,13 +129,13 @@ impl Fairness {
     /// It is not its turn in time, or too many of its flow wait already.
     pub async fn turn(
         &self,
-        asked: &Attributes<'_>,
+        attributes: &Attributes<'_>,
         width: u32,
         clock: &Clock,
     ) -> Result<Option<Turn>, TooMany> {
         let (seats, metrics) = {
             let flows = self.flows.load();
-            let Some(Flow { level, key, .. }) = flows.table.find(asked) else {
+            let Some(Flow { level, key, .. }) = flows.table.find(attributes) else {
                 return Ok(None);
             };
             let Some(metrics) = flows.metrics.get(key.0).cloned() else {
@@ -144,12 +144,12 @@ impl Fairness {
             let seats = match level.limits {
                 Some(limits) => {
                     let now: Instant = clock.now();
-                    let asking = self.seats.ask(&level.name, limits, key, width, now);
+                    let request = self.seats.ask(&level.name, limits, key, width, now);
                     let refusal = match limits.queue_length {
                         0 => Rejection::NoSeats,
                         _ => Rejection::QueueFull,
                     };
-                    Some(asking.ok_or(refusal))
+                    Some(request.ok_or(refusal))
                 }
                 None => None,
             };
@@ -157,7 +157,7 @@ impl Fairness {
         };
         let seat = match seats {
             None => None,
-            Some(Ok(asking)) => Some(self.wait(asking, &metrics, clock).await?),
+            Some(Ok(request)) => Some(self.wait(request, &metrics, clock).await?),
             Some(Err(rejection)) => {
                 metrics.reject(rejection);
                 return Err(TooMany);
@@ -172,12 +172,12 @@ impl Fairness {
 
     async fn wait(
         &self,
-        asking: Asking,
+        request: SeatRequest,
         metrics: &SchemaMetrics,
         clock: &Clock,
     ) -> Result<Seat, TooMany> {
-        let waits = asking.waits().then(|| InQueue::new(metrics, clock));
-        let seated = clock.timeout(self.wait_max, asking.seated()).await;
+        let waits = request.waits().then(|| InQueue::new(metrics, clock));
+        let seated = clock.timeout(self.wait_max, request.seated()).await;
         let seat = seated.ok().flatten();
         if let Some(waits) = waits {
             waits.ends(seat.as_ref().map(|_| ()).ok_or(Rejection::TimeOut));

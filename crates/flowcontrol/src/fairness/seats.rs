@@ -82,7 +82,7 @@ impl Seat {
 
 /// A request that may have to wait for its seats.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct SeatRequest {
     seat: Seat,
     /// The receiver of the seats; `None` if the request has them already.
     turn: Option<oneshot::Receiver<()>>,
@@ -147,7 +147,7 @@ impl Seats {
         flow: (&str, &str),
         width: u32,
         now: Instant,
-    ) -> Option<Asking> {
+    ) -> Option<SeatRequest> {
         let flow: Arc<str> = format!("{}/{}", flow.0, flow.1).into();
         let mut state = self.lock();
         state.number += 1;
@@ -184,7 +184,7 @@ impl Seats {
             .is_some_and(|it| it.held.contains_key(&number));
         drop(state);
         let refused = !held && waits > limits.queue_length;
-        (!refused).then(|| Asking {
+        (!refused).then(|| SeatRequest {
             seat,
             turn: (!held).then_some(turn),
         })
@@ -196,7 +196,7 @@ impl Seats {
     }
 }
 
-impl Asking {
+impl SeatRequest {
     /// Returns true if it has no seats yet.
     pub(super) fn waits(&self) -> bool {
         self.turn.is_some()
@@ -393,7 +393,7 @@ mod tests {
         seats
     }
 
-    fn ask(seats: &Arc<Seats>, level: &str, flow: &str, width: u32) -> Option<Asking> {
+    fn ask(seats: &Arc<Seats>, level: &str, flow: &str, width: u32) -> Option<SeatRequest> {
         seats.ask(
             &level.into(),
             limits(1, 0),
@@ -403,8 +403,8 @@ mod tests {
         )
     }
 
-    fn seated(asking: Option<Asking>) -> Seat {
-        let seat = asking.expect("asked").seated().now_or_never();
+    fn seated(request: Option<SeatRequest>) -> Seat {
+        let seat = request.expect("asked").seated().now_or_never();
         seat.expect("at once").expect("a seat")
     }
 

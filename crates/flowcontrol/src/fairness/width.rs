@@ -34,7 +34,7 @@ mod tests {
 
     use super::*;
 
-    fn of(objects: u64, each: u64) -> Size {
+    fn counted(objects: u64, each: u64) -> Size {
         Size::Counted(Stats {
             object_count: objects,
             estimated_average_object_size_bytes: each,
@@ -43,18 +43,18 @@ mod tests {
 
     #[test]
     fn long_lists_are_wide_and_pages_are_not() {
-        assert_eq!(width(of(0, 0), u64::MAX), 1);
-        assert_eq!(width(of(100, 2_500), u64::MAX), 3);
-        assert_eq!(width(of(10_000, 5_000), u64::MAX), 10);
-        assert_eq!(width(of(10_000, 5_000), 20), 1);
-        assert_eq!(width(of(10_000, 5_000), 60), 3);
-        assert_eq!(width(of(100, 2_500), 500), 3);
-        assert_eq!(width(of(u64::MAX, u64::MAX), u64::MAX), 10);
+        assert_eq!(width(counted(0, 0), u64::MAX), 1);
+        assert_eq!(width(counted(100, 2_500), u64::MAX), 3);
+        assert_eq!(width(counted(10_000, 5_000), u64::MAX), 10);
+        assert_eq!(width(counted(10_000, 5_000), 20), 1);
+        assert_eq!(width(counted(10_000, 5_000), 60), 3);
+        assert_eq!(width(counted(100, 2_500), 500), 3);
+        assert_eq!(width(counted(u64::MAX, u64::MAX), u64::MAX), 10);
     }
 
     #[test]
     fn objects_of_unknown_size_are_large() {
-        assert_eq!(width(of(1, 0), u64::MAX), 10);
+        assert_eq!(width(counted(1, 0), u64::MAX), 10);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) struct RequestHead<'a> {
 pub(crate) async fn proxy(
     remotes: &Remotes,
     remote: &Remote,
-    asked: RequestHead<'_>,
+    head: RequestHead<'_>,
     body: RequestBody,
     user: &User,
 ) -> Response<ResponseBody> {
@@ -52,14 +52,14 @@ pub(crate) async fn proxy(
     };
     // A loop would go on until somebody's time is over.
     let via = format!("1.1 {}", remotes.via);
-    if asked.headers.get_all(VIA).iter().any(|it| *it == via) {
+    if head.headers.get_all(VIA).iter().any(|it| *it == via) {
         return unavailable("error trying to reach service: the request came from this server");
     }
     let Some(place) = remotes.place(remote).await else {
         return unavailable("service unavailable");
     };
-    let backend = remote.backend(place, tls.clone(), asked.clock);
-    let request = passed_on(asked.method, asked.headers, asked.path_and_query, body);
+    let backend = remote.backend(place, tls.clone(), head.clock);
+    let request = passed_on(head.method, head.headers, head.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,
         Err(error) => return unavailable(&error.status().message),
@@ -68,7 +68,7 @@ pub(crate) async fn proxy(
     request
         .headers_mut()
         .extend(HeaderValue::try_from(via).map(|via| (VIA, via)));
-    if is_upgrade(asked.headers) {
+    if is_upgrade(head.headers) {
         let upgraded = upgrade(&backend, request).await;
         return upgraded.unwrap_or_else(|error| unavailable(&error.to_string()));
     }

@@ -114,7 +114,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
 /// version and kind, they are `default`.
 ///
 /// # Errors
-/// 415 for a syntax that is not known; the inner error tells in Go's words what is wrong.
+/// 415 for a syntax that is not known; the inner error is the parser's, in Go's words.
 pub(super) fn document(
     headers: &HeaderMap,
     content: &[u8],

@@ -37,7 +37,7 @@ pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     deserializer.end()?;
     Ok(Decoded {
         value,
-        complaints: duplicates.told,
+        complaints: duplicates.reported,
         repeated: Vec::new(),
     })
 }
@@ -63,20 +63,20 @@ impl fmt::Display for Path<'_> {
 /// Collects the complaints about duplicate fields while a document is read.
 #[derive(Default)]
 struct Duplicates {
-    told: Vec<String>,
+    reported: Vec<String>,
     /// How many bytes of paths have been written, those of duplicates that were reported before included.
     path_bytes: usize,
 }
 
 impl Duplicates {
-    fn tell(&mut self, path: &Path<'_>) {
-        if self.told.len() >= COMPLAINTS_MAX || self.path_bytes >= PATH_BYTES_MAX {
+    fn report(&mut self, path: &Path<'_>) {
+        if self.reported.len() >= COMPLAINTS_MAX || self.path_bytes >= PATH_BYTES_MAX {
             return;
         }
         let complaint = format!("duplicate field \"{path}\"");
         self.path_bytes += complaint.len();
-        if !self.told.contains(&complaint) {
-            self.told.push(complaint);
+        if !self.reported.contains(&complaint) {
+            self.reported.push(complaint);
         }
     }
 }
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             };
             let value = members.next_value_seed(node)?;
             if object.contains_key(&name) {
-                self.duplicates.tell(&path);
+                self.duplicates.report(&path);
             }
             object.insert(name, value);
         }

@@ -83,9 +83,9 @@ fn resource_value(resource: &Resource) -> Value {
         "Cluster"
     };
     // Of custom resources the group and version are told.
-    let told = resource.is_custom().then_some(&resource.group_version);
+    let shown = resource.is_custom().then_some(&resource.group_version);
     let mut value = json!({"resource": resource.plural,
-        "responseKind": kind_value(told, &resource.kind), "scope": scope,
+        "responseKind": kind_value(shown, &resource.kind), "scope": scope,
         "singularResource": resource.singular, "verbs": verb_names(&resource.verbs)});
     if !resource.short_names.is_empty() {
         value["shortNames"] = json!(resource.short_names);
@@ -98,15 +98,15 @@ fn resource_value(resource: &Resource) -> Value {
         if !resource.is_custom() {
             below.sort_by(|one, other| one.name.cmp(&other.name));
         }
-        let below = below.into_iter().map(|it| subresource_value(it, told));
+        let below = below.into_iter().map(|it| subresource_value(it, shown));
         let below: Vec<Value> = below.collect();
         value["subresources"] = json!(below);
     }
     value
 }
 
-fn subresource_value(subresource: &Subresource, told: Option<&GroupVersion>) -> Value {
-    let group_version = subresource.group_version.as_ref().or(told);
+fn subresource_value(subresource: &Subresource, shown: Option<&GroupVersion>) -> Value {
+    let group_version = subresource.group_version.as_ref().or(shown);
     let kind = kind_value(group_version, &subresource.kind);
     json!({"subresource": subresource.name, "responseKind": kind,
         "verbs": verb_names(&subresource.verbs)})

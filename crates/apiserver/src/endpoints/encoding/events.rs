@@ -37,7 +37,7 @@ pub(crate) enum EventType {
 pub(crate) struct TableEvents {
     tables: Tables,
     /// True once the columns have been sent, which come with the first table alone.
-    columns_told: bool,
+    columns_sent: bool,
 }
 
 impl EventEncoder {
@@ -45,7 +45,7 @@ impl EventEncoder {
     pub(crate) fn tables(tables: Tables) -> Self {
         Self::Tables(Box::new(TableEvents {
             tables,
-            columns_told: false,
+            columns_sent: false,
         }))
     }
 
@@ -119,8 +119,8 @@ impl EventType {
 
 impl TableEvents {
     fn event(&mut self, kind: EventType, object: &Arc<Object>) -> Result<Bytes, Failure> {
-        let table = self.tables.of_object(object, !self.columns_told)?;
-        self.columns_told = true;
+        let table = self.tables.object_table(object, !self.columns_sent)?;
+        self.columns_sent = true;
         frame::event(Format::Json, kind.name(), &table)
     }
 
@@ -129,8 +129,8 @@ impl TableEvents {
         let resource = self.tables.store().resource();
         let object = frame::bookmark(resource, false, revision, initial_events_end);
         let object = serde_json::from_str(&object).map_err(Failure::internal)?;
-        let table = self.tables.of_value(&object, !self.columns_told)?;
-        self.columns_told = true;
+        let table = self.tables.value_table(&object, !self.columns_sent)?;
+        self.columns_sent = true;
         frame::event(Format::Json, "BOOKMARK", &table)
     }
 }

@@ -59,7 +59,7 @@ impl Tables {
     ///
     /// # Errors
     /// 500 when the object cannot be converted or read.
-    pub(crate) fn of_object(
+    pub(crate) fn object_table(
         &self,
         object: &Arc<Object>,
         with_columns: bool,
@@ -80,7 +80,11 @@ impl Tables {
     ///
     /// # Errors
     /// 500 when the object cannot be written.
-    pub(crate) fn of_value(&self, object: &Value, with_columns: bool) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn value_table(
+        &self,
+        object: &Value,
+        with_columns: bool,
+    ) -> Result<Vec<u8>, Failure> {
         let version = object.pointer("/metadata/resourceVersion");
         let metadata = version.map_or_else(|| json!({}), |it| json!({"resourceVersion": it}));
         let mut table = self.head(&metadata, with_columns)?;

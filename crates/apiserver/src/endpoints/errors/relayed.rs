@@ -20,7 +20,7 @@ impl Failure {
     }
 
     /// Translates the refusal of a backend that this server asked on the client's behalf.
-    pub(crate) fn of_backend(code: u16, text: &str, resource: &str, name: &str) -> Self {
+    pub(crate) fn from_backend(code: u16, text: &str, resource: &str, name: &str) -> Self {
         let (reason, message) = match code {
             400 => return Self::bad_request(text),
             500 => return internal(text),

@@ -2,7 +2,7 @@
 //! allows it. `kubectl drain` asks for it.
 
 mod budget;
-mod mark;
+mod condition;
 
 use http::{Response, StatusCode};
 use ringwatch::meta::Status;
@@ -114,7 +114,7 @@ async fn evict_guarded(
     }
     let mut result = Ok(());
     if !options.dry_run {
-        result = mark::mark(call, params, &mut options).await;
+        result = condition::set(call, params, &mut options).await;
     }
     if result.is_ok() {
         result = delete(call, options).await;

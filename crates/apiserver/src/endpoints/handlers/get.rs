@@ -28,6 +28,6 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Response<ResponseBody>, Failu
 pub(super) fn get_options(call: &Call<'_>) -> Result<GetOptions, Failure> {
     let text = call.query.first("resourceVersion");
     let resource_version = ResourceVersion::parse(text)
-        .map_err(|error| Failure::of_storage(&StorageError::from(error), call.about()))?;
+        .map_err(|error| Failure::from_storage_error(&StorageError::from(error), call.about()))?;
     Ok(GetOptions { resource_version })
 }

@@ -76,7 +76,7 @@ pub(super) async fn read_patch(
     }
     let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
-    let syntax = Syntax::of(media_type)?;
+    let syntax = Syntax::from_media_type(media_type)?;
     let Decoded {
         value, complaints, ..
     } = decode::patch(&content)?;

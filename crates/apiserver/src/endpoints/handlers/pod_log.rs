@@ -45,7 +45,7 @@ pub(crate) async fn pod_log(call: &Call<'_>) -> Result<Response<ResponseBody>, F
     if !(200..=206).contains(&log.status().as_u16()) {
         let code = log.status().as_u16();
         let text = beginning(log.into_body(), &call.context.clock).await;
-        return Err(Failure::of_backend(code, &text, "pods/log", name));
+        return Err(Failure::from_backend(code, &text, "pods/log", name));
     }
     let mut response = Response::new(log.into_body());
     let text = HeaderValue::from_static("text/plain");

@@ -43,7 +43,7 @@ pub(crate) async fn proxy(
         return Err(Failure::method_not_allowed());
     }
     let namespaced = call.store.resource().namespaced;
-    let place = Place::of(&call.info.path, namespaced);
+    let place = Place::parse(&call.info.path, namespaced);
     let options = Map::from_iter([("path".to_owned(), place.rest.into())]);
     admit_connection(call, options).await?;
     let backend = target::find(call).await?;

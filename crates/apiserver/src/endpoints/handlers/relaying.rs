@@ -42,7 +42,7 @@ pub(super) async fn kubelet(
         verb: "get",
     };
     let node = nodes.get("", node, GetOptions::default()).await;
-    let node = node.map_err(|error| Failure::of(&error, about))?;
+    let node = node.map_err(|error| Failure::from_error(&error, about))?;
     let node = codec::tree(&node).map_err(Failure::internal)?;
     call.kubelets
         .backend(&node, unverified, &call.context.clock)

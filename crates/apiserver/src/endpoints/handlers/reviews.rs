@@ -67,7 +67,7 @@ pub(crate) async fn review(
         strategy: None,
         custom: false,
     };
-    let asked = decode::object(
+    let object = decode::object(
         review.headers,
         &content,
         expected,
@@ -80,12 +80,12 @@ pub(crate) async fn review(
         name: "",
         verb: "create",
     };
-    let answer = answer(&review, &version, asked).await;
-    let answer = answer.map_err(|error| Failure::of(&error, about))?;
+    let answer = answer(&review, &version, object).await;
+    let answer = answer.map_err(|error| Failure::from_error(&error, about))?;
     response::serialized(StatusCode::CREATED, output.format, &answer)
 }
 
-async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value, Error> {
+async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result<Value, Error> {
     let context = review.context;
     let status = match review.resource.kind.as_str() {
         "SelfSubjectReview" => {
@@ -97,19 +97,19 @@ async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<
             }));
         }
         "SelfSubjectAccessReview" => {
-            access::check_attributes(&asked)?;
-            access::decide(review.authorizer, &context.user, &asked).await
+            access::check_attributes(&object)?;
+            access::decide(review.authorizer, &context.user, &object).await
         }
         "SubjectAccessReview" => {
-            access::check_subject(&asked)?;
-            access::decide(review.authorizer, &access::subject(&asked), &asked).await
+            access::check_subject(&object)?;
+            access::decide(review.authorizer, &access::subject(&object), &object).await
         }
         "LocalSubjectAccessReview" => {
-            access::check_local(&asked, review.namespace)?;
-            access::decide(review.authorizer, &access::subject(&asked), &asked).await
+            access::check_local(&object, review.namespace)?;
+            access::decide(review.authorizer, &access::subject(&object), &object).await
         }
         "SelfSubjectRulesReview" => {
-            let namespace = asked.pointer("/spec/namespace").and_then(Value::as_str);
+            let namespace = object.pointer("/spec/namespace").and_then(Value::as_str);
             let namespace = namespace.unwrap_or_default();
             if namespace.is_empty() {
                 return Err(Error::BadRequest("no namespace on request".to_owned()));
@@ -118,18 +118,18 @@ async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<
             work::leave(Work::Permissions).await;
             access::rules(&review.authorizer.rules(&context.user, namespace))
         }
-        "TokenReview" => token::status(review.authenticator, context, &asked).await?,
+        "TokenReview" => token::status(review.authenticator, context, &object).await?,
         other => return Err(Error::Internal(format!("no answer to a {other}"))),
     };
-    note_manager(context, version, &mut asked);
-    asked["status"] = status;
-    Ok(asked)
+    note_manager(context, version, &mut object);
+    object["status"] = status;
+    Ok(object)
 }
 
 /// Notes who manages the fields, as with any object that is created.
-fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
-    if !asked.get("metadata").is_some_and(Value::is_object) {
-        asked["metadata"] = json!({});
+fn note_manager(context: &RequestContext, version: &str, object: &mut Value) {
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object["metadata"] = json!({});
     }
     let manager = Manager {
         name: &context.field_manager,
@@ -139,7 +139,7 @@ fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
         custom: None,
         time: Some(context.clock.wall()),
     };
-    ringwatch_apply::update(None, asked, &manager);
+    ringwatch_apply::update(None, object, &manager);
 }
 
 fn user_info(user: &User) -> Value {

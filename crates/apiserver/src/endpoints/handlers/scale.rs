@@ -131,7 +131,7 @@ fn respond(
     let scale = scale_of(&object, paths(call)?);
     if let Form::Table(form) = output.form {
         let tables = call.tables(form).with_printer(Printer::of_scales());
-        let table = tables.of_value(&scale, true)?;
+        let table = tables.value_table(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }
     response::serialized(StatusCode::OK, output.format, &scale)

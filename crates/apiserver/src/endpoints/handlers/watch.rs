@@ -33,7 +33,7 @@ const CHUNK_BYTES_MAX: usize = 16 * 1024;
 /// Answers with a stream of events.
 ///
 /// # Errors
-/// 400 and 422 for bad parameters, 406, 429 while the cache is not ready. What comes later is told
+/// 400 and 422 for bad parameters, 406, 429 while the cache is not ready. Later errors are sent
 /// in the stream.
 pub(crate) async fn watch(
     call: &Call<'_>,
@@ -163,7 +163,7 @@ impl WatchBody {
             name: "",
             verb: "watch",
         };
-        Failure::of_storage(error, about)
+        Failure::from_storage_error(error, about)
     }
 
     /// Returns the queued events, joined as far as they fit into a chunk; `None` at the end.

@@ -33,7 +33,7 @@ pub(super) struct CustomSchemas {
 
 impl CustomSchemas {
     /// Collects the custom resources among these stores.
-    pub(super) fn of(stores: &[Arc<Store>]) -> Self {
+    pub(super) fn new(stores: &[Arc<Store>]) -> Self {
         let mut resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>> = BTreeMap::new();
         for resource in stores
             .iter()

@@ -53,7 +53,7 @@ pub(super) struct Names<'a> {
 
 impl Names<'_> {
     /// Returns the name of a type's schema, which the document will contain; `None` for text.
-    pub(super) fn of(&mut self, about: &Type) -> Option<String> {
+    pub(super) fn require(&mut self, about: &Type) -> Option<String> {
         let name = match about {
             Type::Text => return None,
             Type::Named(name) => (*name).to_owned(),
@@ -91,7 +91,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// Says that the document is about one version alone.
-    pub(super) fn of_version(&mut self, only: &GroupVersion) {
+    pub(super) fn limit_to(&mut self, only: &GroupVersion) {
         if self.form == Form::V3 {
             self.only = Some(only.clone());
         }

@@ -20,6 +20,7 @@ mod discovery;
 mod document;
 mod hash;
 mod messages;
+mod operation_names;
 mod operations;
 mod parameters;
 mod protobuf;
@@ -28,7 +29,6 @@ mod roots;
 mod tests;
 mod v2;
 mod v3;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(super) const V3: &str = "/openapi/v3";
 pub(super) struct Documents(DocumentCache);
 
 impl Documents {
-    /// Keeps what the ledger is told of.
+    /// Creates an empty cache, whose documents count against the budget of this ledger.
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self(DocumentCache::new(ledger))
     }
@@ -98,8 +98,8 @@ impl OpenApi {
         let stored = stores.iter().map(|store| store.resource());
         let resources = stored.chain(&config.storeless);
         Self {
-            roots: roots::of(resources),
-            custom: CustomSchemas::of(stores),
+            roots: roots::collect(resources),
+            custom: CustomSchemas::new(stores),
             build: config.version.git_version.clone(),
             clock: config.clock.clone(),
             version: format!("{}.{}", config.version.major, config.version.minor),
@@ -209,10 +209,10 @@ impl OpenApi {
         match root {
             Root::Discovery => assembly.add(&discovery::item(path)),
             Root::Version(group_version, resources) => {
-                assembly.of_version(group_version);
+                assembly.limit_to(group_version);
                 assembly.add(&discovery::item(path));
                 for resource in resources {
-                    for item in operations::of_resource(path, resource) {
+                    for item in operations::path_items(path, resource) {
                         assembly.add(&item);
                     }
                     tokio::task::yield_now().await;

@@ -3,8 +3,8 @@
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_registry::{Resource, Subresource, Verb};
 
+use super::operation_names::{Scope, camel, with_article};
 use super::parameters::{self, Parameter};
-use super::words::{Scope, camel, with_article};
 
 /// A path and its operations.
 #[derive(Debug)]
@@ -83,11 +83,11 @@ const ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const ALL_THREE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
 /// Returns the paths of a resource below a root such as `apis/apps/v1`.
-pub(super) fn of_resource(root: &str, resource: &Resource) -> Vec<PathItem> {
+pub(super) fn path_items(root: &str, resource: &Resource) -> Vec<PathItem> {
     let plural = &resource.plural;
     let place = Place {
         resource,
-        scope: Scope::of_version(&resource.group_version),
+        scope: Scope::from_version(&resource.group_version),
     };
     let inside = if resource.namespaced {
         "namespaces/{namespace}/"
@@ -315,7 +315,7 @@ impl Place<'_> {
     /// Returns the path items of a subresource.
     fn below(&self, object: &str, subresource: &Subresource) -> Vec<PathItem> {
         let path = format!("{object}/{}", subresource.name);
-        let Some(options) = parameters::of_options(&subresource.kind) else {
+        let Some(options) = parameters::subresource_queries(&subresource.kind) else {
             return vec![self.part(path, subresource)];
         };
         let connect = |path: String, suffix: &str| {

@@ -60,7 +60,7 @@ pub(super) const DELETE_COLLECTION: &[&str] = &[
 ];
 
 /// The query parameters of subresources that are no objects, by their kind.
-const OF_OPTIONS: &[(&str, &[&str])] = &[
+const SUBRESOURCE_QUERIES: &[(&str, &[&str])] = &[
     ("NodeProxyOptions", &["path"]),
     (
         "PodAttachOptions",
@@ -229,8 +229,8 @@ pub(super) fn queries(names: &[&'static str]) -> Vec<Parameter> {
 }
 
 /// Returns the query parameters of a subresource of a kind such as `PodExecOptions`; `None` for the kinds of objects.
-pub(super) fn of_options(kind: &str) -> Option<Vec<Parameter>> {
-    let known = OF_OPTIONS.iter().find(|(known, _)| *known == kind);
+pub(super) fn subresource_queries(kind: &str) -> Option<Vec<Parameter>> {
+    let known = SUBRESOURCE_QUERIES.iter().find(|(known, _)| *known == kind);
     known.map(|(_, names)| queries(names))
 }
 

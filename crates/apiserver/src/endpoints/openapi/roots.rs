@@ -11,7 +11,9 @@ use super::Root;
 const ALWAYS: [&str; 3] = ["api", "apis", "version"];
 
 /// Returns the roots of these resources by their paths, without a leading slash.
-pub(super) fn of<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> BTreeMap<String, Root> {
+pub(super) fn collect<'a>(
+    resources: impl Iterator<Item = &'a Arc<Resource>>,
+) -> BTreeMap<String, Root> {
     let always = ALWAYS
         .iter()
         .map(|path| ((*path).to_owned(), Root::Discovery));

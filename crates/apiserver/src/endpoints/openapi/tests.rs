@@ -20,8 +20,8 @@ fn api() -> OpenApi {
     let resources = built_in();
     OpenApi {
         remote: BTreeMap::new(),
-        roots: roots::of(resources.iter()),
-        custom: CustomSchemas::of(&[]),
+        roots: roots::collect(resources.iter()),
+        custom: CustomSchemas::new(&[]),
         build: "v1.36.2".to_owned(),
         clock: Clock::real(),
         version: "1.36".to_owned(),

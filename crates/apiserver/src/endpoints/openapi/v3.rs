@@ -84,7 +84,7 @@ fn content(media_types: &[&str], schema: &Value) -> Value {
 
 /// Returns the schema of a type: a reference.
 pub(super) fn schema(about: &Type, names: &mut Names<'_>) -> Value {
-    match names.of(about) {
+    match names.require(about) {
         Some(name) => json!({"$ref": format!("{REFERENCE}{name}")}),
         None => json!({"type": "string"}),
     }

@@ -98,7 +98,7 @@ impl ListParams {
     pub(crate) fn into_options(self, about: About<'_>) -> Result<ListOptions, Failure> {
         let field = stored_fields(self.field, about.resource)?;
         let resource_version = ResourceVersion::parse(&self.resource_version)
-            .map_err(|error| Failure::of_storage(&StorageError::from(error), about))?;
+            .map_err(|error| Failure::from_storage_error(&StorageError::from(error), about))?;
         let version_match = match self.version_match.as_str() {
             "Exact" => Some(VersionMatch::Exact),
             "NotOlderThan" => Some(VersionMatch::NotOlderThan),

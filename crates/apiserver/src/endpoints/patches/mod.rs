@@ -41,7 +41,7 @@ impl Syntax {
     ///
     /// # Errors
     /// 415 for a media type that is no patch.
-    pub(super) fn of(media_type: &str) -> Result<Self, Failure> {
+    pub(super) fn from_media_type(media_type: &str) -> Result<Self, Failure> {
         match media_type {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_refused() {
-        let unknown = Syntax::of("application/json").expect_err("no patch");
+        let unknown = Syntax::from_media_type("application/json").expect_err("no patch");
         assert_eq!(unknown.code(), 415);
         let code = |syntax, value| {
             let read = Patch::read(syntax, value, Vec::new());

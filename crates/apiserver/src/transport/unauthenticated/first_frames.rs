@@ -44,7 +44,7 @@ struct First {
     /// The bytes that go on to hyper.
     output: Vec<u8>,
     /// True once a request has gone on to hyper.
-    asked: bool,
+    request_passed: bool,
     /// The share of the memory budget that covers the held bytes.
     share: Share,
 }
@@ -59,7 +59,7 @@ impl FirstFrames {
             passing: PREFACE_BYTES,
             block: Vec::new(),
             output: Vec::new(),
-            asked: false,
+            request_passed: false,
             share,
         })))
     }
@@ -78,7 +78,7 @@ impl First {
         }
         let mut taken = 0;
         let more = loop {
-            if self.asked && !self.standing.is_judged() {
+            if self.request_passed && !self.standing.is_judged() {
                 break false;
             }
             let rest = &self.input[taken..];
@@ -113,7 +113,7 @@ impl First {
             // Whatever else is in a block is an error, of which the decoder tells the client.
             if flags & END_HEADERS != 0 || !matches!(kind, HEADERS | CONTINUATION) {
                 self.output.append(&mut self.block);
-                self.asked = true;
+                self.request_passed = true;
             }
         };
         self.input.drain(..taken);

@@ -68,7 +68,7 @@ pub struct ConnectionLimits {
 impl ConnectionLimits {
     /// Derives the limits from how many files the process may open for connections.
     #[must_use]
-    pub fn of_files(files: usize) -> Self {
+    pub fn for_files(files: usize) -> Self {
         let unauthenticated = UNAUTHENTICATED_MAX.min(files / UNAUTHENTICATED_PART).max(2);
         Self {
             unauthenticated,
@@ -114,7 +114,7 @@ enum Network {
 }
 
 impl Network {
-    fn of(address: IpAddr) -> Self {
+    fn new(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
             IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
@@ -190,7 +190,7 @@ impl Unauthenticated {
 
     /// Takes a place for a new connection from an address, as soon as there is one; `None` if the address has too many.
     pub async fn enter(&self, address: IpAddr) -> Option<Entered> {
-        let network = Network::of(address);
+        let network = Network::new(address);
         loop {
             match self.try_enter(network) {
                 Entry::Entered(entered) => return Some(entered),

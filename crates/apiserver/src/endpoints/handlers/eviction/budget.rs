@@ -45,9 +45,9 @@ pub(super) async fn ask(
             name,
             verb: "update",
         };
-        Failure::of(&error, about)
+        Failure::from_error(&error, about)
     };
-    let mut found = of_pod(budgets, pod)
+    let mut found = budgets_of(budgets, pod)
         .await
         .map_err(|error| fail(error, ""))?;
     let Some(budget) = found.pop() else {
@@ -84,7 +84,7 @@ pub(super) async fn ask(
 }
 
 /// Returns the budgets of a pod.
-async fn of_pod(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
+async fn budgets_of(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
     let all = budgets
         .list(pod.namespace(), ListOptions::default())
         .await?;

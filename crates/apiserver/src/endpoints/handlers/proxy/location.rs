@@ -11,7 +11,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// Reads `/api/v1/nodes/{name}/proxy...`, or the same in a namespace.
-    pub(super) fn of(path: &'a str, namespaced: bool) -> Self {
+    pub(super) fn parse(path: &'a str, namespaced: bool) -> Self {
         let segments = if namespaced { 7 } else { 5 };
         let mut rest = path;
         for _ in 0..segments {
@@ -79,7 +79,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Place::of(path, namespaced),
+                Place::parse(path, namespaced),
                 Place { prefix, rest },
                 "{path}"
             );

@@ -134,7 +134,9 @@ async fn read(call: &Call<'_>, plural: &str, name: &str) -> Result<Value, Failur
         verb: "get",
     };
     let object = store.get(call.namespace(), name, GetOptions::default());
-    let object = object.await.map_err(|error| Failure::of(&error, about))?;
+    let object = object
+        .await
+        .map_err(|error| Failure::from_error(&error, about))?;
     codec::tree(&object).map_err(Failure::internal)
 }
 

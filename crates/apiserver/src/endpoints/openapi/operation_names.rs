@@ -12,9 +12,9 @@ pub(super) struct Scope {
 
 impl Scope {
     /// Returns the scope of a group version.
-    pub(super) fn of_version(group_version: &GroupVersion) -> Self {
+    pub(super) fn from_version(group_version: &GroupVersion) -> Self {
         let version = &group_version.version;
-        let Self { id, tag } = Self::of_group(&group_version.group);
+        let Self { id, tag } = Self::from_group(&group_version.group);
         Self {
             id: id + &camel(version, true),
             tag: format!("{tag}_{}", camel(version, false)),
@@ -22,7 +22,7 @@ impl Scope {
     }
 
     /// Returns the scope of a group.
-    pub(super) fn of_group(group: &str) -> Self {
+    pub(super) fn from_group(group: &str) -> Self {
         let group = if group.is_empty() { "core" } else { group };
         let group = group.strip_suffix(".k8s.io").unwrap_or(group);
         Self {
@@ -77,7 +77,7 @@ mod tests {
                 "myOwnExampleCom_v1beta1",
             ),
         ] {
-            let scope = Scope::of_version(&GroupVersion::new(group, version));
+            let scope = Scope::from_version(&GroupVersion::new(group, version));
             assert_eq!((scope.id.as_str(), scope.tag.as_str()), (id, tag));
         }
         for (kind, text) in [

@@ -10,8 +10,8 @@ use crate::endpoints::call::Call;
 use crate::endpoints::handlers::update::update_options;
 use crate::endpoints::params::WriteParams;
 
-/// Notes in the pod that it is evicted. A version that the pod must have becomes the new one.
-pub(super) async fn mark(
+/// Sets the condition in the stored pod. A version that `options` require of the pod becomes the new one.
+pub(super) async fn set(
     call: &Call<'_>,
     params: &WriteParams,
     options: &mut DeleteOptions,
