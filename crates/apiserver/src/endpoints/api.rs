@@ -225,7 +225,7 @@ impl Api {
             let response = self.document(served, head).await;
             (response, RequestKind::unknown(info))
         };
-        if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
+        if matches!(info.verb.name(), "get" | "list") && OpenApi::is_compressed(&info.path) {
             response = response::compress(head.headers, response);
         }
         (response, kind)
@@ -255,7 +255,7 @@ impl Api {
         let refused = match served.routes.find(head.info) {
             Ok(Route::Stored(store, verb)) => {
                 return self
-                    .stored(&served.routes, head, (store, verb), body, user)
+                    .stored(&served.routes, head, store, verb, body, user)
                     .await;
             }
             Ok(Route::Review(resource)) if resource.plural == BINDINGS => {
@@ -297,8 +297,8 @@ impl Api {
             info: &info,
             ..*head
         };
-        let served = (pods, Verb::Create);
-        let (response, _) = self.stored(routes, &head, served, body, user).await;
+        let answered = self.stored(routes, &head, pods, Verb::Create, body, user);
+        let (response, _) = answered.await;
         (response, kind)
     }
 
@@ -343,7 +343,8 @@ impl Api {
         &self,
         routes: &Routes,
         head: &RequestHead<'_>,
-        (store, verb): (&Arc<Store>, Verb),
+        store: &Arc<Store>,
+        verb: Verb,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
@@ -357,6 +358,7 @@ impl Api {
         } = *head;
         let call = Call {
             routes,
+            verb,
             store,
             encodings: &self.config.encodings,
             memory: &self.memory,
@@ -375,27 +377,26 @@ impl Api {
         }
         let mut kind = RequestKind::new(info, store.resource().namespaced);
         if verb == Verb::Patch && handlers::is_apply(headers) {
-            kind.verb = "APPLY".to_owned();
+            kind.verb = "APPLY";
         }
-        let answer = self.verb(&call, verb, body, &kind).await;
+        let answer = self.dispatch(&call, body, &kind).await;
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
         (response, kind)
     }
 
-    /// Lets the verb's handler answer.
-    async fn verb(
+    /// Passes a request to the handler of its verb or subresource.
+    async fn dispatch(
         &self,
         call: &Call<'_>,
-        verb: Verb,
         body: RequestBody,
         kind: &RequestKind,
     ) -> Result<Response<ResponseBody>, Failure> {
         let subresource = call.store.resource().subresource(&call.info.subresource);
         if subresource.is_some_and(|it| it.served == ringwatch_registry::Served::Handler) {
-            return special(call, verb, body).await;
+            return handlers::subresource(call, body).await;
         }
-        match verb {
+        match call.verb {
             Verb::Get => handlers::get(call).await,
             Verb::List => {
                 let share = self.memory.list()?;
@@ -420,25 +421,5 @@ impl Api {
             Verb::Delete => handlers::delete(call, body).await,
             Verb::DeleteCollection => handlers::delete_collection(call, body).await,
         }
-    }
-}
-
-/// Lets the handler of a subresource answer that is not written like its object.
-async fn special(
-    call: &Call<'_>,
-    verb: Verb,
-    body: RequestBody,
-) -> Result<Response<ResponseBody>, Failure> {
-    match (call.info.subresource.as_str(), verb) {
-        ("scale", Verb::Get) => handlers::get_scale(call).await,
-        ("scale", Verb::Update) => handlers::update_scale(call, body).await,
-        ("scale", Verb::Patch) => handlers::patch_scale(call, body).await,
-        ("token", Verb::Create) => handlers::request_token(call, body).await,
-        ("binding", Verb::Create) => handlers::bind(call, body).await,
-        ("eviction", Verb::Create) => handlers::evict(call, body).await,
-        ("log", Verb::Get) => handlers::pod_log(call).await,
-        ("exec" | "attach" | "portforward", _) => handlers::pod_stream(call).await,
-        ("proxy", _) => handlers::proxy(call, body).await,
-        _ => Err(Failure::method_not_allowed()),
     }
 }

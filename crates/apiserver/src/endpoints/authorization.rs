@@ -6,6 +6,7 @@ use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_registry::Verb;
 
 use super::body::ResponseBody;
 use super::errors::Failure;
@@ -13,9 +14,6 @@ use super::negotiation::{status_format, wants_pretty};
 use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
-
-/// The verbs that take selectors.
-const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
 
 /// Returns the refusal of a request that its user may not make; `None` if it is allowed.
 ///
@@ -32,14 +30,19 @@ pub async fn refuse(
     let query = Query::parse(query);
     let selector = selector(info, &query);
     let selected = selected_name(info, selector.as_ref());
-    let narrows = knows_selectors(info) && SELECTING_VERBS.contains(&info.verb.as_str());
+    let verb = info.verb.on_resource();
+    let selects = matches!(
+        verb,
+        Some(Verb::DeleteCollection | Verb::List | Verb::Watch)
+    );
+    let narrows = knows_selectors(info) && selects;
     let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
     let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
     let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
     let labels = labels.and_then(Result::ok).filter(|it| !it.is_empty());
     let attributes = Attributes {
         user,
-        verb: &info.verb,
+        verb: info.verb.name(),
         is_resource: info.is_resource,
         namespace: &info.namespace,
         group: &info.group,
@@ -94,7 +97,8 @@ fn knows_selectors(info: &RequestInfo) -> bool {
 
 /// Returns the field selector of a list or watch.
 fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
-    let selects = knows_selectors(info) && matches!(info.verb.as_str(), "list" | "watch");
+    let verb = info.verb.on_resource();
+    let selects = knows_selectors(info) && matches!(verb, Some(Verb::List | Verb::Watch));
     let selector = Some(query.first("fieldSelector")).filter(|it| selects && !it.is_empty())?;
     FieldSelector::parse(selector).ok()
 }

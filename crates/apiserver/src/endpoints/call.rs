@@ -8,7 +8,7 @@ use ringwatch::codec;
 use ringwatch_apimachinery::{Error, GroupVersion, User};
 use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Attributes;
-use ringwatch_registry::{RequestContext, Store};
+use ringwatch_registry::{RequestContext, Store, Verb};
 
 use super::api::ApiConfig;
 use super::decode::{self, Expected};
@@ -28,6 +28,8 @@ use super::routes::Routes;
 pub(super) struct Call<'a> {
     /// The resources that are served.
     pub(super) routes: &'a Routes,
+    /// The verb that is asked for, which the resource or subresource has.
+    pub(super) verb: Verb,
     /// The store of the resource.
     pub(super) store: &'a Arc<Store>,
     /// The cache of encoded objects.
@@ -81,7 +83,7 @@ impl Call<'_> {
         let mut context = RequestContext::new(user, manager, config.clock.clone());
         context.authorizer = Some(Arc::clone(&config.authorizer));
         context.subresource.clone_from(&info.subresource);
-        if let Some(options) = write_options(&info.verb, query) {
+        if let Some(options) = write_options(info.verb.on_resource(), query) {
             // Nobody else has set them yet.
             let _ = context.options.set(options);
         }
@@ -124,7 +126,7 @@ impl Call<'_> {
         About {
             resource: self.store.resource(),
             name: &self.info.name,
-            verb: &self.info.verb,
+            verb: self.verb,
         }
     }
 

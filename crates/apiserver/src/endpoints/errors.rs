@@ -14,7 +14,7 @@ use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
 use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
-use ringwatch_registry::Resource;
+use ringwatch_registry::{Resource, Verb};
 
 /// How long a client waits after the store could not be reached, in seconds.
 const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
@@ -37,8 +37,8 @@ pub(crate) struct About<'a> {
     pub(crate) resource: &'a Resource,
     /// The object's name; empty for collections.
     pub(crate) name: &'a str,
-    /// The verb, in the words of [`super::RequestInfo`].
-    pub(crate) verb: &'a str,
+    /// The verb that failed, on which the status and the message depend.
+    pub(crate) verb: Verb,
 }
 
 impl Failure {
@@ -253,7 +253,7 @@ impl Failure {
                 let message = format!("{resource} {:?} not found", about.name);
                 named(404, "NotFound", message, &resource, about.name)
             }
-            StorageError::KeyExists { .. } if about.verb == "create" => {
+            StorageError::KeyExists { .. } if about.verb == Verb::Create => {
                 let message = format!("{resource} {:?} already exists", about.name);
                 named(409, "AlreadyExists", message, &resource, about.name)
             }
@@ -281,7 +281,7 @@ impl Failure {
             StorageError::InvalidContinue(_) | StorageError::ContinueWithVersion => {
                 Self::bad_request(message)
             }
-            StorageError::InvalidResourceVersion(_) if about.verb == "list" => {
+            StorageError::InvalidResourceVersion(_) if about.verb == Verb::List => {
                 Self::bad_request(format!("invalid resource version: {message}"))
             }
             StorageError::NotReady {
@@ -292,11 +292,14 @@ impl Failure {
             }
             StorageError::OutOfMemory(_) => Self::out_of_memory(),
             StorageError::Unreachable { .. } => store_unreachable(&resource, about.verb),
-            StorageError::Timeout { .. } if about.verb == "list" => {
+            StorageError::Timeout { .. } if about.verb == Verb::List => {
                 store_unreachable(&resource, about.verb)
             }
             StorageError::Corrupt { keys }
-                if matches!(about.verb, "list" | "watch" | "deletecollection") =>
+                if matches!(
+                    about.verb,
+                    Verb::List | Verb::Watch | Verb::DeleteCollection
+                ) =>
             {
                 corrupt_list(&resource, keys)
             }
@@ -468,7 +471,8 @@ fn too_fresh(message: &str, retry_after_seconds: u32) -> Failure {
     ))
 }
 
-fn store_unreachable(resource: &str, verb: &str) -> Failure {
+fn store_unreachable(resource: &str, verb: Verb) -> Failure {
+    let verb = verb.name();
     let message = format!(
         "The {verb} operation against {resource} could not be completed at this time, please try \
          again."

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use ringwatch_registry::Resource;
+use ringwatch_registry::{Resource, Verb};
 
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
@@ -33,7 +33,7 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestKind {
     /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `DELETE` or `DELETECOLLECTION`.
-    pub(crate) verb: String,
+    pub(crate) verb: &'static str,
     /// The API group; empty for the core.
     pub(crate) group: String,
     /// The API version, such as `v1`.
@@ -51,7 +51,7 @@ pub(crate) struct RequestKind {
 /// The labels of `apiserver_request_total`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    verb: String,
+    verb: &'static str,
     dry_run: &'static str,
     group: String,
     version: String,
@@ -66,7 +66,7 @@ struct RequestLabels {
 /// The labels of `apiserver_request_duration_seconds`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DurationLabels {
-    verb: String,
+    verb: &'static str,
     dry_run: &'static str,
     group: String,
     version: String,
@@ -162,20 +162,16 @@ pub(crate) struct Outcome {
 impl RequestKind {
     /// Returns the labels of a request on a known resource.
     pub(crate) fn new(info: &RequestInfo, namespaced: bool) -> Self {
-        let scope = if !info.name.is_empty() || info.verb == "create" {
+        let on_resource = info.verb.on_resource();
+        let scope = if !info.name.is_empty() || on_resource == Some(Verb::Create) {
             "resource"
         } else if namespaced && !info.namespace.is_empty() {
             "namespace"
         } else {
             "cluster"
         };
-        let verb = match info.verb.as_str() {
-            "create" => "POST".to_owned(),
-            "update" => "PUT".to_owned(),
-            other => other.to_ascii_uppercase(),
-        };
         Self {
-            verb,
+            verb: on_resource.map_or("", verb_label),
             group: info.group.clone(),
             version: info.version.clone(),
             resource: info.resource.clone(),
@@ -187,7 +183,7 @@ impl RequestKind {
 
     /// Returns the labels of any other request. Nothing of its path becomes a label, since clients choose that.
     pub(crate) fn unknown(info: &RequestInfo) -> Self {
-        let verb = match info.verb.as_str() {
+        let verb = match info.verb.name() {
             "get" | "list" | "head" => "GET",
             "watch" => "WATCH",
             "create" | "post" => "POST",
@@ -197,10 +193,24 @@ impl RequestKind {
             _ => "other",
         };
         Self {
-            verb: verb.to_owned(),
+            verb,
             component: COMPONENT,
             ..Self::default()
         }
+    }
+}
+
+/// Returns the label of a verb: its method in upper case, or the verb where several have one method.
+fn verb_label(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "POST",
+        Verb::Delete => "DELETE",
+        Verb::DeleteCollection => "DELETECOLLECTION",
+        Verb::Get => "GET",
+        Verb::List => "LIST",
+        Verb::Patch => "PATCH",
+        Verb::Update => "PUT",
+        Verb::Watch => "WATCH",
     }
 }
 
@@ -279,7 +289,7 @@ impl Metrics {
     pub(crate) fn observe(&self, kind: &RequestKind, outcome: Outcome) {
         let dry_run = if outcome.dry_run { "All" } else { "" };
         let labels = DurationLabels {
-            verb: kind.verb.clone(),
+            verb: kind.verb,
             dry_run,
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -310,7 +320,7 @@ impl Metrics {
     /// Shows that no watch of all objects of a resource runs, before the first one does.
     pub(crate) fn expect_watches(&self, resource: &Resource) {
         let kind = RequestKind {
-            verb: "WATCH".to_owned(),
+            verb: "WATCH",
             group: resource.group_version.group.clone(),
             version: resource.group_version.version.clone(),
             resource: resource.plural.clone(),
@@ -416,7 +426,7 @@ mod tests {
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let kind = RequestKind {
-            verb: "LIST".to_owned(),
+            verb: "LIST",
             resource: "pods".to_owned(),
             scope: "namespace",
             component: "apiserver",

@@ -45,5 +45,5 @@ pub use relay::{
     Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, Switched, Tunnel, fetch,
     probe,
 };
-pub use request_info::RequestInfo;
+pub use request_info::{RequestInfo, RequestVerb};
 pub use version::VersionInfo;

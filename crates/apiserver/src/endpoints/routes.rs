@@ -134,17 +134,15 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> 
 /// Returns the verb of a request, if its path can have it.
 fn verb_of(info: &RequestInfo) -> Option<Verb> {
     let named = !info.name.is_empty();
-    match info.verb.as_str() {
-        "get" if named => Some(Verb::Get),
-        "list" if !named => Some(Verb::List),
-        "watch" => Some(Verb::Watch),
-        "create" if !named || !info.subresource.is_empty() => Some(Verb::Create),
-        "update" if named => Some(Verb::Update),
-        "patch" if named => Some(Verb::Patch),
-        "delete" if named => Some(Verb::Delete),
-        "deletecollection" if !named => Some(Verb::DeleteCollection),
-        // Other methods have no verb; proxies know some.
-        "" if info.subresource == "proxy" => Some(Verb::Get),
-        _ => None,
-    }
+    let Some(verb) = info.verb.on_resource() else {
+        // Proxies relay methods that have no verb.
+        return (info.subresource == "proxy").then_some(Verb::Get);
+    };
+    let fits = match verb {
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => named,
+        Verb::List | Verb::DeleteCollection => !named,
+        Verb::Watch => true,
+        Verb::Create => !named || !info.subresource.is_empty(),
+    };
+    fits.then_some(verb)
 }

@@ -15,13 +15,14 @@ use ringwatch_authentication::{Authenticator, Peer};
 use ringwatch_authorization::{Attributes, Authorizer};
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::{HeldBody, InFlight, LargeWork, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::endpoints::{
-    self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, ResponseBody,
-    TextError,
+    self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
+    ResponseBody, TextError,
 };
 use crate::transport::cancellation::CancellationFlag;
 use crate::transport::unauthenticated::Standing;
@@ -219,7 +220,7 @@ impl Filters {
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
-        let place = if info.verb == "watch" {
+        let place = if info.verb == RequestVerb::Resource(Verb::Watch) {
             match self.limits.watches.enter(&user) {
                 Ok(place) => place,
                 Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
@@ -243,7 +244,7 @@ impl Filters {
         let Some(fairness) = &self.limits.fairness else {
             return Ok(None);
         };
-        let width = if info.is_resource && info.verb == "list" {
+        let width = if info.verb == RequestVerb::Resource(Verb::List) {
             let now = self.clock.now();
             let size = self.limits.sizes.of(&info.group, &info.resource, now);
             width(size, objects_max(info, query))
@@ -336,13 +337,13 @@ fn objects_max(info: &RequestInfo, query: &str) -> u64 {
 /// Returns the attributes by which a request finds its flow schema.
 fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
     if !info.is_resource {
-        return Attributes::of_path(user, &info.verb, &info.path);
+        return Attributes::of_path(user, info.verb.name(), &info.path);
     }
     Attributes {
         namespace: &info.namespace,
         subresource: &info.subresource,
         name: &info.name,
-        ..Attributes::of_resource(user, &info.verb, &info.group, &info.resource)
+        ..Attributes::of_resource(user, info.verb.name(), &info.group, &info.resource)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use form_urlencoded::Serializer;
 use http::Response;
+use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
 
 use super::connect::admit_connection;
@@ -29,7 +30,7 @@ const STREAMS: [(&str, &str); 4] = [
 pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
     // A client upgrades with a GET, but doing something in a pod is more than reading it: `ensureAuthorizedForVerb` of
     // Kubernetes 1.36 (`pkg/registry/core/pod/rest`).
-    if call.info.verb != "create" {
+    if call.verb != Verb::Create {
         call.check("create").await?;
     }
     let ports = ports(call)?;

@@ -3,6 +3,7 @@
 use http::{Request, Response};
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
+use ringwatch_registry::Verb;
 use serde_json::Value;
 
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
@@ -39,7 +40,7 @@ pub(super) async fn kubelet(
     let about = About {
         resource: nodes.resource(),
         name: node,
-        verb: "get",
+        verb: Verb::Get,
     };
     let node = nodes.get("", node, GetOptions::default()).await;
     let node = node.map_err(|error| Failure::from_error(&error, about))?;

@@ -10,7 +10,7 @@ use ringwatch_apimachinery::{Error, User};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
-use ringwatch_registry::{RequestContext, Resource};
+use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
 use crate::endpoints::body::{RequestBody, ResponseBody};
@@ -78,7 +78,7 @@ pub(crate) async fn review(
     let about = About {
         resource,
         name: "",
-        verb: "create",
+        verb: Verb::Create,
     };
     let answer = answer(&review, &version, object).await;
     let answer = answer.map_err(|error| Failure::from_error(&error, about))?;

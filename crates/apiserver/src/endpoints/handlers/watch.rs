@@ -18,6 +18,7 @@ use ringwatch::budget::Share;
 use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
+use ringwatch_registry::Verb;
 
 use crate::endpoints::body::{BoxError, EventStream, ResponseBody, respond};
 use crate::endpoints::call::{Call, WatchTerms};
@@ -161,7 +162,7 @@ impl WatchBody {
         let about = About {
             resource: self.encoder.store().resource(),
             name: "",
-            verb: "watch",
+            verb: Verb::Watch,
         };
         Failure::from_storage_error(error, about)
     }

@@ -1,6 +1,7 @@
 //! The parameters of writes: metav1.CreateOptions, UpdateOptions and PatchOptions.
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_registry::Verb;
 use serde_json::{Value, json};
 
 use super::query::Query;
@@ -93,11 +94,11 @@ impl WriteKind {
 }
 
 /// Returns the options object of a write that admission sees; `None` for other requests.
-pub(crate) fn write_options(verb: &str, query: &Query) -> Option<Value> {
-    let kind = match verb {
-        "create" => WriteKind::Create,
-        "update" => WriteKind::Update,
-        "patch" => WriteKind::Patch,
+pub(crate) fn write_options(verb: Option<Verb>, query: &Query) -> Option<Value> {
+    let kind = match verb? {
+        Verb::Create => WriteKind::Create,
+        Verb::Update => WriteKind::Update,
+        Verb::Patch => WriteKind::Patch,
         _ => return None,
     };
     let mut options = json!({"kind": kind.name(), "apiVersion": "meta.k8s.io/v1"});

@@ -5,7 +5,7 @@ use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::{Error, User};
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject, Verb};
 use ringwatch_resources::disruption_budget::{covers, spares, take};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(super) async fn ask(
         let about = About {
             resource: budgets.resource(),
             name,
-            verb: "update",
+            verb: Verb::Update,
         };
         Failure::from_error(&error, about)
     };

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
+use ringwatch_registry::Verb;
 use serde_json::Value;
 use tokio::net::lookup_host;
 
@@ -131,7 +132,7 @@ async fn read(call: &Call<'_>, plural: &str, name: &str) -> Result<Value, Failur
     let about = About {
         resource: store.resource(),
         name,
-        verb: "get",
+        verb: Verb::Get,
     };
     let object = store.get(call.namespace(), name, GetOptions::default());
     let object = object
