@@ -11,8 +11,7 @@ use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use super::endpoints::TextError;
-use super::filters::plain;
-use crate::endpoints::ResponseBody;
+use crate::endpoints::{ResponseBody, plain};
 
 /// A check that says what is wrong.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;

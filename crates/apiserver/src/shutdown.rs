@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::transport::cancellation::CancellationFlag;
+use super::cancellation::CancellationFlag;
 use super::transport::listener::finish;
 
 /// Watches have this long to send their last bookmark.

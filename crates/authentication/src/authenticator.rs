@@ -10,7 +10,7 @@ use ringwatch_apimachinery::User;
 
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
-use super::{Peer, RequestHeaders, TokenError, TokenFile};
+use super::{Identified, Peer, RequestHeaders, TokenError, TokenFile, target_audiences};
 
 /// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
@@ -18,15 +18,6 @@ const AUTHENTICATED: &str = "system:authenticated";
 /// The user of requests without credentials, and its group.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-
-/// The user of a token, and the audiences that it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identified {
-    /// The user that the token names.
-    pub user: User,
-    /// The requested audiences that the token is for.
-    pub audiences: Vec<String>,
-}
 
 /// Finds out the user of a request, by client certificate, request headers or bearer token.
 #[derive(Debug, Default)]
@@ -176,25 +167,7 @@ impl Authenticator {
     }
 }
 
-/// Returns the wanted audiences that a token is for. One without audiences is for this server.
-pub(super) fn target_audiences(
-    token: &[String],
-    own: &[String],
-    wanted: &[String],
-) -> Result<Vec<String>, TokenError> {
-    let token = if token.is_empty() { own } else { token };
-    let common = token.iter().filter(|it| wanted.contains(it));
-    let common: Vec<String> = common.cloned().collect();
-    if common.is_empty() && !own.is_empty() {
-        return Err(TokenError::WrongAudience {
-            token: token.to_vec(),
-            wanted: wanted.to_vec(),
-        });
-    }
-    Ok(common)
-}
-
-/// Says whether a user is whoever has no credentials.
+/// Returns true for the user of requests without credentials.
 #[must_use]
 pub fn is_anonymous(user: &User) -> bool {
     user.name == ANONYMOUS || user.groups.iter().any(|group| group == UNAUTHENTICATED)

@@ -15,7 +15,7 @@ use ringwatch::clock::Clock;
 use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
 use ringwatch_apiserver::endpoints::full;
 use ringwatch_apiserver::filters::{LargeWork, Requester};
-use ringwatch_apiserver::transport::threads::Elsewhere;
+use ringwatch_apiserver::threads::Elsewhere;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 

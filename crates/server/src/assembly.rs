@@ -18,8 +18,8 @@ use ringwatch_apiserver::endpoints::{
 use ringwatch_apiserver::filters::Filters;
 use ringwatch_apiserver::health::{Health, Scope, check};
 use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_apiserver::threads::{Elsewhere, until};
 use ringwatch_apiserver::transport::connection::Connections;
-use ringwatch_apiserver::transport::threads::{Elsewhere, until};
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;

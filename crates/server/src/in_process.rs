@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use clap::Parser;
-use ringwatch_apiserver::transport::threads::Threads;
+use ringwatch_apiserver::threads::Threads;
 use ringwatch_tls::error::StartError;
 use tempfile::TempDir;
 use tokio::sync::oneshot;

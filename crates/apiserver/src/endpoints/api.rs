@@ -4,76 +4,33 @@
 //! what every answer has (audit id, warnings, compression) and count it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Body;
-use ringwatch::budget::Ledger;
-use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_authentication::Authenticator;
-use ringwatch_authentication::service_accounts::TokenIssuer;
-use ringwatch_authorization::Authorizer;
 use ringwatch_registry::{Resource, Store, Verb};
 
 use super::aggregation::{self, Remotes};
+use super::api_config::ApiConfig;
 use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
-use super::encoding::EncodingCache;
 use super::errors::Failure;
 use super::handlers;
 use super::memory_gate::MemoryGate;
-use super::metrics::{Metrics, Outcome, RequestKind};
+use super::metrics::{Outcome, RequestKind};
 use super::negotiation::{self, status_format};
 use super::openapi::{Documents, OpenApi};
 use super::params::Query;
-use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
-use super::version::VersionInfo;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
 /// The resource to which a Binding is posted that names its pod in the body.
 const BINDINGS: &str = "bindings";
-
-/// The parts of an [`Api`].
-#[derive(Debug)]
-pub struct ApiConfig {
-    /// The resources that are served from the start, in the order of discovery.
-    pub stores: Vec<Arc<Store>>,
-    /// Resources that discovery shows though no store serves them, such as reviews.
-    pub storeless: Vec<Arc<Resource>>,
-    /// Decides whether a user may do something, for requests as well as for access reviews.
-    pub authorizer: Arc<Authorizer>,
-    /// The clock of deadlines and timestamps.
-    pub clock: Clock,
-    /// The answer of `/version`.
-    pub version: VersionInfo,
-    /// The address at which clients reach the server, as `host:port`; `/api` shows it.
-    pub server_address: String,
-    /// Paths that the server itself serves, for the list at `/`.
-    pub extra_root_paths: Vec<String>,
-    /// The metrics of requests and watches.
-    pub metrics: Metrics,
-    /// The memory budget of lists and watches.
-    pub ledger: Ledger,
-    /// The cache of encoded objects.
-    pub encodings: EncodingCache,
-    /// The least time that a watch without `timeoutSeconds` runs; each gets a random time of one to two times this.
-    pub min_request_timeout: Duration,
-    /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
-    pub unsafe_deletion: bool,
-    /// The addresses and TLS of kubelets.
-    pub kubelets: Kubelets,
-    /// Authenticates the tokens of TokenReviews.
-    pub authenticator: Arc<Authenticator>,
-    /// Issues the tokens of TokenRequests.
-    pub token_issuer: TokenIssuer,
-}
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
 #[derive(Debug)]
@@ -110,7 +67,7 @@ impl Served {
         Self {
             routes: Routes::new(&stores, &config.storeless),
             discovery: Discovery::new(config, &stores, &dynamic.remotes),
-            openapi: OpenApi::new(config, &stores, &dynamic.remotes),
+            openapi: OpenApi::new(config, &stores, dynamic.remotes.openapi()),
             remotes: dynamic.remotes.clone(),
         }
     }
@@ -266,7 +223,7 @@ impl Api {
                     .review(&served.routes, head, resource, body, user)
                     .await;
             }
-            Err(NoRoute::Nothing) => super::discovery::page_not_found(),
+            Err(NoRoute::Nothing) => response::page_not_found(),
             Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
         };
         (refused, RequestKind::unknown(head.info))

@@ -44,3 +44,9 @@ pub(crate) fn respond(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
+
+/// Responds with plain text.
+#[must_use]
+pub fn plain(text: impl Into<Bytes>) -> Response<ResponseBody> {
+    respond(StatusCode::OK, "text/plain; charset=utf-8", full(text))
+}

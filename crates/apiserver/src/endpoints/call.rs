@@ -10,7 +10,7 @@ use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::{RequestContext, Store, Verb};
 
-use super::api::ApiConfig;
+use super::api_config::ApiConfig;
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};

@@ -6,6 +6,7 @@
 
 mod aggregation;
 mod api;
+mod api_config;
 mod authorization;
 mod body;
 mod call;
@@ -19,6 +20,7 @@ mod impersonation;
 mod memory_gate;
 mod metrics;
 mod negotiation;
+mod object_response;
 mod openapi;
 mod params;
 mod patches;
@@ -33,9 +35,10 @@ pub use aggregation::{
     DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
     set_identity,
 };
-pub use api::{Api, ApiConfig};
+pub use api::Api;
+pub use api_config::ApiConfig;
 pub use authorization::{refuse, selects_one_name};
-pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
+pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub(crate) use errors::Refusal;
 pub use errors::{HeadRefusal, TextError};

@@ -20,12 +20,11 @@ use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::{HeldBody, InFlight, LargeWork, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
+use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
     self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
     ResponseBody, TextError,
 };
-use crate::transport::cancellation::CancellationFlag;
-use crate::transport::unauthenticated::Standing;
 
 /// Answers the requests of authenticated users.
 #[async_trait]
@@ -47,6 +46,9 @@ pub trait OwnPaths: Send + Sync + 'static {
     /// Answers the request if the path is one of the server's own; else returns `None`.
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
 }
+
+/// Hears of each request which user it has been found to be from, if from any, before it is answered.
+pub type OnAuthentication<'a> = &'a (dyn Fn(Option<&User>) + Sync);
 
 /// The limits of requests in progress, and of their time.
 #[derive(Debug)]
@@ -92,18 +94,21 @@ impl std::fmt::Debug for Filters {
 }
 
 impl Filters {
-    /// Answers a request that came over a connection with this certificate. Never fails.
+    /// Answers a request of a peer. Never fails: what goes wrong is in the response. `on_authentication` is called with the
+    /// authenticated user, or with `None` for a request without valid credentials.
     pub async fn answer(
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
+        on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let started = self.clock.now();
         let audit_id = audit_id(request.headers());
         // Whoever the request is passed on to calls it the same.
         request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered = AssertUnwindSafe(self.identified(request, peer)).catch_unwind();
+        let answered =
+            AssertUnwindSafe(self.identified(request, peer, on_authentication)).catch_unwind();
         let mut response = match answered.await {
             Ok(response) => response,
             Err(panic) => {
@@ -127,15 +132,14 @@ impl Filters {
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
+        on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let now = self.clock.wall();
         let user = self
             .authenticator
             .authenticate(peer, request.headers(), request.uri().path(), now)
             .await;
-        if let Some(standing) = request.extensions().get::<Standing>() {
-            standing.judge(user.as_ref());
-        }
+        on_authentication(user.as_ref());
         let Some(user) = user else {
             return answer::refused(&Refusal::Unauthenticated).map(HeldBody::from);
         };
@@ -438,7 +442,7 @@ mod tests {
     async fn without_good_credentials_the_answer_is_401() {
         let (filters, _) = filters(1);
         let response = filters
-            .answer(get("/api/v1/namespaces", "bad"), NOBODY)
+            .answer(get("/api/v1/namespaces", "bad"), NOBODY, &|_| {})
             .await;
         assert_eq!(response.status(), 401);
         let headers = response.headers();
@@ -455,10 +459,12 @@ mod tests {
     #[tokio::test]
     async fn a_full_server_turns_all_but_administrators_away() {
         let (filters, entered) = filters(1);
-        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), NOBODY));
+        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), NOBODY, &|_| {}));
         assert!(futures::poll!(&mut blocked).is_pending());
         entered.notified().await;
-        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 429);
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
@@ -469,24 +475,34 @@ mod tests {
         let words = "Too many requests, please try again later.\n";
         assert_eq!(text(response).await, words);
         let watch = filters
-            .answer(get("/api/v1/pods?watch=1", "view"), NOBODY)
+            .answer(get("/api/v1/pods?watch=1", "view"), NOBODY, &|_| {})
             .await;
         assert_eq!(watch.status(), 200);
-        let admin = filters.answer(get("/api/v1/pods", "admin"), NOBODY).await;
+        let admin = filters
+            .answer(get("/api/v1/pods", "admin"), NOBODY, &|_| {})
+            .await;
         assert_eq!(admin.status(), 200);
         drop(blocked);
-        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 200);
     }
 
     #[tokio::test]
     async fn a_place_is_taken_until_the_body_is_sent() {
         let (filters, _) = filters(1);
-        let first = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
-        let second = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let first = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
+        let second = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(second.status(), 429);
         assert_eq!(text(first).await, "viewer");
-        let third = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let third = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(third.status(), 200);
     }
 
@@ -494,7 +510,7 @@ mod tests {
     async fn a_request_that_takes_too_long_ends_with_504() {
         let (filters, _) = filters(1);
         let request = get("/api/v1/block?timeout=5s", "view");
-        let response = filters.answer(request, NOBODY).await;
+        let response = filters.answer(request, NOBODY, &|_| {}).await;
         assert_eq!(response.status(), 504);
         let body = text(response).await;
         assert!(
@@ -506,14 +522,18 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_the_request_alone() {
         let (filters, _) = filters(1);
-        let response = filters.answer(get("/api/v1/panic", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/panic", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 500);
         let body = text(response).await;
         assert!(
             body.starts_with("This request caused apiserver to panic."),
             "{body}"
         );
-        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 200);
     }
 
@@ -523,7 +543,7 @@ mod tests {
         let mut request = get("/api/v1/pods", "view");
         let long = "x".repeat(100).parse().expect("a header");
         request.headers_mut().insert(AUDIT_ID, long);
-        let response = filters.answer(request, NOBODY).await;
+        let response = filters.answer(request, NOBODY, &|_| {}).await;
         assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
     }
 }

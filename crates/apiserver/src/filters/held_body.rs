@@ -14,8 +14,8 @@ use ringwatch::clock::{Clock, Timer};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
 
 use super::Permit;
+use crate::cancellation::{CancellationFlag, Cancelled};
 use crate::endpoints::{BoxError, ResponseBody};
-use crate::transport::cancellation::{CancellationFlag, Cancelled};
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]

@@ -35,7 +35,7 @@ use tokio::task::AbortHandle;
 use super::in_flight::is_privileged;
 use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
-use crate::transport::threads::Elsewhere;
+use crate::threads::Elsewhere;
 
 /// How many requests of a kind may run or wait for a thread; further ones are answered with 429.
 const LARGE_REQUESTS_MAX: usize = 100;

@@ -25,13 +25,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
+use ringwatch_apimachinery::User;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::cancellation::CancellationFlag;
 use super::current_credentials::CurrentCredentials;
 use super::event_stream::{self, StreamEnd, Waiting};
 use super::layered_io::LayeredIo;
@@ -40,6 +40,7 @@ use super::preface::{Preface, read_preface};
 use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
+use crate::cancellation::CancellationFlag;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 use crate::filters::Filters;
 
@@ -442,15 +443,17 @@ where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
     let answering = client.outgoing.begin();
-    let mut request = request.map(|body| {
+    let request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
-    request.extensions_mut().insert(client.standing.clone());
-    let answer = client.standing.answer();
+    let standing = &client.standing;
+    let answer = standing.answer();
     let certificate = client.certificate.as_ref();
     let peer = certificate.map(|it| it.peer(filters.clock.wall()));
-    let response = filters.answer(request, &peer.unwrap_or_default()).await;
+    let peer = peer.unwrap_or_default();
+    let authenticated = |user: Option<&User>| standing.judge(user);
+    let response = filters.answer(request, &peer, &authenticated).await;
     drop(answer);
     Ok(response.map(|body| answering.count(body)))
 }

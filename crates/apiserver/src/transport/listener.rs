@@ -147,9 +147,9 @@ mod tests {
     use tokio_rustls::client::TlsStream;
 
     use super::*;
+    use crate::cancellation::CancellationFlag;
     use crate::endpoints::{RequestBody, ResponseBody, full};
     use crate::filters::Handler;
-    use crate::transport::cancellation::CancellationFlag;
     use crate::transport::testing;
 
     /// Names the user, or never ends.

@@ -18,11 +18,11 @@ use ringwatch_tls::pem;
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
-use super::cancellation::CancellationFlag;
 use super::connection::Connections;
 use super::current_credentials::{Credentials, CurrentCredentials};
 use super::tls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
+use crate::cancellation::CancellationFlag;
 use crate::endpoints::ResponseBody;
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start};
 

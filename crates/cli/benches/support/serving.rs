@@ -21,8 +21,8 @@ use ringwatch::storage::backend::{
 use ringwatch_apiserver::endpoints::full;
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_apiserver::threads::Elsewhere;
 use ringwatch_apiserver::transport::connection::Connections;
-use ringwatch_apiserver::transport::threads::Elsewhere;
 use ringwatch_authentication::Peer;
 use ringwatch_server::assembly::Assembly;
 use ringwatch_server::bootstrap::PostStartHooks;
@@ -141,7 +141,7 @@ impl Serving {
         let request = request.body(full(body)).unwrap();
         self.connections
             .filters
-            .answer(request, &Peer::default())
+            .answer(request, &Peer::default(), &|_| {})
             .await
     }
 }

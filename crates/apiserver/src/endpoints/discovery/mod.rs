@@ -19,9 +19,9 @@ use ringwatch_registry::Store;
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
 use self::groups::{Content, Version};
 use super::aggregation::Remotes;
-use super::api::ApiConfig;
+use super::api_config::ApiConfig;
 use super::body::{ResponseBody, full};
-use super::errors::{Failure, TextError};
+use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::openapi;
 use super::response;
@@ -113,7 +113,7 @@ impl Discovery {
             self.documents.get(path)
         });
         let Some(document) = known else {
-            return page_not_found();
+            return response::page_not_found();
         };
         let format = negotiation::status_format(headers, pretty);
         let answer = if method == Method::GET || method == Method::HEAD {
@@ -202,9 +202,4 @@ impl Aggregated {
         answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
         response
     }
-}
-
-/// Answers at a path where nothing is, in Go's words.
-pub(super) fn page_not_found() -> Response<ResponseBody> {
-    TextError::PageNotFound.response()
 }

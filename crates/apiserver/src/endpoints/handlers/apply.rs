@@ -14,8 +14,8 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, read_body};
 use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
-use crate::endpoints::response;
 
 /// The media type of configurations.
 const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
@@ -64,7 +64,7 @@ pub(crate) async fn apply(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object).await
+    object_response::object(code, output, call, object).await
 }
 
 /// Reads the configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that

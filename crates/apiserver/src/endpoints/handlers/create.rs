@@ -7,8 +7,8 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::read_body;
 use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 use crate::endpoints::params::{WriteKind, WriteParams};
-use crate::endpoints::response;
 
 /// Creates the object in the body and answers with it.
 ///
@@ -31,5 +31,5 @@ pub(crate) async fn create(
         .create(&call.context, call.namespace(), object, &options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::object(StatusCode::CREATED, output, call, created).await
+    object_response::object(StatusCode::CREATED, output, call, created).await
 }

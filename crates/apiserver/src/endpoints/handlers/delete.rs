@@ -10,6 +10,7 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, read_body};
 use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 use crate::endpoints::params::read_delete_options;
 use crate::endpoints::response;
 
@@ -39,7 +40,7 @@ pub(crate) async fn delete(
         StatusCode::OK
     };
     if !deleted.finished || deleted.returns_object {
-        return response::object(code, output, call, deleted.object).await;
+        return object_response::object(code, output, call, deleted.object).await;
     }
     let resource = call.store.resource();
     if unsafely {

@@ -8,8 +8,8 @@ use super::delete::delete_options;
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 use crate::endpoints::params::ListParams;
-use crate::endpoints::response;
 
 /// Deletes the objects and answers with the list of them.
 ///
@@ -32,5 +32,5 @@ pub(crate) async fn delete_collection(
         .delete_collection(&call.context, call.namespace(), options, selection)
         .await
         .map_err(|error| call.fail(error))?;
-    response::list(output, call, list).await
+    object_response::list(output, call, list).await
 }

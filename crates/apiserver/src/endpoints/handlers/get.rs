@@ -7,7 +7,7 @@ use ringwatch::storage::{GetOptions, StorageError};
 use crate::endpoints::body::ResponseBody;
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::response;
+use crate::endpoints::object_response;
 
 /// Answers with the object.
 ///
@@ -21,7 +21,7 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Response<ResponseBody>, Failu
         .get(call.namespace(), call.name(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::object(StatusCode::OK, output, call, object).await
+    object_response::object(StatusCode::OK, output, call, object).await
 }
 
 /// Reads the query parameters of a read.

@@ -8,8 +8,8 @@ use crate::endpoints::body::ResponseBody;
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::memory_gate::MemoryGate;
+use crate::endpoints::object_response;
 use crate::endpoints::params::ListParams;
-use crate::endpoints::response;
 
 /// Answers with the list.
 ///
@@ -28,5 +28,5 @@ pub(crate) async fn list(
         Error::Storage(StorageError::OutOfMemory(exceeded)) => memory.refuse_list(exceeded),
         other => call.fail(other),
     })?;
-    response::list(output, call, list).await
+    object_response::list(output, call, list).await
 }

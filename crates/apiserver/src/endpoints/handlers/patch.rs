@@ -14,9 +14,9 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, Decoded, read_body};
 use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
 use crate::endpoints::patches::{Patch, Syntax};
-use crate::endpoints::response;
 
 /// The media type of patches whose lists are merged by keys, which only built-in kinds have.
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -59,7 +59,7 @@ pub(crate) async fn patch(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object).await
+    object_response::object(code, output, call, object).await
 }
 
 /// Reads the patch in the body, and the query parameters.

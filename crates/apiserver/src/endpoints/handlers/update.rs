@@ -10,8 +10,8 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::read_body;
 use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 use crate::endpoints::params::{WriteKind, WriteParams};
-use crate::endpoints::response;
 
 /// Replaces the object by the one in the body and answers with it.
 ///
@@ -43,7 +43,7 @@ pub(crate) async fn update(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object).await
+    object_response::object(code, output, call, object).await
 }
 
 /// Returns the options of an update by its query parameters.

@@ -43,8 +43,7 @@ use self::built_in::BuiltIn;
 use self::cache::DocumentCache;
 use self::custom::CustomSchemas;
 use self::document::{Assembly, Form};
-use super::aggregation::Remotes;
-use super::api::ApiConfig;
+use super::api_config::ApiConfig;
 use super::body::ResponseBody;
 use super::errors::Failure;
 use super::negotiation;
@@ -93,8 +92,13 @@ enum Root {
 }
 
 impl OpenApi {
-    /// Describes what these stores and the resources without a store serve.
-    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
+    /// Describes what these stores and the resources without a store serve. `remote` has the URLs of aggregated APIs'
+    /// documents, by their roots.
+    pub(super) fn new(
+        config: &ApiConfig,
+        stores: &[Arc<Store>],
+        remote: BTreeMap<String, String>,
+    ) -> Self {
         let stored = stores.iter().map(|store| store.resource());
         let resources = stored.chain(&config.storeless);
         Self {
@@ -103,7 +107,7 @@ impl OpenApi {
             build: config.version.git_version.clone(),
             clock: config.clock.clone(),
             version: format!("{}.{}", config.version.major, config.version.minor),
-            remote: remotes.openapi(),
+            remote,
         }
     }
 
@@ -167,7 +171,7 @@ impl OpenApi {
         headers: &HeaderMap,
     ) -> Response<ResponseBody> {
         let Some(root) = self.roots.get(path) else {
-            return super::discovery::page_not_found();
+            return response::page_not_found();
         };
         let Some(syntax) = answer::wanted(headers, Form::V3) else {
             return answer::not_acceptable();
