@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::client_identity::ClientIdentity;
 use super::error::StartError;
 use super::pem;
-use super::verifiers::{AnyServer, Authorities, TrustedServers};
+use super::verifiers::{Authorities, ServerVerifier};
 
 /// The servers that are trusted.
 #[derive(Debug)]
@@ -92,14 +92,14 @@ pub fn config(
             builder.with_root_certificates(RootCertStore::empty())
         }
         Trust::Authorities(authorities) => {
-            let trusted = TrustedServers::new(authorities, provider)?;
+            let trusted = ServerVerifier::trusting(authorities, provider)?;
             builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(trusted))
         }
         Trust::Anyone => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),
+            .with_custom_certificate_verifier(Arc::new(ServerVerifier::any(&provider))),
     };
     let Some(identity) = identity else {
         return Ok(Arc::new(builder.with_no_client_auth()));

@@ -220,7 +220,8 @@ impl Call<'_> {
     pub(super) fn check_patched(
         &self,
         object: &mut serde_json::Value,
-        patch: (&Patch, &serde_json::Value),
+        patch: &Patch,
+        existing: &serde_json::Value,
         validation: FieldValidation,
     ) -> Result<(), Error> {
         let resource = self.store.resource();
@@ -228,7 +229,7 @@ impl Call<'_> {
         let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
         decode::patched(object, expected, &known)
             .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
-        decode::check_patched(object, patch, expected, validation, &self.context)
+        decode::check_patched(object, patch, existing, expected, validation, &self.context)
     }
 
     /// Returns the kind that a body must have: the resource's, or that of the subresource.

@@ -16,6 +16,9 @@ use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::{Resource, Verb};
 
+/// The verbs that read all objects of a collection.
+const COLLECTION_VERBS: [Verb; 3] = [Verb::List, Verb::Watch, Verb::DeleteCollection];
+
 /// How long a client waits after the store could not be reached, in seconds.
 const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
 
@@ -295,12 +298,7 @@ impl Failure {
             StorageError::Timeout { .. } if about.verb == Verb::List => {
                 store_unreachable(&resource, about.verb)
             }
-            StorageError::Corrupt { keys }
-                if matches!(
-                    about.verb,
-                    Verb::List | Verb::Watch | Verb::DeleteCollection
-                ) =>
-            {
+            StorageError::Corrupt { keys } if COLLECTION_VERBS.contains(&about.verb) => {
                 corrupt_list(&resource, keys)
             }
             StorageError::Corrupt { .. } => internal(&message),

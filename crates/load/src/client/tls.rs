@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringwatch_tls::verifiers::AnyServer;
+use ringwatch_tls::verifiers::ServerVerifier;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -21,7 +21,7 @@ pub(super) fn config(
         .with_safe_default_protocol_versions()
         .map_err(unusable("TLS"))?;
     let builder = if credentials.trusts_anybody {
-        let anybody = Arc::new(AnyServer::new(provider));
+        let anybody = Arc::new(ServerVerifier::any(&provider));
         builder
             .dangerous()
             .with_custom_certificate_verifier(anybody)

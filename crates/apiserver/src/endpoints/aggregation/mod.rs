@@ -70,7 +70,8 @@ impl Remote {
     #[must_use]
     pub fn backend(
         &self,
-        (host, port): (String, u16),
+        host: String,
+        port: u16,
         tls: Arc<ClientConfig>,
         clock: &Clock,
     ) -> Backend {

@@ -55,10 +55,10 @@ pub(crate) async fn proxy(
     if head.headers.get_all(VIA).iter().any(|it| *it == via) {
         return unavailable("error trying to reach service: the request came from this server");
     }
-    let Some(place) = remotes.place(remote).await else {
+    let Some((host, port)) = remotes.place(remote).await else {
         return unavailable("service unavailable");
     };
-    let backend = remote.backend(place, tls.clone(), head.clock);
+    let backend = remote.backend(host, port, tls.clone(), head.clock);
     let request = passed_on(head.method, head.headers, head.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,

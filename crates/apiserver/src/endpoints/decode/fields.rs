@@ -42,7 +42,8 @@ pub(super) fn unknown_field(path: &str) -> String {
 /// [`Error::Invalid`], since it is the patch that is wrong.
 pub(crate) fn check_patched(
     object: &mut Value,
-    (patch, existing): (&Patch, &Value),
+    patch: &Patch,
+    existing: &Value,
     expected: Expected<'_>,
     validation: FieldValidation,
     context: &RequestContext,

@@ -104,9 +104,8 @@ impl UpdatedObject for Patched<'_> {
             });
         };
         let mut object = self.patch.apply(existing)?;
-        let patch = (&self.patch, existing);
         self.call
-            .check_patched(&mut object, patch, self.validation)?;
+            .check_patched(&mut object, &self.patch, existing, self.validation)?;
         Ok(object)
     }
 }

@@ -169,7 +169,8 @@ impl Scaled {
         };
         check_patched(
             &mut scale,
-            (patch, &before),
+            patch,
+            &before,
             expected,
             self.validation,
             context,

@@ -47,7 +47,8 @@ const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// kept for ever; caches that do not know `immutable` get an expiry.
 pub(super) fn document(
     headers: &HeaderMap,
-    (form, syntax): (Form, Syntax),
+    form: Form,
+    syntax: Syntax,
     hash: &str,
     hashed: Option<Timestamp>,
     content: Bytes,

@@ -160,7 +160,7 @@ impl OpenApi {
             assembly.finish(&self.version, &self.custom).await
         });
         let content = made.await;
-        answer::document(headers, (Form::V2, syntax), &hash, None, content)
+        answer::document(headers, Form::V2, syntax, &hash, None, content)
     }
 
     async fn serve_v3(
@@ -190,7 +190,7 @@ impl OpenApi {
         });
         let content = made.await;
         let now = asked.map(|_| self.clock.wall());
-        answer::document(headers, (Form::V3, syntax), &hash, now, content)
+        answer::document(headers, Form::V3, syntax, &hash, now, content)
     }
 
     /// Returns the index of the documents and their URLs, as JSON.

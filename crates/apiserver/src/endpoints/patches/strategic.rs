@@ -82,7 +82,7 @@ fn merge_map(
         let order = patch.get(&format!("{ELEMENT_ORDER}{key}"));
         let order = order.and_then(Value::as_array).map(Vec::as_slice);
         let before = merged.remove(key);
-        if let Some(next) = merge_member(before, value, (place, key), order, depth)? {
+        if let Some(next) = merge_member(before, value, place, key, order, depth)? {
             merged.insert(key.clone(), next);
         }
     }
@@ -127,7 +127,8 @@ fn retained(
 fn merge_member(
     current: Option<Value>,
     patch: &Value,
-    (place, key): (Place<'_>, &str),
+    place: Place<'_>,
+    key: &str,
     order: Option<&[Value]>,
     depth: usize,
 ) -> Result<Option<Value>, Error> {
@@ -147,7 +148,7 @@ fn merge_member(
                 Some(Value::Array(items)) => items,
                 _ => Vec::new(),
             };
-            let merged = merge_list(&current, patch, (place, key), order, depth)?;
+            let merged = merge_list(&current, patch, place, key, order, depth)?;
             Ok(Some(Value::Array(merged)))
         }
         scalar => Ok(Some(scalar.clone())),
@@ -170,7 +171,8 @@ fn new_map(
 fn merge_list(
     current: &[Value],
     patch: &[Value],
-    (place, name): (Place<'_>, &str),
+    place: Place<'_>,
+    name: &str,
     order: Option<&[Value]>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
