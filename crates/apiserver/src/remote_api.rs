@@ -89,7 +89,8 @@ impl RemoteApi {
         *self == changed
     }
 
-    /// Returns the path of the group version's discovery document: `/apis/GROUP/VERSION`, or `/api/VERSION` for the core group.
+    /// Returns the path of the group version's discovery document: `/apis/GROUP/VERSION`, or `/api/VERSION` for the
+    /// core group.
     #[must_use]
     pub fn path(&self) -> String {
         if self.group_version.group.is_empty() {

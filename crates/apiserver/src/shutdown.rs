@@ -4,7 +4,7 @@
 //! signal            /readyz says no, everything else goes on
 //! ... the delay     load balancers look elsewhere
 //! stop accepting    watch caches send a last bookmark and end their watches
-//! end of watches    whoever has not ended by then is ended
+//! end of watches    watches that are left are ended
 //! requests finish   or are cut off when their time is over
 //! ```
 

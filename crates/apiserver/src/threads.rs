@@ -1,4 +1,5 @@
-//! The threads of the server, each for one kind of work, so that long work of one kind does not keep the others waiting.
+//! The threads of the server, each for one kind of work, so that long work of one kind does not keep the others
+//! waiting.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;

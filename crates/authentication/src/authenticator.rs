@@ -62,7 +62,7 @@ impl Authenticator {
         }
     }
 
-    /// Knows the users of these issuers from now on, and serves so much without credentials.
+    /// Replaces the OpenID Connect issuers, and the requests that are served without credentials.
     pub fn set_issuers(&self, issuers: Vec<Arc<OidcTokens>>, anonymous: Anonymous) {
         let changeable = Changeable { issuers, anonymous };
         self.changeable.store(Arc::new(changeable));
@@ -77,7 +77,7 @@ impl Authenticator {
         }
     }
 
-    /// Takes away what headers say of the user, when it is known who that is.
+    /// Removes the headers in which front proxies name the user, once the user is known.
     pub fn strip(&self, headers: &mut HeaderMap) {
         if let Some(request_headers) = &self.request_headers {
             request_headers.strip(headers);
@@ -119,7 +119,7 @@ impl Authenticator {
     /// Returns the user of a token that is for one of these audiences; for this server if there are none.
     ///
     /// # Errors
-    /// [`TokenError`] for a token that is nobody's or not good.
+    /// [`TokenError`] for a token that is unknown or invalid.
     pub async fn identify(
         &self,
         token: &str,

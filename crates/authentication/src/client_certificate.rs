@@ -85,7 +85,7 @@ impl ClientCertificates {
         })
     }
 
-    /// Returns the names of all authorities, by which clients choose what they show.
+    /// Returns the names of all authorities, by which clients choose their certificate.
     #[must_use]
     pub fn authorities(&self) -> Vec<DistinguishedName> {
         let proxies = self.proxies.as_ref().map(|it| &it.verifier);

@@ -1,4 +1,5 @@
-//! Authentication: users out of client certificates, bearer tokens and the headers of front proxies; service account tokens.
+//! Authentication: users out of client certificates, bearer tokens and the headers of front proxies; service account
+//! tokens.
 //!
 //! Handshakes do not belong here, which `ringwatch-tls` and the transport have, nor does what a user may do, which
 //! `ringwatch-authorization` decides.

@@ -40,7 +40,7 @@ impl RequestHeaders {
         })
     }
 
-    /// Takes them away, so that nobody else to whom the request goes believes them.
+    /// Removes the headers, so that no server to which the request is passed on believes them.
     pub fn strip(&self, headers: &mut HeaderMap) {
         let named = [&self.names, &self.uids, &self.groups];
         let known = |it: &HeaderName| named.iter().any(|names| names.contains(it));

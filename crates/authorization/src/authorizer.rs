@@ -18,7 +18,7 @@ const MASTERS: &str = "system:masters";
 /// body of [`work::LARGE_BYTES`].
 const ROLE_WORDS_MAX: usize = 10_000;
 
-/// A mode of `--authorization-mode` that needs nobody else.
+/// A mode of `--authorization-mode` that this server decides by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizationMode {
     /// Allows every request.
@@ -34,7 +34,7 @@ pub enum AuthorizationMode {
 /// One of the steps of authorization, which are taken in turn until one decides.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A mode that this server decides by itself.
+    /// A built-in mode.
     Mode(AuthorizationMode),
     /// A webhook, asked with a SubjectAccessReview.
     Webhook(Arc<WebhookAuthorizer>),

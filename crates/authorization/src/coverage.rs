@@ -1,8 +1,8 @@
 //! Compares sets of rules, to find the permissions that one grants beyond another.
 //!
-//! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held rule
-//! that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words that no
-//! held rule tells apart are looked for together: mostly that is one look for all of them.
+//! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held
+//! rule that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words
+//! that the same held rules have are looked for together: mostly that is one look for all of them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

@@ -1,7 +1,7 @@
 //! The Node authorizer, which decides what kubelets may do.
 //!
-//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what
-//! the pods of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
+//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what the pods
+//! of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The graph of the objects that the pods of each node need.
 //!
-//! A node may read what its pods refer to. Pods are filed once they have a node. What they need changes little from then on:
-//! ephemeral containers come, and claims for devices are made.
+//! A node may read what its pods refer to. Pods are added once they have a node. What they need changes little from
+//! then on: ephemeral containers come, and claims for devices are made.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
@@ -50,13 +50,13 @@ struct Volume {
 }
 
 impl NodeGraph {
-    /// Takes what another one knows for what it knew, at once: whoever asks meanwhile is answered by one of both.
+    /// Replaces the graph by another one at once: a request meanwhile is decided by one of both.
     pub fn replace(&self, by: Self) {
         let graph = by.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = graph;
     }
 
-    /// Takes a pod as it is now.
+    /// Adds a pod, or replaces what is known of it.
     pub fn add_pod(&self, pod: &Value) {
         let (namespace, name) = (text(pod, "metadata.namespace"), text(pod, "metadata.name"));
         let node = text(pod, "spec.nodeName");

@@ -1,5 +1,5 @@
-//! API Priority and Fairness: FlowSchemas file requests under priority levels, and within a level each flow, mostly a user,
-//! has a queue of its own.
+//! API Priority and Fairness: FlowSchemas file requests under priority levels, and within a level each flow, mostly a
+//! user, has a queue of its own.
 //!
 //! The controller that follows FlowSchemas and PriorityLevelConfigurations does not belong here, but to
 //! `ringwatch-controllers`; their validation is in `ringwatch-resources`.

@@ -1,5 +1,5 @@
-//! Reader of kubeconfig files: the cluster and the user of a context, with certificates and keys that are in the file or
-//! in files beside it.
+//! Reader of kubeconfig files: the cluster and the user of a context, with certificates and keys that are in the file
+//! or in files beside it.
 //!
 //! Which credentials and servers are acceptable is the caller's business; nothing here signs in or connects.
 
@@ -164,7 +164,8 @@ pub struct Selection<'a> {
     pub cluster: &'a Cluster,
     /// The name that the context has for its user.
     pub user_name: &'a str,
-    /// The user's credentials; `None` if the file has no user of that name. A user without credentials has none of them.
+    /// The user's credentials; `None` if the file has no user of that name. A user without credentials has none of
+    /// them.
     pub user: Option<&'a User>,
     folder: &'a Path,
 }

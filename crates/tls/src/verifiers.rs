@@ -1,8 +1,8 @@
-//! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves, and
-//! of any server or client that holds the key of the certificate that it presents.
+//! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves,
+//! and of any server or client that holds the key of the certificate that it presents.
 //!
-//! Trusting a certificate itself is usual for webhooks, whose only certificate is their authority's too; Go takes it, and
-//! webpki does not.
+//! Trusting a certificate itself is usual for webhooks, whose only certificate is their authority's too; Go takes it,
+//! and webpki does not.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Authorities {
         Ok(())
     }
 
-    /// Returns true if nobody is trusted.
+    /// Returns true if no certificate is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
@@ -155,8 +155,8 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// Asks clients for a certificate and takes any whose key the client holds; a client may have none. Authentication judges
-/// the certificate at every request.
+/// Asks clients for a certificate and takes any whose key the client holds; a client may have none. Authentication
+/// judges the certificate at every request.
 #[derive(Debug)]
 pub struct AnyClient {
     verifier: Arc<dyn ClientCertVerifier>,

@@ -52,7 +52,8 @@ struct DynamicResources {
     remotes: Remotes,
 }
 
-/// The resources and documents that are served at one time. A request is answered by those that were served when it came.
+/// The resources and documents that are served at one time. A request is answered by those that were served when it
+/// came.
 #[derive(Debug)]
 struct Served {
     routes: Routes,

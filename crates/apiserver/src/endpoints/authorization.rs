@@ -17,8 +17,8 @@ use super::response;
 
 /// Returns the refusal of a request that its user may not make; `None` if it is allowed.
 ///
-/// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be authorised as
-/// one thing and served as another.
+/// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be
+/// authorised as one thing and served as another.
 pub async fn refuse(
     authorizer: &Authorizer,
     user: &User,

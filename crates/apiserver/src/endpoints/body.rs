@@ -1,4 +1,4 @@
-//! The bodies of requests and responses, whatever carries them.
+//! The types of request and response bodies, and plain responses.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -31,7 +31,7 @@ pub fn full(content: impl Into<Bytes>) -> ResponseBody {
         .boxed_unsync()
 }
 
-/// Returns an answer with a body of a media type.
+/// Responds with a body of a media type, which caches do not keep.
 pub(crate) fn respond(
     code: StatusCode,
     media_type: &'static str,

@@ -1,6 +1,6 @@
 //! The one place that decides which HTTP status and which words an error becomes.
 //!
-//! The hard part is that kube-apiserver is not uniform: the same cause is told in different ways
+//! The hard part is that kube-apiserver is not uniform: the same cause is reported in different ways
 //! depending on the verb, and some errors that it forgot to translate are plain 500s without a
 //! reason. Clients have learned all of that, so it is kept.
 

@@ -35,7 +35,7 @@ pub enum NotImpersonated {
     NoUser(String),
 }
 
-/// Says whether a request has headers of impersonation.
+/// Returns true if a request has headers of impersonation.
 #[must_use]
 pub fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with(PREFIX))
@@ -69,7 +69,7 @@ pub async fn acting_user(
     Ok(identity(other, &parts))
 }
 
-/// Takes the headers away, before a request is passed on to somebody who could believe them.
+/// Removes the headers before a request is passed on to a server that could believe them.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let names = headers
         .keys()

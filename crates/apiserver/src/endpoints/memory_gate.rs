@@ -1,7 +1,8 @@
-//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large bodies.
+//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large
+//! bodies.
 //!
-//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies are
-//! received one at a time.
+//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies
+//! are received one at a time.
 //!
 //! The hard part is that nobody knows how long a list is before it has been read. So a list asks
 //! twice: for what every list takes before anything is read, and for the rest once its items are
@@ -27,12 +28,12 @@ use super::metrics::{Metrics, Shed};
 /// Bytes that every list takes: its head, a chunk that is put together, the state of compression.
 const LIST_BYTES: u64 = 64 << 10;
 
-/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client are
-/// the connection's.
+/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client
+/// are the connection's.
 const WATCH_BYTES: u64 = 8 << 10;
 
-/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
-/// up.
+/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among
+/// those to look up.
 const SELECTOR_FACTOR: u64 = 20;
 
 /// Lets lists and watches in as long as there is memory.
@@ -65,7 +66,8 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is received.
+    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is
+    /// received.
     pub(super) async fn keep(&mut self, bytes: usize) {
         let kept = bytes as u64;
         let more = kept.saturating_sub(self.share.bytes());

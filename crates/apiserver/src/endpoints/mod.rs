@@ -1,8 +1,8 @@
 //! The REST layer: what Kubernetes clients see of the registry's stores.
 //!
-//! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted media
-//! types and the body, calls the store, and writes the answer. Authentication, limits on requests in flight, health and TLS
-//! are the server's.
+//! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted
+//! media types and the body, calls the store, and writes the answer. Authentication, limits on requests in flight,
+//! health and TLS are the server's.
 
 mod aggregation;
 mod api;

@@ -94,8 +94,8 @@ impl RequestInfo {
         info
     }
 
-    /// Returns true if the response may take any time, so that the request has no deadline and is not counted among those in
-    /// flight.
+    /// Returns true if the response may take any time, so that the request has no deadline and is not counted among
+    /// those in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
         self.is_resource

@@ -94,8 +94,8 @@ impl std::fmt::Debug for Filters {
 }
 
 impl Filters {
-    /// Answers a request of a peer. Never fails: what goes wrong is in the response. `on_authentication` is called with the
-    /// authenticated user, or with `None` for a request without valid credentials.
+    /// Answers a request of a peer. Never fails: what goes wrong is in the response. `on_authentication` is called with
+    /// the authenticated user, or with `None` for a request without valid credentials.
     pub async fn answer(
         &self,
         mut request: Request<RequestBody>,
@@ -238,7 +238,7 @@ impl Filters {
             .map(|body| HeldBody::until(body, &end, place))
     }
 
-    /// Waits for the request's turn, if anybody waits for anybody.
+    /// Waits until the request has its seats by priority and fairness; returns at once if that is off.
     async fn turn(
         &self,
         query: &str,
@@ -279,7 +279,7 @@ impl Filters {
             .map(|body| HeldBody::holding(body, permit, turn))
     }
 
-    /// Answers a request of somebody who may ask it. All of this may leave for the threads for large work.
+    /// Authorizes a request and passes it on. Both may move to the threads for large work.
     async fn authorized(
         &self,
         request: Request<RequestBody>,

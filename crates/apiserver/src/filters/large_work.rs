@@ -4,9 +4,10 @@
 //!   worker --departure--> 429 | task on a thread for large work --answer--> worker
 //! ```
 //!
-//! A request begins on the worker of its connection and asks to leave before large work ([`ringwatch_apimachinery::work`]). From then on it runs
-//! on one of a few threads of its own kind, whatever it does, and ends when its client or its deadline does. So at most as many cores as
-//! there are threads are busy with large work, and those who wait for them keep nobody else waiting.
+//! A request begins on the worker of its connection and asks to leave before large work
+//! ([`ringwatch_apimachinery::work`]). From then on it runs on one of a few threads of its own kind, whatever it does,
+//! and ends when its client or its deadline does. So at most as many cores as there are threads are busy with large
+//! work, and those who wait for them keep nobody else waiting.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -52,7 +53,8 @@ pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>
 /// The user whose request it is, as far as limits of each user go.
 #[derive(Clone, Debug, Default)]
 pub struct Requester {
-    /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they like.
+    /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they
+    /// like.
     name: String,
     is_privileged: bool,
 }
@@ -276,8 +278,8 @@ impl LargeWork {
         }
     }
 
-    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large objects
-    /// is how it comes back; what that one takes is not counted, or history would be given up for it.
+    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large
+    /// objects is how it comes back; what that one takes is not counted, or history would be given up for it.
     async fn memory(&self, departure: Departure) -> Memory {
         let bytes = departure.memory.unwrap_or(UNSIZED_BYTES);
         match self.ledger.admit_large(bytes) {

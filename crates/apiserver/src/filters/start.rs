@@ -1,7 +1,7 @@
 //! Makes requests of the API wait until the server knows all of it, and all roles.
 //!
-//! Before that a stored right would be none, and a custom resource a path that is not there: a garbage collector that asks for
-//! an owner and is told 404 deletes what belongs to it.
+//! Before that a stored right would be none, and a custom resource a path that is not there: a garbage collector that
+//! asks for an owner and is told 404 deletes what belongs to it.
 
 use std::time::Duration;
 

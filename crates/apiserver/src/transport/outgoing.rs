@@ -38,7 +38,8 @@ pub(super) const OUTGOING_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a connection while nothing is pending: its task, the state of TLS and HTTP.
 const CONNECTION_BYTES: u64 = 16 << 10;
 
-/// Bytes that the layers below may hold of a connection whose client does not read: the joined writes and TLS' own buffer.
+/// Bytes that the layers below may hold of a connection whose client does not read: the joined writes and TLS' own
+/// buffer.
 const BELOW_BYTES: u64 = 80 << 10;
 
 /// The step in which pending bytes are reported to the ledger. A connection that keeps up stays within the first one,
@@ -133,10 +134,10 @@ impl Outgoing {
         }
     }
 
-    /// Completes when the client has read less than `READ_BYTES_MIN` within `at_most` of an answer that is no stream, such as a
-    /// watch, though more of it is pending. It would hold its place among the requests in flight, and its memory, for as long as
-    /// the client likes; kube-apiserver ends such answers with the time of their request. hyper lets nobody reset a single stream
-    /// for which the client gives no window, so the connection has to go.
+    /// Completes when the client has read less than `READ_BYTES_MIN` within `at_most` of an answer that is no stream,
+    /// such as a watch, though more of it is pending. It would hold its place among the requests in flight, and its
+    /// memory, for as long as the client likes; kube-apiserver ends such answers with the time of their request. hyper
+    /// lets nobody reset a single stream for which the client gives no window, so the connection has to go.
     pub(super) async fn abandoned(&self, clock: &Clock, at_most: Duration) {
         let mut before = HashMap::new();
         loop {

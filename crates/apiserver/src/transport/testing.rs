@@ -62,7 +62,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
     watch::channel(Arc::new(credentials)).1
 }
 
-/// Connections on which whoever has the token `secret`, or a certificate, reaches an API.
+/// Makes connections that authenticate the token `secret` and client certificates.
 pub fn connections(
     api: Arc<dyn Handler>,
     ledger: &Ledger,

@@ -33,7 +33,7 @@ pub(super) struct Lent<B: Body> {
 #[derive(Debug)]
 pub(super) struct Lender<B>(oneshot::Receiver<B>);
 
-/// Lends a body to whoever answers the request.
+/// Lends a body to the handler of the request.
 pub(super) fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
     let (back, returned) = oneshot::channel();
     let lent = Lent {

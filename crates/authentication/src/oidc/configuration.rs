@@ -103,7 +103,7 @@ struct AnonymousCondition {
 }
 
 impl AuthenticationConfig {
-    /// Reads the file. Tokens of `taken` issuers are somebody else's business.
+    /// Parses and validates the file. `taken` are the issuers of service account tokens, which no entry may have.
     ///
     /// # Errors
     /// [`ConfigError`] if the file cannot be read as a configuration, or violates one of kube-apiserver's rules.

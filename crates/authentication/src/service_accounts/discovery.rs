@@ -1,5 +1,5 @@
-//! The OpenID Connect documents by which others verify tokens of this server's service accounts: the issuer, and the public
-//! keys.
+//! The OpenID Connect documents by which others verify tokens of this server's service accounts: the issuer, and the
+//! public keys.
 
 use http::Uri;
 use jsonwebtoken::jwk::JwkSet;

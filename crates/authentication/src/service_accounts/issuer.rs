@@ -9,8 +9,8 @@ use super::claims::{Bound, Claims, Kubernetes, Reference};
 use crate::jwt::{Audiences, Seconds};
 use crate::keys::{KeyError, SigningKey};
 
-/// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid for
-/// longer, for clients that read the file only once.
+/// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid
+/// for longer, for clients that read the file only once.
 const MOUNTED_SECONDS: i64 = 3607;
 /// The seconds for which such tokens are valid.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;

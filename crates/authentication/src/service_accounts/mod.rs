@@ -6,8 +6,7 @@
 //!                            discovery: the keys for others
 //! ```
 //!
-//! A token counts as long as the account it was made for is there, and the pod, secret or node that it is bound
-//! to; so what was deleted cannot speak any more.
+//! A token is valid as long as the account it was issued for exists, and the pod, secret or node that it is bound to.
 
 mod claims;
 mod discovery;

@@ -1,8 +1,8 @@
 //! API Priority and Fairness: queues requests when there are more than can be served at a time.
 //!
-//! A request belongs to a flow of a priority level ([`crate`]). While the level has seats it is served at
-//! once; else it waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow
-//! has more than half of what its level can get, so one user's slow requests always leave room for another's.
+//! A request belongs to a flow of a priority level ([`crate`]). While the level has seats it is served at once; else it
+//! waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow has
+//! more than half of what its level can get, so one user's slow requests always leave room for another's.
 
 mod metrics;
 mod seats;

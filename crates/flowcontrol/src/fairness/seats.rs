@@ -233,7 +233,8 @@ impl State {
         (self.most(level) / FLOW_DIVISOR).max(1)
     }
 
-    /// Returns true if a flow may have so many seats more, as far as other flows are concerned. One without seats always may.
+    /// Returns true if a flow may have so many seats more, as far as other flows are concerned. One without seats
+    /// always may.
     fn flow_may(&self, level: &str, flow: &str, width: u32) -> bool {
         let of_flow = self.levels.get(level).and_then(|own| own.flows.get(flow));
         let of_flow = of_flow.map_or(0, |queue| queue.taken);
@@ -248,8 +249,8 @@ impl State {
         own == 0 || own + width + others <= self.total
     }
 
-    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones that
-    /// no other level has waited for longer. One without seats always may.
+    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones
+    /// that no other level has waited for longer. One without seats always may.
     fn level_may(&self, level: &str, first: &Waiting) -> bool {
         let own = self.levels.get(level);
         if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {

@@ -85,8 +85,8 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// How many steps a path may have that is looked for. No document is nested more than 128 deep, so a longer one has dots or brackets
-/// in its names.
+/// How many steps a path may have that is looked for. No document is nested more than 128 deep, so a longer one has
+/// dots or brackets in its names.
 const STEPS_MAX: usize = 256;
 
 /// Splits a path of a field into steps; `None` if it cannot be one.

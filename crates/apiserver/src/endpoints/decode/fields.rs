@@ -35,8 +35,8 @@ pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {path:?}")
 }
 
-/// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields and
-/// of those that the patch has twice, as the client wishes.
+/// Checks what a patch has made of an existing object, as [`check`] does, and treats its unknown and duplicate
+/// fields as `validation` says.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong.

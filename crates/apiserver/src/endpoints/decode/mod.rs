@@ -169,8 +169,8 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to their
-    /// schema, which is asked when everything has been read.
+    /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to
+    /// their schema, which is asked when everything has been read.
     fn complaints(self, content: &[u8], expected: Expected<'_>) -> (Value, Complaints) {
         let mut fields = self.duplicates;
         let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));

@@ -54,8 +54,8 @@ struct Shared {
 struct Queue {
     /// The encodings in the order in which they were made, the oldest first.
     kept: VecDeque<Kept>,
-    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the next
-    /// change.
+    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the
+    /// next change.
     share: Share,
 }
 

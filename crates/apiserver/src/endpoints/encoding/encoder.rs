@@ -1,7 +1,7 @@
 //! The objects of a resource in the form that a client asked for.
 //!
-//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the form
-//! in which the object is stored is a slice of that, and need not be made.
+//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the
+//! form in which the object is stored is a slice of that, and need not be made.
 
 use std::sync::Arc;
 

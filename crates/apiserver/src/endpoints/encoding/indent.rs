@@ -1,7 +1,7 @@
 //! Indents JSON by two spaces a level, for clients that show it to people.
 
-/// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as long; a list
-/// of numbers a hundred levels down would become a hundred times as long.
+/// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as
+/// long; a list of numbers a hundred levels down would become a hundred times as long.
 pub(super) const INDENTED_FACTOR_MAX: usize = 8;
 
 /// How long any value may become by indentation, in bytes.

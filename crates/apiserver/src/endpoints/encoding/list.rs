@@ -1,8 +1,8 @@
 //! A list as a body that is put together while it is sent.
 //!
-//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it
-//! is made when its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of
-//! memory, however long it is. Its length must be known beforehand, which takes a first round.
+//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it is made when
+//! its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of memory,
+//! however long it is. Its length must be known beforehand, which takes a first round.
 
 use std::pin::Pin;
 use std::sync::Arc;

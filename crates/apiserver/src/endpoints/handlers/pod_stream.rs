@@ -25,8 +25,9 @@ const STREAMS: [(&str, &str); 4] = [
 /// Joins the client with the kubelet.
 ///
 /// # Errors
-/// 403 for a user who may not create the subresource, 404 for a pod or node that does not exist, 400 for a container that the pod does not have, for a
-/// pod without a node, and for a request that is no upgrade; 500 when the kubelet cannot be asked.
+/// 403 for a user who may not create the subresource, 404 for a pod or node that does not exist, 400 for a container
+/// that the pod does not have, for a pod without a node, and for a request that is no upgrade; 500 when the kubelet
+/// cannot be asked.
 pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
     // A client upgrades with a GET, but doing something in a pod is more than reading it: `ensureAuthorizedForVerb` of
     // Kubernetes 1.36 (`pkg/registry/core/pod/rest`).

@@ -10,8 +10,8 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 
-/// Passes a request to the handler of its subresource. The rows of resources name these subresources and their verbs with
-/// [`ringwatch_registry::Served::Handler`].
+/// Passes a request to the handler of its subresource. The rows of resources name these subresources and their verbs
+/// with [`ringwatch_registry::Served::Handler`].
 ///
 /// # Errors
 /// Those of the handler; 405 for a subresource or verb that has none.

@@ -29,8 +29,8 @@ const SECONDS_MAX: i64 = 1 << 32;
 /// Answers with the TokenRequest in the body and the token in its status.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for a bad TokenRequest; 404 without the account or what the token is to be bound to; 409 when one
-/// of them is another.
+/// 400, 413, 415 and 422 for a bad TokenRequest; 404 without the account or what the token is to be bound to; 409 when
+/// one of them is another.
 pub(crate) async fn request_token(
     call: &Call<'_>,
     body: RequestBody,

@@ -193,8 +193,8 @@ impl WatchBody {
         Poll::Ready(Some(chunk))
     }
 
-    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on the
-    /// time is read, which costs less than to look into the timer.
+    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on
+    /// the time is read, which costs less than to look into the timer.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let task = context.waker();
         if self

@@ -117,8 +117,8 @@ impl OpenApi {
         path == V2 || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress those
-    /// of v3.
+    /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress
+    /// those of v3.
     pub(super) fn is_compressed(path: &str) -> bool {
         path == V2 || !Self::has(path)
     }

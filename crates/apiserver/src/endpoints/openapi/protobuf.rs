@@ -1,4 +1,5 @@
-//! Documents in gnostic's protobuf, which kubectl and client-go ask for: the same tree in messages that know each member.
+//! Documents in gnostic's protobuf, which kubectl and client-go ask for: the same tree in messages that know each
+//! member.
 //!
 //! gnostic has a message for each object of OpenAPI, one of name and value for each member of a map, and keeps what it
 //! does not know, `x-kubernetes-...` above all, as YAML. JSON is YAML too.

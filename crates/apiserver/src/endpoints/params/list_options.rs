@@ -1,7 +1,7 @@
 //! The parameters of lists, watches and collection deletions: metav1.ListOptions.
 //!
 //! The hard part is the order of kube-apiserver's checks, since only the first kind of error is
-//! told: what cannot be read (400), what must not be combined (422), then the selectors' fields
+//! reported: what cannot be read (400), what must not be combined (422), then the selectors' fields
 //! (400). Versions are read last, because their error depends on the verb.
 
 use std::collections::HashSet;

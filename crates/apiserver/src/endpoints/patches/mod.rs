@@ -95,8 +95,8 @@ impl Patch {
         }
     }
 
-    /// Returns the value that errors about the patched object show, as kube-apiserver does: a strategic merge patch itself,
-    /// else the object.
+    /// Returns the value that errors about the patched object show, as kube-apiserver does: a strategic merge patch
+    /// itself, else the object.
     pub(super) fn shown(&self, object: &Value) -> String {
         match &self.form {
             Form::Json(_) | Form::Merge(_) => self

@@ -103,8 +103,8 @@ impl Kubelets {
     }
 }
 
-/// Returns true if clients may reach an address through this server: not itself, its link-local neighbours, or multicast
-/// groups. Users who write pods and nodes would else reach services that listen for this machine alone.
+/// Returns true if clients may reach an address through this server: not itself, its link-local neighbours, or
+/// multicast groups. Users who write pods and nodes would else reach services that listen for this machine alone.
 pub(crate) fn is_proxyable(address: IpAddr) -> bool {
     let refused = |special: bool, address: IpAddr| {
         special || address.is_unspecified() || address.is_loopback() || address.is_multicast()

@@ -100,8 +100,8 @@ impl Connections {
         }
     }
 
-    /// Completes when the client has not asked for anything in time, or without good credentials: as in kube-apiserver it
-    /// then has to begin anew.
+    /// Completes when the client has not asked for anything in time, or without good credentials: as in kube-apiserver
+    /// it then has to begin anew.
     async fn unwanted(&self, client: &Client) -> End {
         let standing = &client.standing;
         let first = self

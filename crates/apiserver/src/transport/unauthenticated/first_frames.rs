@@ -1,8 +1,8 @@
 //! Frames of HTTP/2 until the client is authenticated: a header block goes on when it is whole, and one at a time.
 //!
-//! The decoder below hyper keeps what it has decoded of a header block that is not complete, and a byte of it can become dozens
-//! in memory. So the frames of a block are held back as they came until the last is there. Then the request is judged at
-//! once, and until that has happened nothing more is read. All other frames pass.
+//! The decoder below hyper keeps what it has decoded of a header block that is not complete, and a byte of it can
+//! become dozens in memory. So the frames of a block are held back as they came until the last is there. Then the
+//! request is judged at once, and until that has happened nothing more is read. All other frames pass.
 
 use std::io;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! Heads of HTTP/1.1 requests: counted while they are read, and kept small and short until the client is authenticated.
 //!
-//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the connection
-//! begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it grows, so what
-//! is counted is the next power of two.
+//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the
+//! connection begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it
+//! grows, so what is counted is the next power of two.
 
 use std::io;
 use std::pin::Pin;

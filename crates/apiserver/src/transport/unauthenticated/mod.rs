@@ -5,14 +5,14 @@
 //!                 | too many: the client that the server has waited for the longest is cut off
 //! ```
 //!
-//! A connection costs a file and some memory whoever opened it, so those of clients that may be anybody have places of their
-//! own. When all are taken, the connection goes whose client has made the server wait the longest, first among those of
-//! the address that has the most. A client that sends what is due is never the one: while it waits for the server, as many
-//! do after a restart, no time counts against it, and new connections stay in the kernel's queue.
+//! A connection costs a file and some memory whoever opened it, so those of clients that may be anybody have places of
+//! their own. When all are taken, the connection goes whose client has made the server wait the longest, first among
+//! those of the address that has the most. A client that sends what is due is never the one: while it waits for the
+//! server, as many do after a restart, no time counts against it, and new connections stay in the kernel's queue.
 //!
-//! An address has half of the places at most, and a network of IPv6 (a /64, which is what one customer gets) counts as one
-//! address. Clients behind one address (a load balancer, a NAT) are kept apart by nothing else, but leave these places with
-//! their first authenticated request.
+//! An address has half of the places at most, and a network of IPv6 (a /64, which is what one customer gets) counts as
+//! one address. Clients behind one address (a load balancer, a NAT) are kept apart by nothing else, but leave these
+//! places with their first authenticated request.
 
 mod client_io;
 mod first_frames;

@@ -30,7 +30,7 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// True once a request has been judged, whatever came of it.
+    /// True once a request has been authenticated or refused.
     judged: bool,
     /// True once a request came without valid credentials, after which an HTTP/2 connection ends.
     refused: bool,
@@ -40,7 +40,8 @@ struct State {
     waited: Duration,
     /// The beginning of the present wait; `None` while the server has something to do for the client.
     waiting_since: Option<Instant>,
-    /// How many requests are being answered. While one is, the client waits for the server, although its next may be read.
+    /// How many requests are being answered. While one is, the client waits for the server, although its next may be
+    /// read.
     answering: usize,
     /// True if the socket has become ready since it was last polled.
     ready: bool,
@@ -75,14 +76,14 @@ impl Standing {
         }))
     }
 
-    /// Says whether a request of the connection has been authenticated.
+    /// Returns true once a request of the connection has been authenticated.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         // Relaxed: nothing else is read that was written before.
         self.0.authenticated.load(Ordering::Relaxed)
     }
 
-    /// Notes whom a request has been found to be from, if from anybody.
+    /// Notes the user that a request has been authenticated as; `None` if it has no valid credentials.
     pub fn judge(&self, user: Option<&User>) {
         match user {
             Some(user) if !is_anonymous(user) => self.authenticate(),
@@ -109,24 +110,24 @@ impl Standing {
         self.0.judged.notify_one();
     }
 
-    /// Notes that a request came without good credentials, or without any.
+    /// Notes that a request came without valid credentials.
     pub fn refuse(&self) {
         self.change(|state| state.refused = true);
     }
 
-    /// Returns true once a request has been judged, whatever came of it.
+    /// Returns true once a request has been authenticated or refused.
     #[must_use]
     pub fn is_judged(&self) -> bool {
         self.lock().judged
     }
 
-    /// Says whether a request came without good credentials, or without any.
+    /// Returns true once a request came without valid credentials.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.lock().refused
     }
 
-    /// Completes when a request has been judged since the last time. For one waiting task.
+    /// Completes when a request has been authenticated or refused since the last call. For one waiting task.
     pub async fn judged(&self) {
         self.0.judged.notified().await;
     }
