@@ -30,7 +30,7 @@ pub struct Threads {
 
 /// Handles of the runtimes other than the serving one.
 #[derive(Clone, Debug)]
-pub struct Elsewhere {
+pub struct RuntimeHandles {
     /// The runtime of requests that work on many bytes.
     pub large: Handle,
     /// The runtime of requests whose bytes do not tell their cost, such as those with CEL expressions.
@@ -55,17 +55,17 @@ impl Threads {
         })
     }
 
-    /// Gives the runtimes other than the serving one.
+    /// Returns handles of the runtimes other than the serving one.
     #[must_use]
-    pub fn elsewhere(&self) -> Elsewhere {
-        Elsewhere {
+    pub fn handles(&self) -> RuntimeHandles {
+        RuntimeHandles {
             large: self.large.handle().clone(),
             expressions: self.expressions.handle().clone(),
             background: self.background.handle().clone(),
         }
     }
 
-    /// Ends the threads, which leaves behind what does not end in time.
+    /// Ends the threads; blocking work that does not end within `END_MAX` is left behind.
     pub fn end(self) {
         for runtime in [self.serving, self.large, self.expressions, self.background] {
             runtime.shutdown_timeout(END_MAX);

@@ -94,7 +94,7 @@ impl Authenticator {
         now: Timestamp,
     ) -> Option<User> {
         if let Some(known) = &self.request_headers
-            && peer.names_others_at(now)
+            && peer.is_front_proxy_at(now)
             && let Some(user) = known.user(headers)
         {
             return Some(authenticated(user));
@@ -274,7 +274,7 @@ mod tests {
         let authenticator =
             Authenticator::new(TokenFile::default()).with_request_headers(Some(request_headers));
         let proxy = Peer {
-            names_others_until_seconds: Some(101),
+            front_proxy_until_seconds: Some(101),
             ..Peer::default()
         };
         let now = Timestamp::from_second(100).expect("a time");

@@ -36,7 +36,7 @@ pub struct Peer {
     pub user: Option<CertifiedUser>,
     /// The expiry of a front proxy's certificate, in seconds since the epoch: until then its requests may name their
     /// user in headers.
-    pub names_others_until_seconds: Option<i64>,
+    pub front_proxy_until_seconds: Option<i64>,
 }
 
 /// A user who presented a verified certificate.
@@ -131,7 +131,7 @@ impl ClientCertificates {
                 user,
                 valid_until_seconds,
             }),
-            names_others_until_seconds: proxy.map(|_| valid_until_seconds),
+            front_proxy_until_seconds: proxy.map(|_| valid_until_seconds),
         }
     }
 }
@@ -139,8 +139,8 @@ impl ClientCertificates {
 impl Peer {
     /// Returns true if its requests may name their user; connections may outlive the certificate.
     #[must_use]
-    pub fn names_others_at(&self, now: Timestamp) -> bool {
-        let until = self.names_others_until_seconds;
+    pub fn is_front_proxy_at(&self, now: Timestamp) -> bool {
+        let until = self.front_proxy_until_seconds;
         until.is_some_and(|until| now.as_second() <= until)
     }
 }
@@ -278,14 +278,14 @@ mod tests {
         };
         let (own, other) = (der(&ours.admin.certificate), der(&theirs.admin.certificate));
         let peer = with(&[]).identify(std::slice::from_ref(&other), now());
-        assert!(peer.names_others_at(now()) && peer.user.is_none());
+        assert!(peer.is_front_proxy_at(now()) && peer.user.is_none());
         let later = "2030-01-01T00:00:00Z".parse().expect("a time");
-        assert!(!peer.names_others_at(later));
+        assert!(!peer.is_front_proxy_at(later));
         let peer = with(&["x", "kubernetes-admin"]).identify(std::slice::from_ref(&other), now());
-        assert!(peer.names_others_at(now()));
+        assert!(peer.is_front_proxy_at(now()));
         assert_eq!(with(&["x"]).identify(&[other], now()), Peer::default());
         let peer = with(&[]).identify(&[own], now());
-        assert!(!peer.names_others_at(now()) && peer.user.is_some());
+        assert!(!peer.is_front_proxy_at(now()) && peer.user.is_some());
         assert_eq!(with(&[]).authorities().len(), 2);
     }
 }

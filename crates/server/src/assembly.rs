@@ -18,7 +18,7 @@ use ringwatch_apiserver::endpoints::{
 use ringwatch_apiserver::filters::Filters;
 use ringwatch_apiserver::health::{Health, Scope, check};
 use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::threads::{Elsewhere, until};
+use ringwatch_apiserver::threads::{RuntimeHandles, until};
 use ringwatch_apiserver::transport::connection::Connections;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
 use ringwatch_authentication::{Authenticator, TokenFile};
@@ -75,7 +75,7 @@ pub struct Assembly<'server> {
     /// Ends what runs in the background.
     pub end: &'server CancellationToken,
     /// Where what would keep a worker from others runs.
-    pub elsewhere: Elsewhere,
+    pub runtimes: RuntimeHandles,
     /// The time.
     pub clock: Clock,
 }
@@ -378,7 +378,7 @@ impl Assembly<'_> {
         task: impl Future<Output = ()> + Send + 'static,
         background: &mut JoinSet<()>,
     ) {
-        background.spawn_on(until(self.end.clone(), task), &self.elsewhere.background);
+        background.spawn_on(until(self.end.clone(), task), &self.runtimes.background);
     }
 
     fn storages(
@@ -434,7 +434,7 @@ impl Assembly<'_> {
         };
         let (storages, reflector) = Storages::new(&factory, options);
         let compacting = compactor.run(self.end.clone().cancelled_owned());
-        background.spawn_on(compacting, &self.elsewhere.background);
+        background.spawn_on(compacting, &self.runtimes.background);
         let (tell, known) = oneshot::channel();
         let (feed, definitions) = (
             storages.feed.clone(),

@@ -130,9 +130,9 @@ fn serve(
         Ok(threads) => threads,
         Err(error) => return drop(started.send(Err(error))),
     };
-    let elsewhere = threads.elsewhere();
+    let runtimes = threads.handles();
     threads.serving.block_on(async {
-        match Server::start(flags, elsewhere).await {
+        match Server::start(flags, runtimes).await {
             Ok(server) => {
                 // An owner that is gone already has dropped the other end of `stopped` as well.
                 let _ = started.send(Ok(Running::new(&server)));

@@ -46,7 +46,7 @@ impl Assembly<'_> {
             sizes: counts.clone(),
             watches: Watches::new(flags.max_watches_per_user),
             large_work: LargeWork::new(
-                &self.elsewhere,
+                &self.runtimes,
                 ledger.clone(),
                 self.clock.clone(),
                 registry,

@@ -27,7 +27,7 @@ use super::{kubelets, service_account_keys};
 pub struct Security {
     /// The server's side of TLS, and whose client certificates count.
     pub credentials: CurrentCredentials,
-    /// The files of these, and of who this server says it is elsewhere.
+    /// The files of these, and of the client certificates that this server presents to others.
     pub files: TrustFiles,
     /// The tokens of `--token-auth-file`.
     pub tokens: TokenFile,

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::shutdown::{Signals, Steps};
-use ringwatch_apiserver::threads::{Elsewhere, Threads};
+use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::transport::listener::Listener;
 use ringwatch_apiserver::transport::open_files;
@@ -44,13 +44,13 @@ const TAKING_BACK_SECONDS_MAX: u64 = 2;
 pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
     open_files::raise_limit();
     let threads = Threads::start()?;
-    let elsewhere = threads.elsewhere();
-    let result = threads.serving.block_on(until_signalled(flags, elsewhere));
+    let runtimes = threads.handles();
+    let result = threads.serving.block_on(until_signalled(flags, runtimes));
     threads.end();
     result
 }
 
-async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(), StartError> {
+async fn until_signalled(flags: &ServeFlags, runtimes: RuntimeHandles) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(|error| {
         StartError::new(
             "take over SIGTERM and SIGINT",
@@ -59,7 +59,7 @@ async fn until_signalled(flags: &ServeFlags, elsewhere: Elsewhere) -> Result<(),
         )
     })?;
     let server = tokio::select! {
-        server = Server::start(flags, elsewhere) => server?,
+        server = Server::start(flags, runtimes) => server?,
         () = signals.next() => return Ok(()),
     };
     announce(flags, &server);
@@ -104,7 +104,7 @@ impl Server {
     /// A file or the store cannot be used, or the address is taken.
     pub(crate) async fn start(
         flags: &ServeFlags,
-        elsewhere: Elsewhere,
+        runtimes: RuntimeHandles,
     ) -> Result<Self, StartError> {
         let clock = Clock::real();
         let data_dir = data_dir(&flags.data_dir)?;
@@ -135,7 +135,7 @@ impl Server {
             hooks: PostStartHooks::default(),
             steps: &steps,
             end: &background_end,
-            elsewhere,
+            runtimes,
             clock: clock.clone(),
         };
         let kept = kubeconfig::keep(kubeconfig_path.clone(), url.clone(), credentials.clone());

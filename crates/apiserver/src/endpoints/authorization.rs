@@ -19,7 +19,7 @@ use super::response;
 ///
 /// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be
 /// authorised as one thing and served as another.
-pub async fn refuse(
+pub async fn refusal(
     authorizer: &Authorizer,
     user: &User,
     info: &RequestInfo,
@@ -54,7 +54,7 @@ pub async fn refuse(
         labels: labels.as_ref(),
         path: &info.path,
     };
-    refuse_what(authorizer, &attributes, &query, headers).await
+    refusal_of(authorizer, &attributes, &query, headers).await
 }
 
 /// Returns true if a list or watch selects one object by its name.
@@ -65,7 +65,7 @@ pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
 }
 
 /// Returns the refusal of an action that is not allowed; `None` if it is.
-pub(super) async fn refuse_what(
+pub(super) async fn refusal_of(
     authorizer: &Authorizer,
     attributes: &Attributes<'_>,
     query: &Query,

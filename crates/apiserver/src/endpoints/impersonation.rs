@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use ringwatch_apimachinery::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 use ringwatch_authorization::{Attributes, Authorizer};
 
-use super::authorization::refuse_what;
+use super::authorization::refusal_of;
 use super::body::ResponseBody;
 use super::params::Query;
 
@@ -62,7 +62,7 @@ pub async fn acting_user(
     let query = Query::parse(query);
     for part in &parts {
         let attributes = part.attributes(&user);
-        if let Some(refusal) = refuse_what(authorizer, &attributes, &query, headers).await {
+        if let Some(refusal) = refusal_of(authorizer, &attributes, &query, headers).await {
             return Err(NotImpersonated::Refused(Box::new(refusal)));
         }
     }

@@ -291,7 +291,7 @@ impl Filters {
         let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
         let request = async move {
             let query = request.uri().query().unwrap_or_default();
-            let refused = endpoints::refuse(&authorizer, &user, &info, query, request.headers());
+            let refused = endpoints::refusal(&authorizer, &user, &info, query, request.headers());
             if let Some(refusal) = refused.await {
                 return refusal;
             }
@@ -366,7 +366,7 @@ mod tests {
 
     const NOBODY: &Peer = &Peer {
         user: None,
-        names_others_until_seconds: None,
+        front_proxy_until_seconds: None,
     };
 
     struct Stub {
@@ -412,7 +412,7 @@ mod tests {
                 fairness: None,
                 sizes: ObjectCounts::default(),
                 watches: Watches::new(1),
-                large_work: LargeWork::here(),
+                large_work: LargeWork::on_current_runtime(),
                 request_timeout: Duration::from_secs(60),
             },
             end_of_watches: CancellationFlag::default(),

@@ -36,7 +36,7 @@ use tokio::task::AbortHandle;
 use super::in_flight::is_privileged;
 use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
-use crate::threads::Elsewhere;
+use crate::threads::RuntimeHandles;
 
 /// How many requests of a kind may run or wait for a thread; further ones are answered with 429.
 const LARGE_REQUESTS_MAX: usize = 100;
@@ -186,7 +186,12 @@ impl Labels {
 impl LargeWork {
     /// Moves large work to these threads, within the memory budget of the ledger.
     #[must_use]
-    pub fn new(threads: &Elsewhere, ledger: Ledger, clock: Clock, registry: &mut Registry) -> Self {
+    pub fn new(
+        threads: &RuntimeHandles,
+        ledger: Ledger,
+        clock: Clock,
+        registry: &mut Registry,
+    ) -> Self {
         Self {
             large: Lane::new(&threads.large),
             expressions: Lane::new(&threads.expressions),
@@ -199,8 +204,8 @@ impl LargeWork {
 
     /// Moves large work to the runtime that is running, without limits of memory.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn here() -> Self {
-        let threads = Elsewhere {
+    pub(crate) fn on_current_runtime() -> Self {
+        let threads = RuntimeHandles {
             large: Handle::current(),
             expressions: Handle::current(),
             background: Handle::current(),
@@ -398,7 +403,7 @@ mod tests {
     }
 
     fn large_work(threads: &tokio::runtime::Runtime, ledger: &Ledger) -> LargeWork {
-        let threads = Elsewhere {
+        let threads = RuntimeHandles {
             large: threads.handle().clone(),
             expressions: threads.handle().clone(),
             background: threads.handle().clone(),
@@ -423,17 +428,17 @@ mod tests {
         }
     }
 
-    fn here() -> ThreadId {
+    fn thread_id() -> ThreadId {
         std::thread::current().id()
     }
 
     #[test]
     fn large_work_is_done_on_another_thread_and_small_work_here() {
         run(async |large, ledger| {
-            let worker = here();
+            let worker = thread_id();
             let small = async move {
                 work::at_size(Work::Body, b"{}").await;
-                assert_eq!(here(), worker);
+                assert_eq!(thread_id(), worker);
                 Response::new(full("small"))
             };
             let answer = large.answer(Box::pin(small), &user("ann")).await;
@@ -441,7 +446,7 @@ mod tests {
             let counted = ledger.clone();
             let heavy = async move {
                 work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
-                assert_ne!(here(), worker);
+                assert_ne!(thread_id(), worker);
                 assert_eq!(counted.total(), 16 << 20);
                 Response::new(full("large"))
             };

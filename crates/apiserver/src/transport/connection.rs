@@ -143,7 +143,7 @@ impl Connections {
             .peer_certificates()
             .map(|chain| Arc::new(ShownCertificate::new(chain, &self.credentials, now)));
         if let Some(peer) = certificate.as_ref().map(|it| it.peer(now))
-            && (peer.user.is_some() || peer.names_others_at(now))
+            && (peer.user.is_some() || peer.is_front_proxy_at(now))
         {
             standing.authenticate();
         }

@@ -78,7 +78,7 @@ pub fn connections(
             fairness: None,
             sizes: ObjectCounts::default(),
             watches: Watches::new(0),
-            large_work: LargeWork::here(),
+            large_work: LargeWork::on_current_runtime(),
             request_timeout,
         },
         end_of_watches: CancellationFlag::default(),

@@ -21,7 +21,7 @@ use ringwatch::storage::backend::{
 use ringwatch_apiserver::endpoints::full;
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_apiserver::shutdown::Steps;
-use ringwatch_apiserver::threads::Elsewhere;
+use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_apiserver::transport::connection::Connections;
 use ringwatch_authentication::Peer;
 use ringwatch_server::assembly::Assembly;
@@ -87,7 +87,7 @@ impl Serving {
             hooks: PostStartHooks::default(),
             steps: &steps,
             end: &end,
-            elsewhere: Elsewhere {
+            runtimes: RuntimeHandles {
                 large: Handle::current(),
                 expressions: Handle::current(),
                 background: Handle::current(),

@@ -93,7 +93,7 @@ async fn answer(
     let expires = expires.map_err(Failure::internal)?;
     request["spec"] = json!({"audiences": audiences, "expirationSeconds": seconds,
         "boundObjectRef": reference});
-    request["status"] = json!({"token": token, "expirationTimestamp": written(expires)});
+    request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     Ok(())
 }
 
@@ -146,7 +146,7 @@ fn complete_metadata(
     metadata["name"] = json!(account.name);
     metadata["namespace"] = json!(call.namespace());
     metadata["uid"] = json!(account.uid);
-    metadata["creationTimestamp"] = json!(written(now));
+    metadata["creationTimestamp"] = json!(rfc3339(now));
     Ok(())
 }
 
@@ -269,7 +269,7 @@ async fn found(
 }
 
 /// Returns a time as objects have it.
-fn written(time: Timestamp) -> String {
+fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
