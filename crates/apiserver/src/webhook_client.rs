@@ -37,13 +37,13 @@ const PASSING: [StatusCode; 3] = [
 pub struct NetworkClient {
     /// Resolves services to addresses of their endpoints.
     services: ServiceAddresses,
-    /// How TLS is spoken with them.
+    /// The client's side of TLS, by a webhook's `caBundle` or the machine's authorities.
     tls: BundleTls,
     /// The clock of the calls' timeouts.
     clock: Clock,
 }
 
-/// Where a call goes.
+/// The address of a webhook, and the request's target there.
 #[derive(Debug)]
 struct Place {
     backend: Backend,

@@ -37,7 +37,7 @@ impl NodeAuthorizer {
     /// Decides whether a kubelet may make a request.
     ///
     /// # Errors
-    /// Why it may not; nothing for others than kubelets.
+    /// The reason of the refusal; empty for users that are no kubelets.
     pub(super) fn decide(&self, attributes: &Attributes<'_>) -> Result<(), String> {
         let Some(node) = node_of(attributes.user) else {
             return Err(String::new());

@@ -205,7 +205,7 @@ impl RoleTable {
     /// Finds a binding that allows the request, and returns its description.
     ///
     /// # Errors
-    /// Which roles of the user's bindings do not exist, if nothing allows it.
+    /// The errors about roles of the user's bindings that do not exist, if nothing allows the request.
     pub(super) fn decide(&self, attributes: &Attributes<'_>) -> Result<&str, Vec<&str>> {
         let mut missing = Vec::new();
         // A role may be bound to a user many times over: looking through it once is enough.

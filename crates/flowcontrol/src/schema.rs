@@ -83,7 +83,7 @@ impl Schema {
     /// Reads a stored schema.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails when the object is no FlowSchema.
     pub fn read(schema: Value) -> Result<Self, serde_json::Error> {
         serde_json::from_value(schema)
     }

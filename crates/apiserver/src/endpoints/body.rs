@@ -19,7 +19,7 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 /// Marks a response, in its extensions, whose body is the events of a watch as they come.
 #[derive(Clone, Copy, Debug)]
 pub struct EventStream {
-    /// When the body ends by itself at the latest.
+    /// The time at which the body ends by itself at the latest.
     pub deadline: Instant,
 }
 

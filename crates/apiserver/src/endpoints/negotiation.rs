@@ -1,4 +1,4 @@
-//! Which media type and form a response has: the Accept header against what can be written.
+//! Negotiates the media type and form of a response: the Accept header against what can be written.
 //!
 //! The hard part is that two layers of kube-apiserver refuse in different words: a media type that
 //! the path does not produce at all, and a known one with parameters that cannot be honoured.

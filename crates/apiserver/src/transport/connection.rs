@@ -401,13 +401,13 @@ fn is_last<B>(request: &Request<B>) -> bool {
     options.any(|option| option.trim().eq_ignore_ascii_case("close"))
 }
 
-/// Tells the client that the connection will be closed after the answer.
+/// Marks the connection to be closed after the response: `Connection: close`.
 fn close_after<B>(response: &mut Response<B>) {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
 }
 
-/// Tells a client, which may be sending still, why its connection ends.
+/// Writes the last response of a connection and closes it, while the client may still be sending.
 async fn say_last<T>(mut io: T, answer: &[u8], clock: &Clock)
 where
     T: AsyncRead + AsyncWrite + Unpin,

@@ -161,7 +161,7 @@ impl Outgoing {
         unread.map(|(number, it)| (*number, it.taken)).collect()
     }
 
-    /// The number of bytes that are pending.
+    /// Returns the number of bytes that are pending.
     #[cfg(test)]
     pub(super) fn pending(&self) -> u64 {
         self.lock().bytes

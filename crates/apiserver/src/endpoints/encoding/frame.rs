@@ -13,7 +13,7 @@ use crate::endpoints::negotiation::Format;
 /// Frames a watch event about an object that is given as JSON.
 ///
 /// # Errors
-/// When it is to be protobuf and the bytes are no JSON of a kind that has such a form.
+/// Fails when the format is protobuf and the bytes are no JSON of a kind that has a form in protobuf.
 pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, Failure> {
     if format == Format::Protobuf {
         let object = protobuf(object).map_err(Failure::internal)?;
@@ -64,7 +64,7 @@ pub(crate) fn bookmark(
 /// Returns an object's metadata as PartialObjectMetadata, in a version of `meta.k8s.io`.
 ///
 /// # Errors
-/// When the bytes are not an object with metadata.
+/// Fails when the bytes are not an object with metadata.
 pub(crate) fn partial_metadata(json: &[u8], version: &str) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Partial<'a> {

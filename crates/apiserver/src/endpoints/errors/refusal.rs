@@ -128,7 +128,7 @@ pub(crate) const REDIRECTED: StatusCode = StatusCode::BAD_GATEWAY;
 /// The status of a response with an empty body to a client that accepts no representation of a document.
 pub(crate) const NOT_ACCEPTABLE: StatusCode = StatusCode::NOT_ACCEPTABLE;
 
-/// Why a connection ends before the head of a request has been read.
+/// The reason why a connection ends before the head of a request has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadRefusal {
     /// A head was larger than such a client may send.

@@ -121,7 +121,7 @@ impl First {
         Ok(more)
     }
 
-    /// Tells the memory budget what is held.
+    /// Counts the held bytes in the memory budget.
     fn count(&mut self) -> io::Result<()> {
         let held = self.input.len() + self.block.len();
         let held = if held <= COVERED_BYTES {

@@ -66,7 +66,7 @@ impl Heads {
         self.lock().reading = true;
     }
 
-    /// Tells why the connection ended, if it did because of a head of which something had come.
+    /// Returns the reason why the connection ended, if it ended because of a head that had begun to come.
     #[must_use]
     pub fn refusal(&self) -> Option<HeadRefusal> {
         let head = self.lock();
