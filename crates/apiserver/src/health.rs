@@ -1,7 +1,6 @@
 //! `/healthz`, `/livez` and `/readyz`: named checks, together or one by one.
 //!
-//! Whatever goes wrong is told to the log; clients learn only which check failed, as kube-apiserver
-//! has it.
+//! The log has the reasons of failures; clients see only which check failed, as in kube-apiserver.
 
 use std::sync::Arc;
 
@@ -12,8 +11,7 @@ use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use super::endpoints::TextError;
-use super::filters::plain;
-use crate::endpoints::ResponseBody;
+use crate::endpoints::{ResponseBody, plain};
 
 /// A check that says what is wrong.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
@@ -33,7 +31,7 @@ struct Named {
 /// The paths that a check is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All three.
+    /// `/healthz`, `/livez` and `/readyz`.
     Everywhere,
     /// `/healthz` and `/livez`: readiness has a check of its own for the same thing.
     Liveness,
@@ -73,7 +71,7 @@ impl Done {
         self.0.wait().await;
     }
 
-    /// The check that it is done.
+    /// Returns the check that it is done.
     #[must_use]
     pub fn check(&self) -> Check {
         let done = self.clone();
@@ -84,7 +82,7 @@ impl Done {
     }
 }
 
-/// A check that answers at once.
+/// Makes a check of a function that does not wait.
 pub fn check(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Check {
     Arc::new(move || {
         let result = check();
@@ -93,7 +91,7 @@ pub fn check(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> 
 }
 
 impl Health {
-    /// The checks that every server has: it answers, it logs, and it is not shutting down.
+    /// Creates the checks that every server has: it answers, it logs, and it is not shutting down.
     #[must_use]
     pub fn new(shutting_down: CancellationToken) -> Self {
         let mut health = Self::default();
@@ -110,25 +108,25 @@ impl Health {
         health
     }
 
-    /// Adds a check.
+    /// Adds a check. Its name becomes a path below those of the scope, such as `/readyz/NAME`.
     pub fn add(&mut self, name: &'static str, scope: Scope, check: Check) {
         self.checks.push(Named { name, scope, check });
     }
 
-    /// All paths of health.
+    /// Returns all paths of health.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         for root in ["healthz", "livez", "readyz"] {
             paths.push(format!("/{root}"));
-            let checks = self.of(root);
+            let checks = self.checks_of(root);
             paths.extend(checks.map(|check| format!("/{root}/{}", check.name)));
         }
         paths.sort();
         paths
     }
 
-    /// The answer, if the path is one of health.
+    /// Answers the request if the path is one of health; else returns `None`.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
         let (root, name) = match path.strip_prefix('/')?.split_once('/') {
             None => (path.strip_prefix('/')?, None),
@@ -140,7 +138,7 @@ impl Health {
         match name.filter(|name| !name.is_empty()) {
             None => Some(self.all(root, query).await),
             Some(name) => {
-                let named = self.of(root).find(|check| check.name == name)?;
+                let named = self.checks_of(root).find(|check| check.name == name)?;
                 Some(match (named.check)().await {
                     Ok(()) => plain("ok"),
                     Err(why) => {
@@ -152,7 +150,7 @@ impl Health {
         }
     }
 
-    fn of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
+    fn checks_of<'a>(&'a self, root: &'a str) -> impl Iterator<Item = &'a Named> {
         let checks = self.checks.iter();
         checks.filter(move |check| match check.scope {
             Scope::Everywhere => true,
@@ -166,7 +164,7 @@ impl Health {
     async fn all(&self, root: &str, query: &str) -> Response<ResponseBody> {
         let (verbose, mut excluded) = parameters(query);
         let (mut lines, mut failed) = (String::new(), Vec::new());
-        for Named { name, check, .. } in self.of(root) {
+        for Named { name, check, .. } in self.checks_of(root) {
             if excluded.iter().any(|excluded| excluded == name) {
                 excluded.retain(|excluded| excluded != name);
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));

@@ -35,9 +35,9 @@ pub struct RemoteApi {
 /// A reference to one port of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceReference {
-    /// The service's namespace.
+    /// The namespace of the service.
     pub namespace: String,
-    /// The service's name.
+    /// The name of the service.
     pub name: String,
     /// The number of the service's port.
     pub port: u16,
@@ -89,7 +89,8 @@ impl RemoteApi {
         *self == changed
     }
 
-    /// Returns the path of the group version's discovery document: `/apis/GROUP/VERSION`, or `/api/VERSION` for the core group.
+    /// Returns the path of the group version's discovery document: `/apis/GROUP/VERSION`, or `/api/VERSION` for the
+    /// core group.
     #[must_use]
     pub fn path(&self) -> String {
         if self.group_version.group.is_empty() {

@@ -1,5 +1,5 @@
-//! Resolution of a service to the addresses of its ready endpoints, since a server without kube-proxy reaches no cluster
-//! IP. A service that has no EndpointSlices is tried at its cluster IP.
+//! Resolution of a service to the addresses of its ready endpoints, since a server without kube-proxy reaches no
+//! cluster IP. A service that has no EndpointSlices is tried at its cluster IP.
 
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ impl ServiceAddresses {
         Ok(ready)
     }
 
-    /// Checks whether the service of an APIService, its port and its ready endpoints exist. Returns the condition of the
-    /// APIService if something is missing or cannot be read, and `None` if nothing is.
+    /// Checks whether the service of an APIService, its port and its ready endpoints exist. Returns the condition of
+    /// the APIService if something is missing or cannot be read, and `None` if nothing is.
     pub async fn lack(&self, api: &ServiceReference) -> Option<Availability> {
         let ServiceReference {
             namespace,

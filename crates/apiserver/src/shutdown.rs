@@ -1,10 +1,10 @@
-//! How the server ends: in order, within bounds, and at once if asked twice.
+//! Shuts the server down: in order, within bounds, and at once after a second signal.
 //!
 //! ```text
 //! signal            /readyz says no, everything else goes on
 //! ... the delay     load balancers look elsewhere
 //! stop accepting    watch caches send a last bookmark and end their watches
-//! end of watches    whoever has not ended by then is ended
+//! end of watches    watches that are left are ended
 //! requests finish   or are cut off when their time is over
 //! ```
 
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::transport::cancellation::CancellationFlag;
+use super::cancellation::CancellationFlag;
 use super::transport::listener::finish;
 
 /// Watches have this long to send their last bookmark.
@@ -26,7 +26,7 @@ const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
 /// Requests in progress have this long to finish, as in kube-apiserver.
 const REQUESTS_SECONDS_MAX: u64 = 60;
 
-/// SIGTERM and SIGINT.
+/// A stream of the signals that end the server, SIGTERM and SIGINT.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -42,7 +42,7 @@ pub struct Steps {
     pub stop_accepting: CancellationToken,
     /// Connections end when their requests are answered.
     pub closing: CancellationFlag,
-    /// Watches end.
+    /// Watches end with a last bookmark.
     pub end_of_watches: CancellationFlag,
 }
 
@@ -50,7 +50,7 @@ impl Signals {
     /// Takes the signals over from the operating system's default, which is to end.
     ///
     /// # Errors
-    /// The operating system's.
+    /// The error of the operating system, which lets no handler be installed.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

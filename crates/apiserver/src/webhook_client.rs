@@ -19,13 +19,13 @@ use super::transport::https_get;
 use crate::ServiceAddresses;
 use crate::endpoints::{Backend, RelayError, fetch, full};
 
-/// Bytes of an answer's body.
+/// How many bytes of a response's body are read.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of an error's body that are told.
-const TOLD_BYTES_MAX: usize = 2 << 10;
+/// How many bytes of an error's body are shown.
+const SHOWN_BYTES_MAX: usize = 2 << 10;
 
-/// Answers of servers that may do better soon.
+/// The statuses of failures that may pass, so that the call may be tried again.
 const PASSING: [StatusCode; 3] = [
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::INTERNAL_SERVER_ERROR,
@@ -35,15 +35,15 @@ const PASSING: [StatusCode; 3] = [
 /// Asks webhooks over the network.
 #[derive(Debug)]
 pub struct NetworkClient {
-    /// Where services are.
+    /// Resolves services to addresses of their endpoints.
     services: ServiceAddresses,
-    /// How TLS is spoken with them.
+    /// The client's side of TLS, by a webhook's `caBundle` or the machine's authorities.
     tls: BundleTls,
-    /// Bounds calls.
+    /// The clock of the calls' timeouts.
     clock: Clock,
 }
 
-/// Where a call goes.
+/// The address of a webhook, and the request's target there.
 #[derive(Debug)]
 struct Place {
     backend: Backend,
@@ -53,7 +53,7 @@ struct Place {
 }
 
 impl NetworkClient {
-    /// A client that finds services there.
+    /// Creates a client that finds services by `services`.
     #[must_use]
     pub fn new(services: ServiceAddresses, clock: Clock) -> Self {
         Self {
@@ -158,17 +158,17 @@ impl WebhookClient for NetworkClient {
         if !url.contains('?') {
             url = format!("{url}?timeout={}s", timeout.as_secs());
         }
-        let told = |error: CallError| CallError {
+        let prefixed = |error: CallError| CallError {
             why: format!("Post {url:?}: {error}"),
             ..error
         };
         let call = async {
             let place = self.place(to, timeout).await.map_err(lasting)?;
             let answered = Self::exchange(&place, to.token.as_deref(), review).await;
-            answered.map_err(told)
+            answered.map_err(prefixed)
         };
         let answered = self.clock.timeout(timeout, call).await;
-        answered.unwrap_or_else(|_| Err(told(lasting("context deadline exceeded".to_owned()))))
+        answered.unwrap_or_else(|_| Err(prefixed(lasting("context deadline exceeded".to_owned()))))
     }
 }
 
@@ -187,24 +187,24 @@ fn is_reset(error: &hyper::Error) -> bool {
         || source.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionReset)
 }
 
-/// An answer that is none, in the words of Kubernetes' clients.
+/// Describes a response with the status of an error, in the words of client-go.
 fn refusal(status: StatusCode, content: &[u8]) -> String {
-    let told = &content[..content.len().min(TOLD_BYTES_MAX)];
-    let told = String::from_utf8_lossy(told);
+    let shown = &content[..content.len().min(SHOWN_BYTES_MAX)];
+    let shown = String::from_utf8_lossy(shown);
     match status.as_u16() {
         404 => "the server could not find the requested resource".to_owned(),
         405 => "the server does not allow this method on the requested resource".to_owned(),
         429 => format!(
-            "the server has received too many requests and has asked us to try again later: {told}"
+            "the server has received too many requests and has asked us to try again later: {shown}"
         ),
         500..600 => {
-            format!("an error on the server ({told:?}) has prevented the request from succeeding")
+            format!("an error on the server ({shown:?}) has prevented the request from succeeding")
         }
         code => format!("the server rejected our request for an unknown reason (status {code})"),
     }
 }
 
-/// A client of this server.
+/// Creates the client by which this server calls webhooks.
 #[must_use]
 pub fn client(services: ServiceAddresses, clock: Clock) -> Arc<dyn WebhookClient> {
     Arc::new(NetworkClient::new(services, clock))

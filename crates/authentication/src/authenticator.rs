@@ -1,4 +1,4 @@
-//! All kinds of credentials, in order.
+//! Authenticates requests by all kinds of credentials, in kube-apiserver's order.
 
 use std::sync::Arc;
 
@@ -10,29 +10,20 @@ use ringwatch_apimachinery::User;
 
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
-use super::{Peer, RequestHeaders, TokenError, TokenFile};
+use super::{Identified, Peer, RequestHeaders, TokenError, TokenFile, target_audiences};
 
-/// The group of everybody who has been identified.
+/// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// The user of requests without credentials, and its group.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// A user whom a token names, and for whom that token is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identified {
-    /// The user.
-    pub user: User,
-    /// Those of the wanted audiences that the token is for.
-    pub audiences: Vec<String>,
-}
-
-/// Tells who asks.
+/// Finds out the user of a request, by client certificate, request headers or bearer token.
 #[derive(Debug, Default)]
 pub struct Authenticator {
     tokens: TokenFile,
-    /// For whom tokens are that this server takes.
+    /// The audiences of tokens that this server accepts.
     audiences: Vec<String>,
     service_accounts: Option<ServiceAccountTokens>,
     request_headers: Option<RequestHeaders>,
@@ -47,7 +38,7 @@ struct Changeable {
 }
 
 impl Authenticator {
-    /// An authenticator that knows these tokens.
+    /// Creates an authenticator that knows these tokens.
     #[must_use]
     pub fn new(tokens: TokenFile) -> Self {
         Self {
@@ -56,13 +47,13 @@ impl Authenticator {
         }
     }
 
-    /// The same for a server that takes tokens for these audiences.
+    /// Sets the audiences of tokens that this server takes.
     #[must_use]
     pub fn with_audiences(self, audiences: Vec<String>) -> Self {
         Self { audiences, ..self }
     }
 
-    /// The same, which knows service accounts too.
+    /// Adds the tokens of service accounts.
     #[must_use]
     pub fn with_service_accounts(self, tokens: ServiceAccountTokens) -> Self {
         Self {
@@ -71,13 +62,13 @@ impl Authenticator {
         }
     }
 
-    /// Knows the users of these issuers from now on, and serves so much without credentials.
+    /// Replaces the OpenID Connect issuers, and the requests that are served without credentials.
     pub fn set_issuers(&self, issuers: Vec<Arc<OidcTokens>>, anonymous: Anonymous) {
         let changeable = Changeable { issuers, anonymous };
         self.changeable.store(Arc::new(changeable));
     }
 
-    /// The same, which believes these headers of those who may say who asks.
+    /// Adds the headers by which front proxies name the user of a request.
     #[must_use]
     pub fn with_request_headers(self, request_headers: Option<RequestHeaders>) -> Self {
         Self {
@@ -86,14 +77,15 @@ impl Authenticator {
         }
     }
 
-    /// Takes away what headers say of the user, when it is known who that is.
+    /// Removes the headers in which front proxies name the user, once the user is known.
     pub fn strip(&self, headers: &mut HeaderMap) {
         if let Some(request_headers) = &self.request_headers {
             request_headers.strip(headers);
         }
     }
 
-    /// The user behind a request of a peer for a path; `None` if it has no good credentials.
+    /// Returns the user behind a request; `None` if it has no valid credentials, for which the answer is 401. `path`
+    /// decides whether it needs any.
     pub async fn authenticate(
         &self,
         peer: &Peer,
@@ -102,7 +94,7 @@ impl Authenticator {
         now: Timestamp,
     ) -> Option<User> {
         if let Some(known) = &self.request_headers
-            && peer.names_others_at(now)
+            && peer.is_front_proxy_at(now)
             && let Some(user) = known.user(headers)
         {
             return Some(authenticated(user));
@@ -127,7 +119,7 @@ impl Authenticator {
     /// Returns the user of a token that is for one of these audiences; for this server if there are none.
     ///
     /// # Errors
-    /// [`TokenError`] for a token that is nobody's or not good.
+    /// [`TokenError`] for a token that is unknown or invalid.
     pub async fn identify(
         &self,
         token: &str,
@@ -175,25 +167,7 @@ impl Authenticator {
     }
 }
 
-/// The wanted audiences that a token is for. One that says nothing is for this server.
-pub(super) fn target_audiences(
-    token: &[String],
-    own: &[String],
-    wanted: &[String],
-) -> Result<Vec<String>, TokenError> {
-    let token = if token.is_empty() { own } else { token };
-    let common = token.iter().filter(|it| wanted.contains(it));
-    let common: Vec<String> = common.cloned().collect();
-    if common.is_empty() && !own.is_empty() {
-        return Err(TokenError::WrongAudience {
-            token: token.to_vec(),
-            wanted: wanted.to_vec(),
-        });
-    }
-    Ok(common)
-}
-
-/// Says whether a user is whoever has no credentials.
+/// Returns true for the user of requests without credentials.
 #[must_use]
 pub fn is_anonymous(user: &User) -> bool {
     user.name == ANONYMOUS || user.groups.iter().any(|group| group == UNAUTHENTICATED)
@@ -231,8 +205,8 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use http::HeaderName;
 
-    use super::super::CertifiedUser;
     use super::*;
+    use crate::CertifiedUser;
 
     async fn authenticate(
         authorization: Option<&str>,
@@ -300,7 +274,7 @@ mod tests {
         let authenticator =
             Authenticator::new(TokenFile::default()).with_request_headers(Some(request_headers));
         let proxy = Peer {
-            names_others_until_seconds: Some(101),
+            front_proxy_until_seconds: Some(101),
             ..Peer::default()
         };
         let now = Timestamp::from_second(100).expect("a time");

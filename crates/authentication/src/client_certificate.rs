@@ -11,10 +11,10 @@ use rustls::{DistinguishedName, RootCertStore};
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// The extra that says which certificate identified the user.
+/// The key of the user's extra that identifies the certificate.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Judges client certificates.
+/// Verifies the certificates of clients, and derives users from them.
 #[derive(Clone, Debug)]
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -32,18 +32,19 @@ struct Proxies {
 /// The result of checking a client's certificate chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// The user that it names.
+    /// The user that the certificate names; `None` without a verified certificate.
     pub user: Option<CertifiedUser>,
-    /// Until when its requests may say who asks, in seconds since the epoch.
-    pub names_others_until_seconds: Option<i64>,
+    /// The expiry of a front proxy's certificate, in seconds since the epoch: until then its requests may name their
+    /// user in headers.
+    pub front_proxy_until_seconds: Option<i64>,
 }
 
-/// A user who showed a good certificate.
+/// A user who presented a verified certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertifiedUser {
-    /// The user.
+    /// The user that the certificate's subject names.
     pub user: User,
-    /// Until when the certificate is good, in seconds since the epoch.
+    /// The expiry of the certificate, in seconds since the epoch.
     pub valid_until_seconds: i64,
 }
 
@@ -67,8 +68,8 @@ impl ClientCertificates {
         })
     }
 
-    /// The same, which lets those say who asks for whom these authorities vouch, under one of these common names or,
-    /// if there is none, any.
+    /// Adds front proxies: clients with a certificate of these authorities, under one of these common names or, if
+    /// there is none, any. Their requests may name the user in headers.
     ///
     /// # Errors
     /// There is no usable authority among them.
@@ -84,7 +85,7 @@ impl ClientCertificates {
         })
     }
 
-    /// The names of all authorities, by which clients choose what they show.
+    /// Returns the names of all authorities, by which clients choose their certificate.
     #[must_use]
     pub fn authorities(&self) -> Vec<DistinguishedName> {
         let proxies = self.proxies.as_ref().map(|it| &it.verifier);
@@ -130,7 +131,7 @@ impl ClientCertificates {
                 user,
                 valid_until_seconds,
             }),
-            names_others_until_seconds: proxy.map(|_| valid_until_seconds),
+            front_proxy_until_seconds: proxy.map(|_| valid_until_seconds),
         }
     }
 }
@@ -138,8 +139,8 @@ impl ClientCertificates {
 impl Peer {
     /// Returns true if its requests may name their user; connections may outlive the certificate.
     #[must_use]
-    pub fn names_others_at(&self, now: Timestamp) -> bool {
-        let until = self.names_others_until_seconds;
+    pub fn is_front_proxy_at(&self, now: Timestamp) -> bool {
+        let until = self.front_proxy_until_seconds;
         until.is_some_and(|until| now.as_second() <= until)
     }
 }
@@ -159,7 +160,7 @@ fn verifier(authorities: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, r
         .map_err(|error| rustls::Error::General(error.to_string()))
 }
 
-/// Nobody if the certificate has no common name.
+/// Returns the user of a certificate; `None` if it has no common name.
 fn user_of(certificate: &X509Certificate<'_>, der: &[u8]) -> Option<User> {
     let subject = certificate.subject();
     // Of several names the last counts, as in Go, by which others judge what is signed.
@@ -277,14 +278,14 @@ mod tests {
         };
         let (own, other) = (der(&ours.admin.certificate), der(&theirs.admin.certificate));
         let peer = with(&[]).identify(std::slice::from_ref(&other), now());
-        assert!(peer.names_others_at(now()) && peer.user.is_none());
+        assert!(peer.is_front_proxy_at(now()) && peer.user.is_none());
         let later = "2030-01-01T00:00:00Z".parse().expect("a time");
-        assert!(!peer.names_others_at(later));
+        assert!(!peer.is_front_proxy_at(later));
         let peer = with(&["x", "kubernetes-admin"]).identify(std::slice::from_ref(&other), now());
-        assert!(peer.names_others_at(now()));
+        assert!(peer.is_front_proxy_at(now()));
         assert_eq!(with(&["x"]).identify(&[other], now()), Peer::default());
         let peer = with(&[]).identify(&[own], now());
-        assert!(!peer.names_others_at(now()) && peer.user.is_some());
+        assert!(!peer.is_front_proxy_at(now()) && peer.user.is_some());
         assert_eq!(with(&[]).authorities().len(), 2);
     }
 }

@@ -1,48 +1,48 @@
-//! Why a token is not good. The words are kube-apiserver's: token reviews show them.
+//! The errors of invalid tokens. The words are kube-apiserver's: token reviews show them.
 
 use ringwatch_apimachinery::Error;
 
 use super::oidc::OidcError;
 
-/// Why a token is not good.
+/// The reason why a token is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// No authenticator knows it.
+    /// No authenticator knows the token.
     #[error("invalid bearer token")]
     Unknown,
-    /// None of the keys is the one that the token names.
+    /// None of the server's keys has the id that the token names.
     #[error("invalid signature, no keys found")]
     UnknownKey,
-    /// None of the keys has signed it, or not in the way of its keys.
+    /// None of the keys has signed the token, or not with the key's algorithm.
     #[error("invalid signature")]
     WrongSignature,
-    /// It is for others.
+    /// The token is for other audiences.
     #[error(
         "token audiences {} is invalid for the target audiences {}",
         quoted(.token),
         quoted(.wanted)
     )]
     WrongAudience {
-        /// For whom it is.
+        /// The audiences of the token.
         token: Vec<String>,
-        /// For whom it should be.
+        /// The audiences that are accepted.
         wanted: Vec<String>,
     },
-    /// It does not count now.
+    /// The token has expired, or is not valid yet.
     #[error("{0}")]
     Untimely(&'static str),
-    /// There is no such account any more.
+    /// The service account does not exist.
     #[error("serviceaccounts {0:?} not found")]
     NoAccount(String),
-    /// The account is about to go.
+    /// The service account is being deleted.
     #[error("service account {0} has been deleted")]
     AccountDeleted(String),
-    /// The account of that name is another.
+    /// The service account has been replaced by another of the same name.
     #[error("service account UID ({uid}) does not match claim ({claimed})")]
     OtherAccount {
-        /// That of the account.
+        /// The uid of the service account that exists.
         uid: String,
-        /// That in the token.
+        /// The uid in the token.
         claimed: String,
     },
     /// The object that the token is bound to is gone.
@@ -53,20 +53,20 @@ pub enum TokenError {
     OtherObject {
         /// The kind of the object that it is bound to.
         kind: &'static str,
-        /// The uid of what there is.
+        /// The uid of the object that exists.
         uid: String,
-        /// That in the token.
+        /// The uid in the token.
         claimed: String,
     },
-    /// It is the OpenID provider's.
+    /// The token is from an OpenID Connect provider, and invalid.
     #[error("oidc: {0}")]
     Oidc(#[from] OidcError),
-    /// It cannot be told.
+    /// The account or object cannot be read from its store; the client may retry.
     #[error("{0}")]
     Lookup(Error),
 }
 
-/// A list as Go quotes it.
+/// Quotes a list as Go does.
 fn quoted(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|it| format!("{it:?}")).collect();
     format!("[{}]", quoted.join(" "))

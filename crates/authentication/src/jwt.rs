@@ -1,4 +1,4 @@
-//! JSON web tokens: what they say of themselves, and whether a key has signed that.
+//! JSON web tokens: parses them, and verifies their signatures and times.
 //!
 //! Times and audiences are judged by who knows what they mean; only one clock counts here, and it is not the
 //! library's.
@@ -10,20 +10,20 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Longer tokens are nobody's.
+/// How long a token may be in bytes; longer ones are refused unread.
 pub(super) const TOKEN_BYTES_MAX: usize = 128 << 10;
 
-/// By how much the clock of who made a token may differ, in seconds; the same as in kube-apiserver.
+/// By how many seconds the clock of the issuer may differ, as in kube-apiserver.
 const LEEWAY_SECONDS: i64 = 60;
 
 /// The parsed header and issuer of a token, whose signature has not been verified.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unverified {
-    /// The issuer.
+    /// The issuer that the token claims to be from: `iss`.
     pub(super) issuer: String,
-    /// Which key has signed it; empty if it does not say.
+    /// The id of the key that has signed it; empty if it has none.
     pub(super) key_id: String,
-    /// How.
+    /// The algorithm of the signature.
     pub(super) algorithm: Algorithm,
 }
 
@@ -52,7 +52,7 @@ impl Unverified {
     }
 }
 
-/// The claims of a token that a key has signed with an algorithm; `None` if it has not.
+/// Returns the claims of a token that a key has signed with an algorithm; `None` if it has not.
 pub(super) fn verified<T: DeserializeOwned>(
     token: &str,
     key: &DecodingKey,
@@ -66,7 +66,7 @@ pub(super) fn verified<T: DeserializeOwned>(
     Some(token.claims)
 }
 
-/// Why a token does not count now.
+/// The reason why a token is not valid at this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Untimely {
     Expired,
@@ -74,7 +74,7 @@ pub(super) enum Untimely {
     IssuedInTheFuture,
 }
 
-/// Between which times a token counts.
+/// The times between which a token is valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     pub(super) expires: Option<Seconds>,
@@ -99,12 +99,12 @@ impl Times {
     }
 }
 
-/// The time that may still be another's now, in seconds since the epoch.
+/// Returns the time that may still be another's now, in seconds since the epoch.
 pub(super) fn leeway_before(now: Timestamp) -> i64 {
     now.as_second() - LEEWAY_SECONDS
 }
 
-/// A time in seconds since the epoch. Some write it as 1e9 or with a fraction.
+/// A time in seconds since the epoch, which some issuers write as 1e9 or with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Seconds(pub(super) i64);
 
@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// For whom a token is: one, or a list.
+/// The audiences of a token: a string or a list of strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Audiences(pub(super) Vec<String>);

@@ -13,16 +13,16 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// Why a key cannot be used.
+/// The reason why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is not what PEM and DER look like.
+    /// The text is no PEM, or its content no DER of a key.
     #[error("there is no readable key in PEM")]
     Unreadable,
-    /// No token is signed with such a key.
+    /// Keys of this type sign no tokens.
     #[error("tokens need RSA keys of 2048 bits or more, or ECDSA keys on P-256 or P-384")]
     Unsupported,
-    /// It cannot be made or written.
+    /// The library cannot generate or encode the key.
     #[error("{0}")]
     Failed(String),
 }
@@ -30,19 +30,19 @@ pub enum KeyError {
 /// The least size of RSA keys, in bytes.
 const RSA_BYTES_MIN: usize = 256;
 
-/// A public key that tokens are verified with, and the one algorithm that it is for: a token cannot choose another.
+/// A public key that verifies tokens, and the one algorithm that it is for: a token cannot choose another.
 #[derive(Clone, Debug)]
 pub struct VerifyingKey {
-    /// By which tokens name it: a digest of the key itself, as in kube-apiserver.
+    /// The id by which tokens name it: a digest of the key itself, as in kube-apiserver.
     pub(super) id: String,
     pub(super) algorithm: Algorithm,
     pub(super) key: DecodingKey,
-    /// How the key set shows it.
+    /// The key in the JSON Web Key Set.
     pub(super) jwk: Jwk,
 }
 
 impl VerifyingKey {
-    /// All keys in a file: public ones, those of certificates, and the public half of private ones.
+    /// Reads all keys in a file: public ones, those of certificates, and the public half of private ones.
     ///
     /// # Errors
     /// [`KeyError`], also when there is none.
@@ -112,7 +112,7 @@ impl VerifyingKey {
     }
 }
 
-/// A key that tokens are signed with.
+/// A private key that signs tokens.
 #[derive(Clone)]
 pub struct SigningKey {
     pub(super) key: EncodingKey,
@@ -130,10 +130,10 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new key, in PEM. RSA, since tokens are verified far more often than they are signed.
+    /// Generates a key, in PEM. It is RSA, since tokens are verified far more often than they are signed.
     ///
     /// # Errors
-    /// [`KeyError::Failed`]
+    /// [`KeyError::Failed`] if the library cannot generate one.
     pub fn generate_pem() -> Result<String, KeyError> {
         KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
             .map(|pair| pair.serialize_pem())
@@ -151,10 +151,10 @@ impl SigningKey {
             .map_err(|error| KeyError::Failed(error.to_string()))
     }
 
-    /// The key in a file: PKCS#8, PKCS#1 or SEC1.
+    /// Reads the key in a file: PKCS#8, PKCS#1 or SEC1.
     ///
     /// # Errors
-    /// [`KeyError`]
+    /// [`KeyError`] if the PEM cannot be read, or is a key of a type that signs no tokens.
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         let der =
             PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| KeyError::Unreadable)?;
@@ -175,7 +175,7 @@ impl SigningKey {
     }
 }
 
-/// An ECDSA key in the one form in which it is signed with.
+/// Converts an ECDSA key to the one form in which it is signed with.
 fn ecdsa(
     algorithm: &'static aws_lc_rs::signature::EcdsaSigningAlgorithm,
     der: &[u8],

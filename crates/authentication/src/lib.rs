@@ -1,4 +1,5 @@
-//! Authentication: users out of client certificates, bearer tokens and the headers of front proxies; service account tokens.
+//! Authentication: users out of client certificates, bearer tokens and the headers of front proxies; service account
+//! tokens.
 //!
 //! Handshakes do not belong here, which `ringwatch-tls` and the transport have, nor does what a user may do, which
 //! `ringwatch-authorization` decides.
@@ -11,6 +12,7 @@ mod authenticator;
 mod client_certificate;
 mod error;
 mod extension_authentication;
+mod identified;
 mod jwt;
 mod keys;
 pub mod oidc;
@@ -18,11 +20,12 @@ mod request_headers;
 pub mod service_accounts;
 mod token_file;
 
-use authenticator::target_audiences;
-pub use authenticator::{Authenticator, Identified, is_anonymous};
+pub use authenticator::{Authenticator, is_anonymous};
 pub use client_certificate::{CertifiedUser, ClientCertificates, Peer};
 pub use error::TokenError;
 pub use extension_authentication::ExtensionAuthentication;
+pub use identified::Identified;
+use identified::target_audiences;
 pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;

@@ -1,4 +1,4 @@
-//! Users whom another API server names in headers, which has made sure who they are.
+//! Authenticates users that a front proxy names in request headers.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use ringwatch_apimachinery::User;
 
-/// Where other API servers say who asks.
+/// The names of the request headers in which front proxies name the user.
 #[derive(Clone, Debug)]
 pub struct RequestHeaders {
-    /// Which headers may say the name: the first that does counts.
+    /// The headers of the user's name: the first that is there counts.
     pub names: Vec<HeaderName>,
-    /// Which may say the uid.
+    /// The headers of the user's uid: the first that is there counts.
     pub uids: Vec<HeaderName>,
-    /// Which say the groups.
+    /// The headers of the user's groups, all of which count.
     pub groups: Vec<HeaderName>,
     /// The prefixes of the headers of extra attributes, in lower case.
     pub extra_prefixes: Vec<String>,
@@ -40,7 +40,7 @@ impl RequestHeaders {
         })
     }
 
-    /// Takes them away, so that nobody else to whom the request goes believes them.
+    /// Removes the headers, so that no server to which the request is passed on believes them.
     pub fn strip(&self, headers: &mut HeaderMap) {
         let named = [&self.names, &self.uids, &self.groups];
         let known = |it: &HeaderName| named.iter().any(|names| names.contains(it));

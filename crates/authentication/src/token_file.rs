@@ -66,7 +66,7 @@ impl TokenFile {
         Ok(Self { users })
     }
 
-    /// The user of a token.
+    /// Returns the user of a token.
     #[must_use]
     pub fn user(&self, token: &str) -> Option<&User> {
         self.users.get(&digest(token))
@@ -77,8 +77,7 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// The fields of a line; a quoted field may hold commas, and two quotes for one. `None` if a quote
-/// is left open.
+/// Splits a line of CSV; a quoted field may hold commas, and two quotes for one. `None` if a quote is left open.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];
     let mut quoted = false;

@@ -8,7 +8,7 @@ use ringwatch_apimachinery::User;
 pub struct Attributes<'a> {
     /// The user who makes the request.
     pub user: &'a User,
-    /// Such as `list`; for paths the method in lower case.
+    /// The verb, such as `list`; for paths the HTTP method in lower case.
     pub verb: &'a str,
     /// True for a request on a resource; if false, only `path` counts.
     pub is_resource: bool,
@@ -16,24 +16,24 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// The API group; empty for the core.
     pub group: &'a str,
-    /// The version of the group; a star where any is meant.
+    /// The version of the group; `*` where any is meant.
     pub version: &'a str,
-    /// The plural resource.
+    /// The plural name of the resource.
     pub resource: &'a str,
-    /// The subresource.
+    /// The subresource; empty for the resource itself.
     pub subresource: &'a str,
     /// The object's name; empty for all.
     pub name: &'a str,
     /// The field selector of the request, as far as it can be parsed.
     pub fields: Option<&'a FieldSelector>,
-    /// The same by labels.
+    /// The label selector of the request, as far as it can be parsed.
     pub labels: Option<&'a LabelSelector>,
-    /// The path of what is no resource.
+    /// The path of a request that is not about a resource.
     pub path: &'a str,
 }
 
 impl<'a> Attributes<'a> {
-    /// Something done to a path.
+    /// Returns the attributes of a request to a path that is not about a resource.
     #[must_use]
     pub fn of_path(user: &'a User, verb: &'a str, path: &'a str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Something done to the objects of a resource, in all namespaces and whatever their names.
+    /// Returns the attributes of a request on all objects of a resource, in all namespaces; the caller narrows them.
     #[must_use]
     pub fn of_resource(user: &'a User, verb: &'a str, group: &'a str, resource: &'a str) -> Self {
         Self {
@@ -64,12 +64,12 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The one value of a field that is selected.
+    /// Returns the one value of a field that is selected.
     pub(super) fn selects_exactly(&self, field: &str) -> Option<&'a str> {
         self.fields?.requires_exact(field)
     }
 
-    /// That the user cannot do it, in kube-apiserver's words.
+    /// Says that the user cannot do it, in kube-apiserver's words.
     #[must_use]
     pub fn refusal(&self) -> String {
         let (user, verb) = (&self.user.name, self.verb);
@@ -93,7 +93,7 @@ impl<'a> Attributes<'a> {
             .replace('>', "&gt;")
     }
 
-    /// The resource with its subresource, as rules name it.
+    /// Returns the resource with its subresource, as rules name it.
     #[must_use]
     pub fn combined_resource(&self) -> String {
         if self.subresource.is_empty() {

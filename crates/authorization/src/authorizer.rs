@@ -1,4 +1,4 @@
-//! The configured modes, asked in their order.
+//! The authorizer of a server: the configured modes and webhooks, asked in their order.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use super::webhook::Answer;
 use super::{Attributes, NodeAuthorizer, NodeGraph, RoleTable, Rule, WebhookAuthorizer, node_of};
 use crate::node_rules;
 
-/// Whoever is in this group may do everything, whatever the modes.
+/// The group whose members may do everything, whatever the modes.
 const MASTERS: &str = "system:masters";
 
-/// A user's roles are looked through where the request is up to so many words: comparing them takes about as long as
-/// reading a body of [`work::LARGE_BYTES`].
+/// How many words a user's roles may have to be compared where the request is: that takes about as long as reading a
+/// body of [`work::LARGE_BYTES`].
 const ROLE_WORDS_MAX: usize = 10_000;
 
-/// A way to decide.
+/// A mode of `--authorization-mode` that this server decides by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizationMode {
-    /// Everything is allowed.
+    /// Allows every request.
     AlwaysAllow,
-    /// Nothing is allowed that no other mode allows.
+    /// Has no opinion, so that nothing is allowed that no other step allows.
     AlwaysDeny,
-    /// By roles and bindings.
+    /// Allows what roles and bindings grant: RBAC.
     Rbac,
-    /// The Node authorizer.
+    /// Allows kubelets what the objects on their node need: the Node authorizer.
     Node,
 }
 
-/// One of the authorizers that are asked in turn.
+/// One of the steps of authorization, which are taken in turn until one decides.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// This server, in one of its ways.
+    /// A built-in mode.
     Mode(AuthorizationMode),
-    /// A webhook.
+    /// A webhook, asked with a SubjectAccessReview.
     Webhook(Arc<WebhookAuthorizer>),
 }
 
@@ -46,15 +46,15 @@ pub struct Decision {
     pub allowed: bool,
     /// True if the request was denied outright, so that later authorizers were not asked.
     pub denied: bool,
-    /// Why, if there is something to say.
+    /// The reason, in kube-apiserver's words; empty if there is none.
     pub reason: String,
 }
 
 impl Decision {
-    /// Why something that was refused was refused.
+    /// Explains to the client why the request was refused.
     #[must_use]
-    pub fn explain(&self, asked: &Attributes<'_>) -> String {
-        let refusal = asked.refusal();
+    pub fn explain(&self, attributes: &Attributes<'_>) -> String {
+        let refusal = attributes.refusal();
         if self.reason.is_empty() {
             refusal
         } else {
@@ -66,13 +66,13 @@ impl Decision {
 /// The rules that a user has in a namespace.
 #[derive(Debug, Default)]
 pub struct SelfRules {
-    /// The rules.
+    /// The rules that some role grants the user.
     pub rules: Vec<Rule>,
     /// The errors in some of the user's bindings.
     pub errors: Vec<String>,
 }
 
-/// Decides who may do what.
+/// Decides whether a user may make a request, by its steps in their order.
 #[derive(Debug)]
 pub struct Authorizer {
     steps: ArcSwap<Vec<Step>>,
@@ -81,7 +81,7 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// An authorizer of these steps, which knows no roles yet.
+    /// Creates an authorizer of these steps, which knows no roles yet.
     #[must_use]
     pub fn new(steps: Vec<Step>) -> Self {
         let nodes = NodeAuthorizer {
@@ -95,7 +95,7 @@ impl Authorizer {
         }
     }
 
-    /// An authorizer that allows everything.
+    /// Creates an authorizer that allows everything.
     #[must_use]
     pub fn always_allow() -> Arc<Self> {
         Arc::new(Self::new(vec![Step::Mode(AuthorizationMode::AlwaysAllow)]))
@@ -135,7 +135,7 @@ impl Authorizer {
         steps.iter().any(|step| matches!(step, Step::Webhook(_)))
     }
 
-    /// Where it looks what kubelets need, if that counts.
+    /// Returns the graph of pods and nodes by which the Node authorizer decides; `None` if that mode is not enabled.
     #[must_use]
     pub fn node_graph(&self) -> Option<&Arc<NodeGraph>> {
         self.has(AuthorizationMode::Node)
@@ -147,15 +147,15 @@ impl Authorizer {
         self.roles.store(Arc::new(roles));
     }
 
-    /// The rules of a role, of the cluster if the namespace is empty; `None` for one that is not known.
+    /// Returns the rules of a role, or of a ClusterRole if the namespace is empty; `None` for one that is not known.
     #[must_use]
     pub fn role_rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         self.roles.load().rules(namespace, name)
     }
 
     /// Decides whether a request is allowed, and why.
-    pub async fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        let mut decision = Deciding::new(asked);
+    pub async fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(attributes);
         let steps = self.steps.load_full();
         for step in steps.iter() {
             if decision.is_made() {
@@ -163,52 +163,56 @@ impl Authorizer {
             }
             decision.hear(match step {
                 Step::Mode(mode) => {
-                    self.leave_for_roles(*mode, asked).await;
-                    self.decide_here(*mode, asked)
+                    self.leave_for_roles(*mode, attributes).await;
+                    self.decide_here(*mode, attributes)
                 }
-                Step::Webhook(webhook) => webhook.decide(asked).await,
+                Step::Webhook(webhook) => webhook.decide(attributes).await,
             });
         }
         decision.end()
     }
 
     /// Moves the request before it looks through roles for long.
-    async fn leave_for_roles(&self, mode: AuthorizationMode, asked: &Attributes<'_>) {
-        let roles = || self.roles.load().words(asked.user, asked.namespace);
+    async fn leave_for_roles(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) {
+        let roles = || {
+            self.roles
+                .load()
+                .words(attributes.user, attributes.namespace)
+        };
         if mode == AuthorizationMode::Rbac && roles() > ROLE_WORDS_MAX {
             work::leave(Work::Permissions).await;
         }
     }
 
-    /// The same where nobody can wait: webhooks are not asked, but what they have said counts.
+    /// Decides without waiting: webhooks are not called, but their cached answers count.
     #[must_use]
-    pub fn decide_now(&self, asked: &Attributes<'_>) -> Decision {
-        let mut decision = Deciding::new(asked);
+    pub fn decide_now(&self, attributes: &Attributes<'_>) -> Decision {
+        let mut decision = Deciding::new(attributes);
         for step in self.steps.load().iter() {
             if decision.is_made() {
                 break;
             }
             decision.hear(match step {
-                Step::Mode(mode) => self.decide_here(*mode, asked),
-                Step::Webhook(webhook) => webhook.decide_now(asked),
+                Step::Mode(mode) => self.decide_here(*mode, attributes),
+                Step::Webhook(webhook) => webhook.decide_now(attributes),
             });
         }
         decision.end()
     }
 
     /// Returns the answer of one of the built-in modes.
-    fn decide_here(&self, mode: AuthorizationMode, asked: &Attributes<'_>) -> Answer {
+    fn decide_here(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) -> Answer {
         match mode {
             AuthorizationMode::AlwaysAllow => Answer::Allowed(String::new()),
             AuthorizationMode::AlwaysDeny => {
                 Answer::NoOpinion("Everything is forbidden.".to_owned())
             }
-            AuthorizationMode::Rbac => match self.roles.load().decide(asked) {
+            AuthorizationMode::Rbac => match self.roles.load().decide(attributes) {
                 Ok(binding) => Answer::Allowed(format!("RBAC: allowed by {binding}")),
                 Err(missing) if missing.is_empty() => Answer::NoOpinion(String::new()),
                 Err(missing) => Answer::NoOpinion(format!("RBAC: {}", aggregate(missing))),
             },
-            AuthorizationMode::Node => match self.nodes.decide(asked) {
+            AuthorizationMode::Node => match self.nodes.decide(attributes) {
                 Ok(()) => Answer::Allowed(String::new()),
                 Err(why) => Answer::NoOpinion(why),
             },
@@ -255,15 +259,15 @@ fn has(steps: &[Step], wanted: AuthorizationMode) -> bool {
     steps.any(|step| matches!(step, Step::Mode(mode) if *mode == wanted))
 }
 
-/// A decision that is being made.
+/// A decision in progress.
 struct Deciding {
     made: Option<Decision>,
     reasons: Vec<String>,
 }
 
 impl Deciding {
-    fn new(asked: &Attributes<'_>) -> Self {
-        let is_master = asked.user.groups.iter().any(|group| group == MASTERS);
+    fn new(attributes: &Attributes<'_>) -> Self {
+        let is_master = attributes.user.groups.iter().any(|group| group == MASTERS);
         Self {
             made: is_master.then(|| Decision {
                 allowed: true,
@@ -312,7 +316,7 @@ impl Deciding {
     }
 }
 
-/// Several errors as Go writes them.
+/// Joins several errors as Go's `NewAggregate` writes them.
 fn aggregate(mut errors: Vec<&str>) -> String {
     let mut seen = std::collections::BTreeSet::new();
     errors.retain(|error| seen.insert(*error));
@@ -322,7 +326,7 @@ fn aggregate(mut errors: Vec<&str>) -> String {
     }
 }
 
-/// Every verb on every resource and every path.
+/// Returns rules that allow every verb on every resource and every path.
 #[must_use]
 pub fn everything() -> [Rule; 2] {
     let all = || vec!["*".to_owned()];
@@ -353,8 +357,8 @@ mod tests {
         let mut user = User::default();
         let decide = async |user: &User, modes: &[AuthorizationMode]| {
             let authorizer = Authorizer::new(modes.iter().copied().map(Step::Mode).collect());
-            let asked = Attributes::of_path(user, "get", "/metrics");
-            authorizer.decide(&asked).await
+            let attributes = Attributes::of_path(user, "get", "/metrics");
+            authorizer.decide(&attributes).await
         };
         assert!(decide(&user, &[AlwaysDeny, AlwaysAllow]).await.allowed);
         assert!(!decide(&user, &[Rbac]).await.allowed);
@@ -385,8 +389,8 @@ mod tests {
             let request = Movable::new(Box::pin(async move {
                 let mut user = User::default();
                 "jane".clone_into(&mut user.name);
-                let asked = Attributes::of_path(&user, "get", "/metrics");
-                authorizer.decide(&asked).await.allowed
+                let attributes = Attributes::of_path(&user, "get", "/metrics");
+                authorizer.decide(&attributes).await.allowed
             }));
             let allowed = match request.begin().await {
                 Progress::Answered(allowed) => {

@@ -1,8 +1,8 @@
-//! Which rules somebody lacks who wants others: whether one set of rules allows all that another does.
+//! Compares sets of rules, to find the permissions that one grants beyond another.
 //!
-//! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held rule
-//! that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words that no
-//! held rule tells apart are looked for together: mostly that is one look for all of them.
+//! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held
+//! rule that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words
+//! that the same held rules have are looked for together: mostly that is one look for all of them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -10,8 +10,8 @@ use std::hash::Hash;
 use super::Rule;
 use super::rule::ALL;
 
-/// How many missing parts are told.
-const MISSING_TOLD_MAX: usize = 10_000;
+/// How many missing parts are returned.
+const MISSING_PARTS_MAX: usize = 10_000;
 
 /// How many held rules are looked at, over all parts, before the search ends and the rest counts as missing.
 const LOOKS_MAX: usize = 2_000_000;
@@ -19,7 +19,7 @@ const LOOKS_MAX: usize = 2_000_000;
 /// Permissions that a user lacks.
 #[derive(Debug, Default)]
 pub struct Missing {
-    /// Rules of one verb of one resource or path each, as many as are told.
+    /// Rules of one verb and one resource or path each, at most 10,000.
     pub parts: Vec<Rule>,
     /// True if more than `parts` is missing, or might be.
     pub more: bool,
@@ -33,11 +33,11 @@ impl Missing {
     }
 }
 
-/// Those of the wanted rules that none of the held ones covers, taken apart. A verb that only several rules together
-/// allow on something counts, since each is looked for by itself.
+/// Returns those of the wanted rules that none of the held ones covers, broken down to one verb and resource each. A
+/// verb that only several rules together allow on something counts as covered, since each part is looked for by itself.
 #[must_use]
 pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Missing {
-    let held = Held::of(held);
+    let held = Held::new(held);
     let mut search = Search {
         looks_left: LOOKS_MAX,
         found: Missing::default(),
@@ -79,7 +79,7 @@ struct HeldRule<'r> {
     names: HashSet<&'r str>,
 }
 
-/// Which rules have a word: words of the same rules have the same number, and words of no rule have none.
+/// The number of the set of rules that have a word: words of the same rules share a number, words of no rule have none.
 type RulesOf<'r> = HashMap<&'r str, usize>;
 
 struct Held<'r> {
@@ -109,7 +109,7 @@ fn rules_of<'r>(rules: &'r [Rule], words: impl Fn(&'r Rule) -> &'r [String]) -> 
 }
 
 impl<'r> Held<'r> {
-    fn of(rules: &'r [Rule]) -> Self {
+    fn new(rules: &'r [Rule]) -> Self {
         let words = |list: &'r [String]| list.iter().map(String::as_str).collect();
         let held = rules.iter().map(|rule| HeldRule {
             rule,
@@ -133,7 +133,7 @@ fn has(words: &HashSet<&str>, word: &str) -> bool {
     words.contains(ALL) || words.contains(word)
 }
 
-/// The form that covers a subresource of every resource: `*/scale` for `deployments/scale`.
+/// Returns the form that covers a subresource of every resource: `*/scale` for `deployments/scale`.
 fn part_of_all(resource: &str) -> Option<String> {
     let (_, part) = resource.split_once('/')?;
     Some(format!("*/{part}"))
@@ -157,7 +157,7 @@ struct Search {
 }
 
 impl Search {
-    /// The held rules that fit, of which each is looked at; none if there were too many looks already.
+    /// Returns the held rules that fit, of which each is looked at; none if there were too many looks already.
     fn fitting<'h, 'r>(
         &mut self,
         held: &[&'h HeldRule<'r>],
@@ -211,23 +211,23 @@ impl Search {
                         let name = names.as_ref().map(|names| names[0].1);
                         let of_name = self.fitting(&of_verb, |it| it.has_name(name));
                         if self.is_over() {
-                            return self.tell(missing);
+                            return self.report(missing);
                         }
                         if of_name.is_empty() {
                             missing.push((api_groups, resources, verbs, names));
-                            self.found.more |= missing.len() > MISSING_TOLD_MAX;
+                            self.found.more |= missing.len() > MISSING_PARTS_MAX;
                         }
                     }
                 }
             }
         }
-        self.tell(missing);
+        self.report(missing);
     }
 
     /// Takes what is missing apart, in the order in which it was wanted.
-    fn tell(&mut self, missing: Vec<MissingOfResources<'_, '_>>) {
+    fn report(&mut self, missing: Vec<MissingOfResources<'_, '_>>) {
         let mut parts = Vec::new();
-        'told: for (api_groups, resources, verbs, names) in missing {
+        'parts: for (api_groups, resources, verbs, names) in missing {
             let names: Vec<(usize, Option<&str>)> = match names {
                 Some(names) => names.iter().map(|(at, name)| (*at, Some(*name))).collect(),
                 None => vec![(0, None)],
@@ -236,9 +236,9 @@ impl Search {
                 for (resource, resource_text) in resources {
                     for (verb, verb_text) in verbs {
                         for (name, name_text) in &names {
-                            if self.found.parts.len() + parts.len() >= MISSING_TOLD_MAX {
+                            if self.found.parts.len() + parts.len() >= MISSING_PARTS_MAX {
                                 self.found.more = true;
-                                break 'told;
+                                break 'parts;
                             }
                             let texts = (*api_group, *resource_text, *verb_text, *name_text);
                             parts.push(([*group, *resource, *verb, *name], texts));
@@ -280,7 +280,7 @@ impl Search {
             let of_path: Vec<&HeldRule<'_>> = of_path.copied().collect();
             for verb in &wanted.verbs {
                 let of_verb = self.fitting(&of_path, |it| has(&it.verbs, verb));
-                self.found.more |= self.found.parts.len() >= MISSING_TOLD_MAX;
+                self.found.more |= self.found.parts.len() >= MISSING_PARTS_MAX;
                 if self.is_over() {
                     return;
                 }

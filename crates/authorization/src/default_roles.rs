@@ -1,4 +1,4 @@
-//! The roles and bindings that are there from the start, where roles count.
+//! The roles and bindings that exist from the start with RBAC.
 //!
 //! `admin`, `edit` and `view` are stored without rules, as kube-apiserver stores them: they aggregate the roles
 //! `system:aggregate-to-...`, which the authorizer follows by itself.
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 use crate::Rule;
 
 const TABLE: &str = include_str!("default_roles.txt");
-/// The annotation that says whether an object may be brought up to date.
+/// The annotation that allows the server to bring an object up to date at its start.
 pub const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
 
-/// The role of what every node may do.
+/// The role of kubelets.
 const NODE_ROLE: &str = "system:node";
 
 /// The namespace of the system's service accounts.
 const ACCOUNTS_NAMESPACE: &str = "kube-system";
 
-/// Roles, those of the cluster and of namespaces, and the bindings that give them to somebody.
+/// Roles and ClusterRoles, with their bindings.
 #[derive(Debug, Default)]
 pub struct DefaultRoles {
-    /// The roles and cluster roles.
+    /// The Roles and ClusterRoles.
     pub roles: Vec<Value>,
-    /// The role bindings and cluster role bindings.
+    /// The RoleBindings and ClusterRoleBindings.
     pub bindings: Vec<Value>,
 }
 
 impl DefaultRoles {
-    /// Those of every cluster.
+    /// Returns the default roles and bindings of every cluster.
     pub fn of_every_cluster() -> Self {
         Self::read(TABLE)
     }
@@ -124,7 +124,7 @@ fn metadata(name: &str) -> Value {
         "annotations": {AUTO_UPDATE: "true"}})
 }
 
-/// Somebody who has a role.
+/// Returns a binding's subject of this kind and name.
 fn subject(kind: &str, name: &str) -> Option<Value> {
     match kind {
         "groups" => Some(json!({"apiGroup": GROUP, "kind": "Group", "name": name})),
@@ -135,7 +135,8 @@ fn subject(kind: &str, name: &str) -> Option<Value> {
     }
 }
 
-/// The rule of a line: about paths with two words, about resources with three, about some of their names with four.
+/// Reads the rule of a line: about paths with two words, about resources with three, about some of their names with
+/// four.
 fn rule(words: &[&str]) -> Option<Rule> {
     let mut rule = match words {
         [_, paths] => Rule {
@@ -157,7 +158,7 @@ fn rule(words: &[&str]) -> Option<Rule> {
     Some(rule)
 }
 
-/// The words of a list. In the table they are sorted, as in kube-apiserver's rules.
+/// Splits a list into words. In the table they are sorted, as in kube-apiserver's rules.
 fn list(text: &str) -> Vec<String> {
     let words = text.split(',').filter(|word| !word.is_empty());
     words.map(String::from).collect()

@@ -1,4 +1,4 @@
-//! Rules as they are told to people.
+//! Formats rules for messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,7 +38,7 @@ pub fn describe_rules(missing: Missing) -> String {
     lines.join("\n")
 }
 
-/// As kube-apiserver tells rules to people.
+/// Formats a rule as kube-apiserver does in messages.
 impl fmt::Display for Rule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lists = [

@@ -9,6 +9,6 @@ use super::Rule;
 pub(super) struct Grant {
     /// The binding, its role and the subject, in kube-apiserver's words.
     pub(super) description: Arc<str>,
-    /// The rules, or why there are none: the role does not exist.
+    /// The rules, or the error that the role does not exist.
     pub(super) rules: Result<Arc<[Rule]>, Arc<str>>,
 }

@@ -1,7 +1,7 @@
 //! Kubernetes' authorization modes: RBAC, the Node authorizer and webhooks.
 //!
-//! The objects that they decide by do not belong here: `ringwatch-controllers` follows roles, bindings and what nodes refer
-//! to, and exchanges the tables of this crate.
+//! The objects that they decide by do not belong here: `ringwatch-controllers` follows roles, bindings and what nodes
+//! refer to, and exchanges the tables of this crate.
 //!
 //! ```text
 //!   roles, bindings --RoleTable--> grants by subject --Authorizer--> a decision

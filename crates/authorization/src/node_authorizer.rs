@@ -1,7 +1,7 @@
-//! The permissions of kubelets: Kubernetes' Node authorizer.
+//! The Node authorizer, which decides what kubelets may do.
 //!
-//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what
-//! the pods of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
+//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what the pods
+//! of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Attributes, NodeGraph, Rule};
 
 const GROUP: &str = "system:nodes";
 const PREFIX: &str = "system:node:";
-/// Where the leases of nodes are.
+/// The namespace of the leases of nodes.
 const LEASES: &str = "kube-node-lease";
 
 /// Authorizes the requests of kubelets.
@@ -23,7 +23,7 @@ pub struct NodeAuthorizer {
     pub rules: Vec<Rule>,
 }
 
-/// The node that a user is the kubelet of; empty for one of no particular node.
+/// Returns the node that a user is the kubelet of; empty for one of no particular node.
 #[must_use]
 pub fn node_of(user: &User) -> Option<&str> {
     let name = user.name.strip_prefix(PREFIX)?;
@@ -37,90 +37,90 @@ impl NodeAuthorizer {
     /// Decides whether a kubelet may make a request.
     ///
     /// # Errors
-    /// Why it may not; nothing for others than kubelets.
-    pub(super) fn decide(&self, asked: &Attributes<'_>) -> Result<(), String> {
-        let Some(node) = node_of(asked.user) else {
+    /// The reason of the refusal; empty for users that are no kubelets.
+    pub(super) fn decide(&self, attributes: &Attributes<'_>) -> Result<(), String> {
+        let Some(node) = node_of(attributes.user) else {
             return Err(String::new());
         };
         if node.is_empty() {
-            return Err(format!("unknown node for user {:?}", asked.user.name));
+            return Err(format!("unknown node for user {:?}", attributes.user.name));
         }
-        if !asked.is_resource {
-            return self.by_rules(asked);
+        if !attributes.is_resource {
+            return self.by_rules(attributes);
         }
-        match (asked.group, asked.resource) {
-            ("", "secrets" | "configmaps") => self.read_related(node, asked),
-            ("", "persistentvolumeclaims") if asked.subresource == "status" => {
-                self.update_status(node, asked)
+        match (attributes.group, attributes.resource) {
+            ("", "secrets" | "configmaps") => self.read_related(node, attributes),
+            ("", "persistentvolumeclaims") if attributes.subresource == "status" => {
+                self.update_status(node, attributes)
             }
             ("", "persistentvolumeclaims" | "persistentvolumes")
             | ("resource.k8s.io", "resourceclaims")
-            | ("storage.k8s.io", "volumeattachments") => self.get_related(node, asked),
-            ("", "serviceaccounts") if asked.subresource == "token" => {
-                self.create_token(node, asked)
+            | ("storage.k8s.io", "volumeattachments") => self.get_related(node, attributes),
+            ("", "serviceaccounts") if attributes.subresource == "token" => {
+                self.create_token(node, attributes)
             }
-            ("", "serviceaccounts") => self.get_related(node, asked),
-            ("coordination.k8s.io", "leases") => own_lease(node, asked),
-            ("storage.k8s.io", "csinodes") => own(node, asked, "CSINode"),
-            ("resource.k8s.io", "resourceslices") => self.slices(node, asked),
-            ("", "nodes") => own_node(node, asked),
-            ("", "pods") => self.pods(node, asked),
-            _ => self.by_rules(asked),
+            ("", "serviceaccounts") => self.get_related(node, attributes),
+            ("coordination.k8s.io", "leases") => own_lease(node, attributes),
+            ("storage.k8s.io", "csinodes") => own(node, attributes, "CSINode"),
+            ("resource.k8s.io", "resourceslices") => self.slices(node, attributes),
+            ("", "nodes") => own_node(node, attributes),
+            ("", "pods") => self.pods(node, attributes),
+            _ => self.by_rules(attributes),
         }
     }
 
-    fn by_rules(&self, asked: &Attributes<'_>) -> Result<(), String> {
-        let allows = self.rules.iter().any(|rule| rule.allows(asked));
+    fn by_rules(&self, attributes: &Attributes<'_>) -> Result<(), String> {
+        let allows = self.rules.iter().any(|rule| rule.allows(attributes));
         if allows { Ok(()) } else { Err(String::new()) }
     }
 
-    /// Gets, lists and watches of one object in a namespace.
-    fn read_related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-        match asked.verb {
+    /// Decides on gets, lists and watches of one object in a namespace.
+    fn read_related(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        match attributes.verb {
             "get" | "list" | "watch" => {}
             _ => return refuse("can only read resources of this type"),
         }
-        if !asked.subresource.is_empty() {
+        if !attributes.subresource.is_empty() {
             return refuse("cannot read subresource");
         }
-        if asked.namespace.is_empty() {
+        if attributes.namespace.is_empty() {
             return refuse("can only read namespaced object of this type");
         }
-        self.related(node, asked)
+        self.related(node, attributes)
     }
 
-    fn get_related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-        if asked.verb != "get" {
+    fn get_related(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        if attributes.verb != "get" {
             return refuse("can only get individual resources of this type");
         }
-        if !asked.subresource.is_empty() {
+        if !attributes.subresource.is_empty() {
             return refuse("cannot get subresource");
         }
-        self.related(node, asked)
+        self.related(node, attributes)
     }
 
-    fn update_status(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-        match asked.verb {
-            "update" | "patch" => self.related(node, asked),
+    fn update_status(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        match attributes.verb {
+            "update" | "patch" => self.related(node, attributes),
             _ => refuse("can only get/update/patch this type"),
         }
     }
 
-    fn create_token(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-        if asked.verb == "create" {
-            self.related(node, asked)
+    fn create_token(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        if attributes.verb == "create" {
+            self.related(node, attributes)
         } else {
             refuse("can only create tokens for individual service accounts")
         }
     }
 
-    fn related(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+    fn related(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
         let Attributes {
             resource,
             namespace,
             name,
             ..
-        } = asked;
+        } = attributes;
         if name.is_empty() {
             return refuse("No Object name found");
         }
@@ -132,17 +132,17 @@ impl NodeAuthorizer {
         ))
     }
 
-    /// ResourceSlices, in which a node lists its devices.
-    fn slices(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-        if !asked.subresource.is_empty() {
+    /// Decides on ResourceSlices, in which a node lists its devices.
+    fn slices(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        if !attributes.subresource.is_empty() {
             return refuse("cannot authorize ResourceSlice subresources");
         }
-        match asked.verb {
+        match attributes.verb {
             // The NodeRestriction plugin looks at whose.
             "create" => Ok(()),
-            "get" | "update" | "patch" | "delete" => self.related(node, asked),
+            "get" | "update" | "patch" | "delete" => self.related(node, attributes),
             "watch" | "list" | "deletecollection"
-                if asked.selects_exactly("spec.nodeName") == Some(node) =>
+                if attributes.selects_exactly("spec.nodeName") == Some(node) =>
             {
                 Ok(())
             }
@@ -155,10 +155,10 @@ impl NodeAuthorizer {
         }
     }
 
-    fn pods(&self, node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-        match (asked.subresource, asked.verb) {
-            ("", "get") => self.get_related(node, asked),
-            ("", "list" | "watch") if asked.selects_exactly("spec.nodeName") == Some(node) => {
+    fn pods(&self, node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+        match (attributes.subresource, attributes.verb) {
+            ("", "get") => self.get_related(node, attributes),
+            ("", "list" | "watch") if attributes.selects_exactly("spec.nodeName") == Some(node) => {
                 Ok(())
             }
             ("", "list" | "watch") => {
@@ -177,49 +177,49 @@ fn refuse(why: &str) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-fn own_node(node: &str, asked: &Attributes<'_>) -> Result<(), String> {
-    match (asked.subresource, asked.verb) {
+fn own_node(node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
+    match (attributes.subresource, attributes.verb) {
         // The NodeRestriction plugin looks at which.
         ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
-        ("", "get" | "list" | "watch") if asked.name == node => Ok(()),
-        ("", "get" | "list" | "watch") if asked.name.is_empty() => Err(format!(
+        ("", "get" | "list" | "watch") if attributes.name == node => Ok(()),
+        ("", "get" | "list" | "watch") if attributes.name.is_empty() => Err(format!(
             "node '{node}' cannot read all nodes, only its own Node object"
         )),
         ("", "get" | "list" | "watch") => Err(format!(
             "node '{node}' cannot read '{}', only its own Node object",
-            asked.name
+            attributes.name
         )),
         _ => Err(String::new()),
     }
 }
 
-fn own_lease(node: &str, asked: &Attributes<'_>) -> Result<(), String> {
+fn own_lease(node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
     let verbs = ["get", "create", "update", "patch", "delete"];
-    if !verbs.contains(&asked.verb) {
+    if !verbs.contains(&attributes.verb) {
         return refuse("can only get, create, update, patch, or delete a node lease");
     }
-    if asked.namespace != LEASES {
+    if attributes.namespace != LEASES {
         return Err(format!(
             "can only access leases in the {LEASES:?} system namespace"
         ));
     }
-    if asked.verb != "create" && asked.name != node {
+    if attributes.verb != "create" && attributes.name != node {
         return refuse("can only access node lease with the same name as the requesting node");
     }
     Ok(())
 }
 
-fn own(node: &str, asked: &Attributes<'_>, kind: &str) -> Result<(), String> {
+fn own(node: &str, attributes: &Attributes<'_>, kind: &str) -> Result<(), String> {
     let verbs = ["get", "create", "update", "patch", "delete"];
-    if !verbs.contains(&asked.verb) {
+    if !verbs.contains(&attributes.verb) {
         return Err(format!(
             "can only get, create, update, patch, or delete a {kind}"
         ));
     }
-    if !asked.subresource.is_empty() {
+    if !attributes.subresource.is_empty() {
         return Err(format!("cannot authorize {kind} subresources"));
     }
-    if asked.verb != "create" && asked.name != node {
+    if attributes.verb != "create" && attributes.name != node {
         return Err(format!(
             "can only access {kind} with the same name as the requesting node"
         ));

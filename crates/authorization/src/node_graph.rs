@@ -1,7 +1,7 @@
 //! The graph of the objects that the pods of each node need.
 //!
-//! A node may read what its pods refer to. Pods are filed once they have a node. What they need changes little from then on:
-//! ephemeral containers come, and claims for devices are made.
+//! A node may read what its pods refer to. Pods are added once they have a node. What they need changes little from
+//! then on: ephemeral containers come, and claims for devices are made.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
@@ -20,7 +20,7 @@ pub struct NodeGraph(RwLock<Graph>);
 #[derive(Debug, Default)]
 struct Graph {
     pods: HashMap<(String, String), Pod>,
-    /// How many pods of a node need something.
+    /// How many pods of a node refer to an object, by node and object.
     needs: HashMap<String, HashMap<Name, u32>>,
     /// The volumes that are bound to a claim.
     volumes: HashMap<String, Volume>,
@@ -50,13 +50,13 @@ struct Volume {
 }
 
 impl NodeGraph {
-    /// Takes what another one knows for what it knew, at once: whoever asks meanwhile is answered by one of both.
+    /// Replaces the graph by another one at once: a request meanwhile is decided by one of both.
     pub fn replace(&self, by: Self) {
         let graph = by.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = graph;
     }
 
-    /// Takes a pod as it is now.
+    /// Adds a pod, or replaces what is known of it.
     pub fn add_pod(&self, pod: &Value) {
         let (namespace, name) = (text(pod, "metadata.namespace"), text(pod, "metadata.name"));
         let node = text(pod, "spec.nodeName");
@@ -86,7 +86,7 @@ impl NodeGraph {
         graph.pods.insert(key, pod);
     }
 
-    /// A pod is gone.
+    /// Removes a pod that is gone.
     pub fn remove_pod(&self, namespace: &str, name: &str) {
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
         graph.remove_pod(&(namespace.to_owned(), name.to_owned()));
@@ -215,7 +215,7 @@ fn is_mirror(pod: &Value) -> bool {
     !pod["metadata"]["annotations"][MIRROR].is_null()
 }
 
-/// The resources of what a pod refers to, such as `secrets`.
+/// Returns the resources that a pod refers to, such as `secrets`.
 pub fn referred_resources(pod: &Value) -> Vec<&'static str> {
     let needs = needs(pod, "").into_iter();
     needs.map(|(resource, ..)| resource).collect()
@@ -290,8 +290,8 @@ fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
     found
 }
 
-/// The secrets with which kubelets mount a volume that is bound to a claim in a namespace. Other secrets of volumes are for
-/// controllers.
+/// Returns the secrets with which kubelets mount a volume that is bound to a claim in a namespace. Other secrets of
+/// volumes are for controllers.
 fn secrets_of_volume(volume: &Value, claim_namespace: &str) -> HashSet<(String, String)> {
     let or_of_claim = |namespace: &str| {
         let namespace = if namespace.is_empty() {

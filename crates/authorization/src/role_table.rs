@@ -1,4 +1,4 @@
-//! All roles and bindings, filed under whom they concern.
+//! An index of roles and bindings by their subjects.
 //!
 //! A role with an aggregationRule has the rules of the roles that this selects. In a cluster a
 //! controller writes them into the role; here they are put together when the table is made, so that `admin`,
@@ -88,10 +88,10 @@ enum Who {
     Group(String),
 }
 
-/// All roles and bindings, filed under whom they concern.
+/// An index of roles and bindings by their subjects.
 #[derive(Debug, Default)]
 pub struct RoleTable {
-    /// By subject, what holds everywhere (no namespace) and in each namespace.
+    /// The grants by subject and namespace; those that hold everywhere have no namespace.
     grants: HashMap<Who, HashMap<String, Grants>>,
     roles: HashMap<(String, String), Resolved>,
 }
@@ -100,7 +100,7 @@ pub struct RoleTable {
 #[derive(Debug)]
 struct Resolved {
     rules: Arc<[Rule]>,
-    /// How many words they have.
+    /// How many words the rules have.
     words: usize,
 }
 
@@ -108,12 +108,12 @@ struct Resolved {
 #[derive(Debug, Default)]
 struct Grants {
     grants: Vec<Grant>,
-    /// How many words their roles have. A role bound twice counts twice.
+    /// How many words the roles have. A role that is bound twice counts twice.
     words: usize,
 }
 
 impl RoleTable {
-    /// A table of these. Those that belong to the cluster have no namespace.
+    /// Builds a table of these roles and bindings. Those that belong to the cluster have no namespace.
     #[must_use]
     pub fn new(roles: &[Arc<Role>], bindings: &[Arc<Binding>]) -> Self {
         let rules = roles.iter().map(|role| {
@@ -154,7 +154,7 @@ impl RoleTable {
         }
     }
 
-    /// The role that a binding in a namespace refers to.
+    /// Returns the role that a binding in a namespace refers to.
     fn role(&self, namespace: &str, reference: &RoleRef) -> Result<&Resolved, Arc<str>> {
         let name = &reference.name;
         let (namespace, resource) = if reference.kind == "Role" {
@@ -168,7 +168,7 @@ impl RoleTable {
         })
     }
 
-    /// The rules of a role; without a namespace it is one of the cluster.
+    /// Returns the rules of a role; without a namespace it is one of the cluster.
     pub(super) fn rules(&self, namespace: &str, name: &str) -> Option<Arc<[Rule]>> {
         let key = (namespace.to_owned(), name.to_owned());
         Some(Arc::clone(&self.roles.get(&key)?.rules))
@@ -202,19 +202,19 @@ impl RoleTable {
         found
     }
 
-    /// The binding that allows this, described.
+    /// Finds a binding that allows the request, and returns its description.
     ///
     /// # Errors
-    /// Which roles of the user's bindings do not exist, if nothing allows it.
-    pub(super) fn decide(&self, asked: &Attributes<'_>) -> Result<&str, Vec<&str>> {
+    /// The errors about roles of the user's bindings that do not exist, if nothing allows the request.
+    pub(super) fn decide(&self, attributes: &Attributes<'_>) -> Result<&str, Vec<&str>> {
         let mut missing = Vec::new();
         // A role may be bound to a user many times over: looking through it once is enough.
         let mut seen = HashSet::new();
-        for grant in self.grants(asked.user, asked.namespace) {
+        for grant in self.grants(attributes.user, attributes.namespace) {
             match &grant.rules {
                 Ok(rules)
                     if seen.insert(Arc::as_ptr(rules))
-                        && rules.iter().any(|rule| rule.allows(asked)) =>
+                        && rules.iter().any(|rule| rule.allows(attributes)) =>
                 {
                     return Ok(&grant.description);
                 }
@@ -227,7 +227,7 @@ impl RoleTable {
 }
 
 impl Role {
-    /// Its own rules, as they are stored.
+    /// Returns the role's own rules, as they are stored.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         self.rules.as_deref().unwrap_or_default()
@@ -239,7 +239,7 @@ impl Role {
         self.aggregation_rule.is_some()
     }
 
-    /// Its own rules, or those that it aggregates.
+    /// Returns the role's own rules, or those of the roles that it aggregates.
     #[must_use]
     pub fn resolve(&self, roles: &[Arc<Self>]) -> Vec<Rule> {
         let mut rules = Vec::new();

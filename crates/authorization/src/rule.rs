@@ -1,17 +1,17 @@
-//! One rule of a role, and what it allows.
+//! One rule of a role, and the requests that it allows.
 
 use serde::{Deserialize, Serialize};
 
 use super::Attributes;
 
-/// The wildcard.
+/// The wildcard that stands for every verb, group, resource or path.
 pub(super) const ALL: &str = "*";
 
 /// A rule of a role: every listed verb on every listed resource, or on every listed path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rule {
-    /// Such as `list`.
+    /// Verbs such as `list`, or `*`.
     #[serde(deserialize_with = "null_is_empty")]
     pub verbs: Vec<String>,
     /// API groups; the core is empty.
@@ -26,7 +26,7 @@ pub struct Rule {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub resources: Vec<String>,
-    /// The only names; none means all.
+    /// The only names that the rule is about; empty for all.
     #[serde(
         deserialize_with = "null_is_empty",
         skip_serializing_if = "Vec::is_empty"
@@ -41,7 +41,7 @@ pub struct Rule {
     pub non_resource_urls: Vec<String>,
 }
 
-/// Go writes lists that it does not have as null.
+/// Deserializes a list; Go writes lists that it does not have as null.
 fn null_is_empty<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Option::<Vec<String>>::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -61,20 +61,20 @@ impl Rule {
 
     /// Returns true if the rule allows a request.
     #[must_use]
-    pub fn allows(&self, asked: &Attributes<'_>) -> bool {
-        if !has(&self.verbs, asked.verb) {
+    pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        if !has(&self.verbs, attributes.verb) {
             return false;
         }
-        if asked.is_resource {
-            has(&self.api_groups, asked.group)
-                && self.has_resource(asked)
-                && self.has_name(asked.name)
+        if attributes.is_resource {
+            has(&self.api_groups, attributes.group)
+                && self.has_resource(attributes)
+                && self.has_name(attributes.name)
         } else {
-            self.has_path(asked.path)
+            self.has_path(attributes.path)
         }
     }
 
-    fn has_resource(&self, asked: &Attributes<'_>) -> bool {
+    fn has_resource(&self, attributes: &Attributes<'_>) -> bool {
         self.resources.iter().any(|known| {
             let (resource, subresource) = match known.split_once('/') {
                 // What is written as a subresource is none without a name.
@@ -84,8 +84,8 @@ impl Rule {
                 None => (known.as_str(), ""),
             };
             // `*/scale` is that part of every resource; a `*` is no wildcard anywhere else.
-            subresource == asked.subresource
-                && (resource == asked.resource || resource == ALL && !subresource.is_empty())
+            subresource == attributes.subresource
+                && (resource == attributes.resource || resource == ALL && !subresource.is_empty())
         })
     }
 
@@ -153,26 +153,26 @@ mod tests {
         }
     }
 
-    /// The same decision, from the sentence in Kubernetes' documentation for each list.
-    fn model(rule: &Rule, asked: &Attributes<'_>) -> bool {
+    /// Decides the same from the sentence in Kubernetes' documentation for each list.
+    fn model(rule: &Rule, attributes: &Attributes<'_>) -> bool {
         let any = |list: &[String], text: &str| {
             list.contains(&"*".to_owned()) || list.contains(&text.to_owned())
         };
-        let verb = any(&rule.verbs, asked.verb);
-        if !asked.is_resource {
+        let verb = any(&rule.verbs, attributes.verb);
+        if !attributes.is_resource {
             return verb
                 && rule
                     .non_resource_urls
                     .iter()
-                    .any(|it| globs(it, asked.path));
+                    .any(|it| globs(it, attributes.path));
         }
-        let combined = asked.combined_resource();
-        let star = format!("*/{}", asked.subresource);
+        let combined = attributes.combined_resource();
+        let star = format!("*/{}", attributes.subresource);
         let resource = any(&rule.resources, &combined)
-            || !asked.subresource.is_empty() && rule.resources.contains(&star);
-        let name =
-            rule.resource_names.is_empty() || rule.resource_names.contains(&asked.name.to_owned());
-        verb && any(&rule.api_groups, asked.group) && resource && name
+            || !attributes.subresource.is_empty() && rule.resources.contains(&star);
+        let name = rule.resource_names.is_empty()
+            || rule.resource_names.contains(&attributes.name.to_owned());
+        verb && any(&rule.api_groups, attributes.group) && resource && name
     }
 
     proptest! {

@@ -14,8 +14,8 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::work::{self, LARGE_BYTES, Work};
 use ringwatch_apiserver::endpoints::full;
-use ringwatch_apiserver::filters::{Asking, LargeWork};
-use ringwatch_apiserver::transport::threads::Elsewhere;
+use ringwatch_apiserver::filters::{LargeWork, Requester};
+use ringwatch_apiserver::threads::RuntimeHandles;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
@@ -29,13 +29,13 @@ fn main() {
         .measurement_time(Duration::from_secs(3))
         .configure_from_args();
     let (serving, threads) = (runtime(), runtime());
-    let elsewhere = Elsewhere {
+    let runtimes = RuntimeHandles {
         large: threads.handle().clone(),
         expressions: threads.handle().clone(),
         background: threads.handle().clone(),
     };
     let (ledger, clock) = (Ledger::unlimited(), Clock::real());
-    let large = LargeWork::new(&elsewhere, ledger, clock, &mut Registry::default());
+    let large = LargeWork::new(&runtimes, ledger, clock, &mut Registry::default());
     for (name, content) in [("stays", &CONTENT[..0]), ("moves", CONTENT)] {
         criterion.bench_function(&format!("large_work/{name}"), |bencher| {
             bencher.iter(|| {
@@ -46,7 +46,7 @@ fn main() {
                         work::at_size(Work::Body, content).await;
                         Response::new(full(""))
                     });
-                    large.answer(answer, &Asking::default()).await
+                    large.answer(answer, &Requester::default()).await
                 });
                 serving.block_on(request).unwrap()
             });

@@ -9,7 +9,7 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_flowcontrol::Fairness;
-use ringwatch_flowcontrol::{FlowTable, Level, Schema, with_reference_told};
+use ringwatch_flowcontrol::{FlowTable, Level, Schema, with_dangling_condition};
 use ringwatch_registry::{
     Informer, ListWatch, RequestContext, Store, Stores, UpdateOptions, UpdatedObject,
 };
@@ -116,7 +116,7 @@ struct References<'a> {
 
 impl References<'_> {
     fn next(&self, schema: &Value) -> Option<Value> {
-        with_reference_told(schema, &self.levels, self.clock.wall())
+        with_dangling_condition(schema, &self.levels, self.clock.wall())
     }
 }
 

@@ -8,12 +8,12 @@ use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{list, text};
 use serde_json::{Value, json};
 
-/// The condition that tells it.
+/// The type of the condition.
 const CONDITION: &str = "Dangling";
 
-/// A schema with the condition as it is now, where these levels are; `None` if it has it already.
+/// Returns a schema with the condition `Dangling` as it is now, where these levels exist; `None` if it has it already.
 #[must_use]
-pub fn with_reference_told(
+pub fn with_dangling_condition(
     schema: &Value,
     levels: &BTreeSet<&str>,
     now: Timestamp,
@@ -28,12 +28,12 @@ pub fn with_reference_told(
         ("True", "NotFound", message)
     };
     let mut conditions = list(schema, "status.conditions").iter();
-    let told = conditions.find(|it| text(it, "type") == CONDITION);
-    let is_told = told.is_some_and(|it| {
+    let known = conditions.find(|it| text(it, "type") == CONDITION);
+    let is_current = known.is_some_and(|it| {
         let said = (text(it, "status"), text(it, "reason"), text(it, "message"));
         said == (status, reason, message.as_str())
     });
-    if is_told {
+    if is_current {
         return None;
     }
     let mut next = schema.clone();
@@ -55,15 +55,15 @@ mod tests {
             "status": {"conditions": [{"type": "Other", "status": "True"}]}});
         let levels = BTreeSet::from(["a", "b"]);
         let now = Timestamp::from_second(0).expect("a time");
-        let found = with_reference_told(&schema, &levels, now).expect("news");
+        let found = with_dangling_condition(&schema, &levels, now).expect("news");
         assert_eq!(
             found["status"]["conditions"][1],
             json!({"type": "Dangling", "status": "False", "lastTransitionTime": "1970-01-01T00:00:00Z", "reason": "Found",
                 "message": "This FlowSchema references the PriorityLevelConfiguration object named \"a\" and it exists"})
         );
-        assert_eq!(with_reference_told(&found, &levels, now), None);
+        assert_eq!(with_dangling_condition(&found, &levels, now), None);
         let later = Timestamp::from_second(60).expect("a time");
-        let gone = with_reference_told(&found, &BTreeSet::new(), later).expect("news");
+        let gone = with_dangling_condition(&found, &BTreeSet::new(), later).expect("news");
         assert_eq!(
             gone["status"]["conditions"][1],
             json!({"type": "Dangling", "status": "True", "lastTransitionTime": "1970-01-01T00:01:00Z", "reason": "NotFound",

@@ -13,19 +13,19 @@ pub struct FlowTable {
     levels: Vec<Arc<Level>>,
 }
 
-/// Where a request belongs.
+/// The flow schema, priority level and flow of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// The uid of its schema.
+    /// The uid of its flow schema.
     pub schema_uid: &'a str,
-    /// Its level.
+    /// The priority level that limits the request.
     pub level: &'a Arc<Level>,
-    /// The schema's name and what tells its flow apart from others of the schema.
+    /// The schema's name, and the flow distinguisher: by user, by namespace or empty.
     pub key: (&'a str, &'a str),
 }
 
 impl FlowTable {
-    /// A table of these. A schema of a level that does not exist is about no request.
+    /// Builds a table of these. A schema of a level that does not exist selects no request.
     #[must_use]
     pub fn new(schemas: impl IntoIterator<Item = Schema>, levels: Vec<Level>) -> Self {
         let levels: Vec<_> = levels.into_iter().map(Arc::new).collect();
@@ -44,25 +44,25 @@ impl FlowTable {
         Self { schemas, levels }
     }
 
-    /// Where a request belongs; `None` if no schema is about it.
+    /// Finds the flow of a request; `None` if no schema selects it.
     #[must_use]
-    pub fn find<'a>(&'a self, asked: &Attributes<'a>) -> Option<Flow<'a>> {
+    pub fn find<'a>(&'a self, attributes: &Attributes<'a>) -> Option<Flow<'a>> {
         let mut schemas = self.schemas.iter();
-        let (schema, level) = schemas.find(|(schema, _)| schema.has(asked))?;
+        let (schema, level) = schemas.find(|(schema, _)| schema.has(attributes))?;
         Some(Flow {
             schema_uid: &schema.metadata.uid,
             level,
-            key: (&schema.metadata.name, schema.distinguisher(asked)),
+            key: (&schema.metadata.name, schema.distinguisher(attributes)),
         })
     }
 
-    /// The names of all schemas, and the levels that they lead to.
+    /// Returns the names of all schemas, and the levels that they lead to.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, &Arc<Level>)> {
         let schemas = self.schemas.iter();
         schemas.map(|(schema, level)| (&*schema.metadata.name, level))
     }
 
-    /// All levels.
+    /// Returns all priority levels.
     #[must_use]
     pub fn levels(&self) -> &[Arc<Level>] {
         &self.levels

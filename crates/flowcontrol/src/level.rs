@@ -1,29 +1,29 @@
-//! How many requests of a priority level are served at a time.
+//! PriorityLevelConfigurations: how many of a level's requests are served at a time.
 
 use std::sync::Arc;
 
 use ringwatch_apimachinery::path::{get, text};
 use serde_json::Value;
 
-/// A PriorityLevelConfiguration.
+/// A PriorityLevelConfiguration object, as far as it limits requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Its name.
+    /// The name of the object.
     pub name: Arc<str>,
-    /// Its uid.
+    /// The uid of the object, which responses carry in a header.
     pub uid: String,
-    /// Its limits; `None` if its requests never wait.
+    /// The limits of the level; `None` if it is exempt.
     pub limits: Option<Limits>,
 }
 
 /// The limits of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Its share of all that is served at a time.
+    /// The level's share of all seats: `nominalConcurrencyShares`.
     pub shares: u64,
-    /// How much of that others may have while it does not need it.
+    /// How much of that share others may borrow, in percent.
     pub lendable_percent: u64,
-    /// How many requests of one flow may wait; 0 if none waits.
+    /// How many requests of one flow may wait; 0 if the level rejects instead.
     pub queue_length: usize,
 }
 

@@ -1,14 +1,14 @@
-//! Which requests a flow schema is about.
+//! FlowSchemas: the requests that each selects.
 
 use ringwatch_apimachinery::{User, service_account};
 use ringwatch_authorization::Attributes;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The wildcard.
+/// The wildcard that stands for every user, verb, group, resource, namespace or path.
 const ALL: &str = "*";
 
-/// A FlowSchema.
+/// A FlowSchema object, as far as it selects requests and names their priority level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Schema {
@@ -83,23 +83,23 @@ impl Schema {
     /// Reads a stored schema.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails when the object is no FlowSchema.
     pub fn read(schema: Value) -> Result<Self, serde_json::Error> {
         serde_json::from_value(schema)
     }
 
     /// Returns true if the schema matches a request.
-    pub(super) fn has(&self, asked: &Attributes<'_>) -> bool {
+    pub(super) fn has(&self, attributes: &Attributes<'_>) -> bool {
         let mut rules = self.spec.rules.iter().flatten();
-        rules.any(|rule| rule.has_user(asked.user) && rule.has_request(asked))
+        rules.any(|rule| rule.has_user(attributes.user) && rule.has_request(attributes))
     }
 
     /// Returns the flow distinguisher of a request.
-    pub(super) fn distinguisher<'a>(&self, asked: &Attributes<'a>) -> &'a str {
+    pub(super) fn distinguisher<'a>(&self, attributes: &Attributes<'a>) -> &'a str {
         let method = self.spec.distinguisher_method.as_ref();
         match method.map(|method| method.r#type.as_str()) {
-            Some("ByUser") => &asked.user.name,
-            Some("ByNamespace") => asked.namespace,
+            Some("ByUser") => &attributes.user.name,
+            Some("ByNamespace") => attributes.namespace,
             _ => "",
         }
     }
@@ -113,17 +113,17 @@ impl Rule {
             .any(|subject| subject.is(user))
     }
 
-    fn has_request(&self, asked: &Attributes<'_>) -> bool {
-        if asked.is_resource {
+    fn has_request(&self, attributes: &Attributes<'_>) -> bool {
+        if attributes.is_resource {
             self.resource_rules
                 .iter()
                 .flatten()
-                .any(|rule| rule.has(asked))
+                .any(|rule| rule.has(attributes))
         } else {
             self.non_resource_rules
                 .iter()
                 .flatten()
-                .any(|rule| rule.has(asked))
+                .any(|rule| rule.has(attributes))
         }
     }
 }
@@ -145,27 +145,27 @@ impl Subject {
 }
 
 impl ResourceRule {
-    fn has(&self, asked: &Attributes<'_>) -> bool {
+    fn has(&self, attributes: &Attributes<'_>) -> bool {
         let mut namespaces = self.namespaces.iter().flatten();
-        let in_place = if asked.namespace.is_empty() {
+        let in_place = if attributes.namespace.is_empty() {
             self.cluster_scope
         } else {
-            namespaces.any(|it| it == ALL || it == asked.namespace)
+            namespaces.any(|it| it == ALL || it == attributes.namespace)
         };
         in_place
-            && any(&self.verbs, asked.verb)
-            && any(&self.api_groups, asked.group)
-            && any(&self.resources, &asked.combined_resource())
+            && any(&self.verbs, attributes.verb)
+            && any(&self.api_groups, attributes.group)
+            && any(&self.resources, &attributes.combined_resource())
     }
 }
 
 impl PathRule {
-    fn has(&self, asked: &Attributes<'_>) -> bool {
+    fn has(&self, attributes: &Attributes<'_>) -> bool {
         let is = |path: &String| match path.strip_suffix(ALL) {
-            Some(start) => asked.path.starts_with(start),
-            None => path == asked.path,
+            Some(start) => attributes.path.starts_with(start),
+            None => path == attributes.path,
         };
-        any(&self.verbs, asked.verb) && self.paths.iter().any(is)
+        any(&self.verbs, attributes.verb) && self.paths.iter().any(is)
     }
 }
 

@@ -385,12 +385,16 @@ impl Assembly<'_> {
         registry: &mut Registry,
         background: &Background,
     ) -> Limits {
-        let (threads, clock) = (background.elsewhere(), self.clock.clone());
         request_limits(
             &self.flags.limits,
             enabled.flow_control.as_ref().map(|it| &it.fairness),
             &resources.storages.factory.counts,
-            LargeWork::new(threads, ledger.clone(), clock, registry),
+            LargeWork::new(
+                background.runtimes(),
+                ledger.clone(),
+                self.clock.clone(),
+                registry,
+            ),
             registry,
         )
     }

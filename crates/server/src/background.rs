@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::transport::threads::{Elsewhere, until};
+use ringwatch_apiserver::threads::{RuntimeHandles, until};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -15,22 +15,22 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct Background {
     tasks: JoinSet<()>,
     end: CancellationToken,
-    elsewhere: Elsewhere,
+    runtimes: RuntimeHandles,
 }
 
 impl Background {
     /// Returns no tasks yet, for a server with these threads beside the serving ones.
-    pub(super) fn new(elsewhere: Elsewhere) -> Self {
+    pub(super) fn new(runtimes: RuntimeHandles) -> Self {
         Self {
             tasks: JoinSet::new(),
             end: CancellationToken::new(),
-            elsewhere,
+            runtimes,
         }
     }
 
-    /// Returns the threads beside the serving ones.
-    pub(super) fn elsewhere(&self) -> &Elsewhere {
-        &self.elsewhere
+    /// Returns the runtimes of the threads beside the serving ones.
+    pub(super) fn runtimes(&self) -> &RuntimeHandles {
+        &self.runtimes
     }
 
     /// Returns the token that is cancelled when the tasks are to end.
@@ -45,7 +45,7 @@ impl Background {
 
     /// Runs a task on the background threads that ends by itself, soon after [`Self::end`] is cancelled.
     pub(super) fn run_to_its_end(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn_on(task, &self.elsewhere.background);
+        self.tasks.spawn_on(task, &self.runtimes.background);
     }
 
     /// Runs a task that must not wait for controllers on the serving threads, which are the caller's; it is dropped at the

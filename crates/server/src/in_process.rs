@@ -13,8 +13,8 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch_apiserver::endpoints::{ENCODINGS_BYTES_MAX_DEFAULT, full};
 use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_apiserver::transport::connection::{Connections, Protocol};
-use ringwatch_apiserver::transport::threads::{Elsewhere, Threads};
 use ringwatch_authentication::{Peer, SigningKey};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
@@ -172,7 +172,7 @@ impl Builder {
         let flags = self.parse(&folder)?;
         if self.on_current_runtime {
             let here = Handle::current();
-            let options = self.options(Elsewhere {
+            let options = self.options(RuntimeHandles {
                 large: here.clone(),
                 expressions: here.clone(),
                 background: here,
@@ -219,9 +219,9 @@ impl Builder {
         Ok(parsed.flags)
     }
 
-    fn options(&self, elsewhere: Elsewhere) -> ServerOptions {
+    fn options(&self, runtimes: RuntimeHandles) -> ServerOptions {
         ServerOptions {
-            elsewhere,
+            runtimes,
             backend: self.backend.clone(),
             encodings_bytes_max: self.encodings_bytes_max,
         }
@@ -239,7 +239,7 @@ impl Builder {
             Ok(threads) => threads,
             Err(error) => return drop(started.send(Err(error))),
         };
-        let options = self.options(threads.elsewhere());
+        let options = self.options(threads.handles());
         threads.serving.block_on(async {
             match Server::start(flags, options).await {
                 Ok(server) => {
@@ -337,7 +337,8 @@ impl InProcessServer {
     /// health, or of `/metrics`. The header `Impersonate-User` asks as somebody else.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<HeldBody> {
         let filters = &self.access.connections.filters;
-        filters.answer(request.map(full), &self.access.admin).await
+        let admin = &self.access.admin;
+        filters.answer(request.map(full), admin, &|_| {}).await
     }
 
     /// Serves HTTP without TLS over an I/O object, such as an end of [`tokio::io::duplex`], until either side wants to end.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ringwatch_apiserver::endpoints::{KubeletTls, Kubelets};
 use ringwatch_tls::client_identity::{ClientIdentity, IdentityFiles};
 use ringwatch_tls::error::StartError;
+use ringwatch_tls::pem::FlagFile;
 use ringwatch_tls::tls_client::{Trust, config};
 
 use super::flags::KubeletFlags;
@@ -47,8 +48,14 @@ fn identity(flags: &KubeletFlags) -> Result<Option<IdentityFiles>, StartError> {
     let pair = certificate.zip(flags.kubelet_client_key.as_deref());
     let load = |(certificate, key)| {
         IdentityFiles::load(
-            (certificate, "--kubelet-client-certificate"),
-            (key, "--kubelet-client-key"),
+            FlagFile {
+                path: certificate,
+                flag: "--kubelet-client-certificate",
+            },
+            FlagFile {
+                path: key,
+                flag: "--kubelet-client-key",
+            },
         )
     };
     pair.map(load).transpose()

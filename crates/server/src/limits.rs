@@ -39,7 +39,7 @@ pub(super) fn request_limits(
 
 /// Builds the limits on connections whose client is not authenticated yet, by how many files the process may open.
 pub(super) fn connection_limits(registry: &mut Registry, clock: &Clock) -> Unauthenticated {
-    let limits = ConnectionLimits::of_files(open_files::for_connections());
+    let limits = ConnectionLimits::for_files(open_files::for_connections());
     let unauthenticated = Unauthenticated::new(limits, clock);
     unauthenticated.register(registry);
     unauthenticated

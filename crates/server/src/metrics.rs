@@ -8,8 +8,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::{ResponseBody, TextError};
-use ringwatch_apiserver::filters::plain;
+use ringwatch_apiserver::endpoints::{ResponseBody, TextError, plain};
 
 const TEXT_FORMAT: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");

@@ -14,6 +14,7 @@ use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
+use ringwatch_tls::pem::FlagFile;
 
 use super::authentication_file::TokenIssuers;
 use super::authorization_config::Authorizers;
@@ -110,8 +111,14 @@ fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), 
     let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
     let load = |(certificate, key)| {
         IdentityFiles::load(
-            (certificate, "--proxy-client-cert-file"),
-            (key, "--proxy-client-key-file"),
+            FlagFile {
+                path: certificate,
+                flag: "--proxy-client-cert-file",
+            },
+            FlagFile {
+                path: key,
+                flag: "--proxy-client-key-file",
+            },
         )
     };
     let files = pair.map(load).transpose()?;

@@ -14,10 +14,10 @@ use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
+use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_apiserver::transport::connection::Connections;
 use ringwatch_apiserver::transport::listener::Listener;
 use ringwatch_apiserver::transport::open_files;
-use ringwatch_apiserver::transport::threads::{Elsewhere, Threads};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::private_file;
@@ -45,8 +45,7 @@ const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(2);
 pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
     open_files::raise_limit();
     let threads = Threads::start()?;
-    let elsewhere = threads.elsewhere();
-    let options = ServerOptions::new(elsewhere);
+    let options = ServerOptions::new(threads.handles());
     let result = threads.serving.block_on(until_signalled(flags, options));
     threads.end();
     result
@@ -78,8 +77,8 @@ async fn until_signalled(flags: &ServeFlags, options: ServerOptions) -> Result<(
 
 /// The parts of a server that no flag sets.
 pub(super) struct ServerOptions {
-    /// The threads beside those that serve.
-    pub(super) elsewhere: Elsewhere,
+    /// The runtimes of the threads beside those that serve.
+    pub(super) runtimes: RuntimeHandles,
     /// A store to be used instead of that which flags ask for.
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// The most bytes that the cache of encoded objects takes.
@@ -88,9 +87,9 @@ pub(super) struct ServerOptions {
 
 impl ServerOptions {
     /// Returns the options of a server with these threads that is configured by flags alone.
-    pub(super) fn new(elsewhere: Elsewhere) -> Self {
+    pub(super) fn new(runtimes: RuntimeHandles) -> Self {
         Self {
-            elsewhere,
+            runtimes,
             backend: None,
             encodings_bytes_max: ENCODINGS_BYTES_MAX_DEFAULT,
         }
@@ -140,7 +139,7 @@ impl Server {
         };
         let url = kubeconfig::local_url(address);
         let kubeconfig = data_dir.join("kubeconfig");
-        let mut background = Background::new(options.elsewhere);
+        let mut background = Background::new(options.runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &security)?);
         let steps = Steps::default();
         let assembly = Assembly {

@@ -19,13 +19,13 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 use super::error::StartError;
 use super::private_file::{Access, create_directory, replace};
 
-/// How long an authority is good for.
+/// How many days an authority's certificate is valid.
 const AUTHORITY_DAYS: i64 = 3650;
-/// How long a leaf is good for.
+/// How many days a leaf certificate is valid.
 const LEAF_DAYS: i64 = 365;
-/// A certificate with less than this left is made anew at start.
+/// A certificate that is valid for fewer days is replaced at start.
 const RENEWAL_DAYS: i64 = 30;
-/// Certificates are valid from a little before now, for clients whose clocks are behind.
+/// How many hours before now certificates become valid, for clients whose clocks are behind.
 const BACKDATE_HOURS: i64 = 1;
 
 /// A certificate and its key, in PEM.
@@ -33,7 +33,7 @@ const BACKDATE_HOURS: i64 = 1;
 pub struct Identity {
     /// The certificate; intermediates may follow it.
     pub certificate: String,
-    /// The private key.
+    /// The private key of the certificate.
     pub key: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Identity {
 pub struct Certificates {
     /// The authority's certificate, in PEM.
     pub authority: String,
-    /// The server's identity.
+    /// The serving certificate and its key.
     pub server: Identity,
     /// The admin's identity, in group `system:masters`.
     pub admin: Identity,
@@ -55,13 +55,13 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// A leaf certificate.
+/// The description of a certificate to be signed by the authority.
 struct Leaf {
     /// The files' name without extension.
     name: &'static str,
     common_name: &'static str,
     organisation: Option<&'static str>,
-    /// Names and addresses.
+    /// The subject alternative names: DNS names and IP addresses.
     subjects: Vec<String>,
     usage: ExtendedKeyUsagePurpose,
 }
@@ -101,7 +101,7 @@ impl Certificates {
     }
 }
 
-/// The names and addresses of a server that listens on an address.
+/// Returns the names and addresses of a server that listens on an address.
 #[must_use]
 pub fn subjects(bind: IpAddr, host_name: Option<String>) -> Vec<String> {
     let mut subjects: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).to_vec();
@@ -114,7 +114,7 @@ pub fn subjects(bind: IpAddr, host_name: Option<String>) -> Vec<String> {
     subjects
 }
 
-/// The authority of this server.
+/// The certificate authority of this server, which signs its leaf certificates.
 struct Authority {
     certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -137,7 +137,7 @@ impl Authority {
             Ok(None) => Self::generate(directory, now),
             Err(error) => Err(broken(error)),
             Ok(Some(identity)) => {
-                let facts = Facts::of(&identity).map_err(&broken)?;
+                let facts = Facts::read(&identity).map_err(&broken)?;
                 if facts.expires_within_days(now, 0) {
                     tracing::warn!(path = %path.display(), "the certificate authority has expired; generating a new one");
                     return Self::generate(directory, now);
@@ -176,7 +176,7 @@ impl Authority {
         Self::new(identity).map_err(|error| cannot_make("ca", &error))
     }
 
-    /// The stored leaf if it is still good, or else a new one.
+    /// Returns the stored leaf if it is still good, or else makes a new one.
     fn leaf(&self, directory: &Path, leaf: &Leaf, now: Timestamp) -> Result<Identity, StartError> {
         if let Ok(Some(identity)) = stored(directory, leaf.name) {
             match self.why_not_good(&identity, leaf, now) {
@@ -192,7 +192,7 @@ impl Authority {
     }
 
     fn why_not_good(&self, identity: &Identity, leaf: &Leaf, now: Timestamp) -> Option<String> {
-        let facts = match Facts::of(identity) {
+        let facts = match Facts::read(identity) {
             Ok(facts) => facts,
             Err(why) => return Some(why),
         };
@@ -231,7 +231,7 @@ struct Facts {
 
 impl Facts {
     /// Reads a certificate and checks that the key is its own.
-    fn of(identity: &Identity) -> Result<Self, String> {
+    fn read(identity: &Identity) -> Result<Self, String> {
         let (_, pem) = x509_parser::pem::parse_x509_pem(identity.certificate.as_bytes())
             .map_err(|error| format!("the certificate is not PEM: {error}"))?;
         let (_, certificate) = X509Certificate::from_der(&pem.contents)
@@ -256,7 +256,7 @@ impl Facts {
         })
     }
 
-    /// By which id the certificates of an authority name its key.
+    /// Returns the id by which the certificates of an authority name its key.
     fn key_id(certificate: &str) -> Option<Vec<u8>> {
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).ok()?;
         let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
@@ -326,7 +326,7 @@ fn paths(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
     )
 }
 
-/// The identity in a directory; `None` if there is not even a part of it.
+/// Reads the identity in a directory; `None` if there is not even a part of it.
 fn stored(directory: &Path, name: &str) -> Result<Option<Identity>, String> {
     let (certificate, key) = paths(directory, name);
     if !certificate.exists() && !key.exists() {
@@ -341,7 +341,7 @@ fn stored(directory: &Path, name: &str) -> Result<Option<Identity>, String> {
     }))
 }
 
-/// The key goes first: a certificate without its key would be the worse half.
+/// Writes the key and then the certificate: a certificate without its key would be the worse half.
 fn store(directory: &Path, name: &str, identity: &Identity) -> Result<(), StartError> {
     let (certificate, key) = paths(directory, name);
     replace(&key, identity.key.as_bytes(), Access::Owner)

@@ -1,6 +1,6 @@
-//! How this server proves to other servers who it is: a certificate and its key, which may change.
+//! The client certificate by which this server authenticates itself to others; it follows its files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -13,10 +13,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
 use super::error::StartError;
-use super::pem;
+use super::pem::{self, FlagFile};
 use super::watched_file::WatchedFiles;
 
-/// A certificate and its key. Copies change together, and with them all that was made of them.
+/// A client certificate and its key, which may be replaced. Clones change together, and with them the configurations
+/// made of them.
 #[derive(Clone, Debug)]
 pub struct ClientIdentity(Arc<Shown>);
 
@@ -43,7 +44,7 @@ impl ClientIdentity {
         Ok(Self(Arc::new(Shown(ArcSwap::new(key)))))
     }
 
-    /// As rustls has it. It shows what counts when a connection begins.
+    /// Returns rustls's view of the identity, which presents the newest certificate on each connection.
     pub(super) fn resolver(&self) -> Arc<dyn ResolvesClientCert> {
         Arc::clone(&self.0) as Arc<dyn ResolvesClientCert>
     }
@@ -57,7 +58,7 @@ fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKey, String> 
         .map_err(|error| error.to_string())
 }
 
-/// The files of an identity.
+/// Watches the files of a client certificate and its key.
 #[derive(Debug)]
 pub struct IdentityFiles {
     certificate: PathBuf,
@@ -70,30 +71,27 @@ impl IdentityFiles {
     ///
     /// # Errors
     /// A file cannot be read or understood, or the key is not the certificate's.
-    pub fn load(
-        (certificate, certificate_flag): (&Path, &str),
-        (key, key_flag): (&Path, &str),
-    ) -> Result<Self, StartError> {
-        let paths = [certificate, key].map(Path::to_path_buf);
+    pub fn load(certificate: FlagFile<'_>, key: FlagFile<'_>) -> Result<Self, StartError> {
+        let paths = [certificate, key].map(|file| file.path.to_path_buf());
         let texts = [
-            pem::read(certificate, certificate_flag)?,
-            pem::read(key, key_flag)?,
+            pem::read(certificate.path, certificate.flag)?,
+            pem::read(key.path, key.flag)?,
         ];
         let identity = ClientIdentity::read(&texts[0], texts[1].as_bytes()).map_err(|why| {
             StartError::new(
-                format!("use the client certificate {}", certificate.display()),
+                format!("use the client certificate {}", certificate.path.display()),
                 why,
                 "give a certificate and its key in PEM",
             )
         })?;
         Ok(Self {
-            certificate: certificate.to_path_buf(),
+            certificate: certificate.path.to_path_buf(),
             files: WatchedFiles::new(paths, texts),
             identity,
         })
     }
 
-    /// The identity, which goes on following the files while [`Self::follow`] runs.
+    /// Returns the identity, which follows the files while [`Self::follow`] runs.
     #[must_use]
     pub fn identity(&self) -> ClientIdentity {
         self.identity.clone()
@@ -124,6 +122,7 @@ impl IdentityFiles {
 #[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::time::Duration;
 
     use super::*;
@@ -151,7 +150,9 @@ mod tests {
             [certificates(), certificates()].map(|it| it.admin);
         write(folder.path(), &certificate, &key);
         let (crt, pem) = (folder.path().join("crt"), folder.path().join("key"));
-        let files = IdentityFiles::load((&crt, "--crt"), (&pem, "--key")).expect("an identity");
+        let file = |path, flag| FlagFile { path, flag };
+        let files = IdentityFiles::load(file(&crt, "--crt"), file(&pem, "--key"));
+        let files = files.expect("an identity");
         let resolver = files.identity().resolver();
         let shown = || resolver.resolve(&[], &[]).expect("a certificate").cert[0].to_vec();
         let der = |pem: &str| pem::certificates(pem).expect("a certificate")[0].to_vec();

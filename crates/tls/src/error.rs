@@ -1,4 +1,4 @@
-//! Why the server cannot start or go on, in one line that says what to do.
+//! The error that keeps the server from starting or going on, in one line that says what to do.
 
 use std::fmt::Display;
 
@@ -8,14 +8,14 @@ use std::fmt::Display;
 pub struct StartError(String);
 
 impl StartError {
-    /// A failure of `what` (such as `listen on 127.0.0.1:6443`) because of `why`, and what the
+    /// Creates the failure of `what` (such as `listen on 127.0.0.1:6443`) because of `why`, with advice on what the
     /// operator can do about it.
     #[must_use]
     pub fn new(what: impl Display, why: impl Display, advice: impl Display) -> Self {
         Self::line(format!("cannot {what}: {why}; {advice}"))
     }
 
-    /// A failure that says all of this by itself. Line breaks become spaces.
+    /// Creates a failure that says all of this by itself. Line breaks become spaces.
     #[must_use]
     pub fn line(text: impl Display) -> Self {
         let text = text.to_string();

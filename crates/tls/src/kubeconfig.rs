@@ -1,5 +1,5 @@
-//! Reader of kubeconfig files: the cluster and the user of a context, with certificates and keys that are in the file or
-//! in files beside it.
+//! Reader of kubeconfig files: the cluster and the user of a context, with certificates and keys that are in the file
+//! or in files beside it.
 //!
 //! Which credentials and servers are acceptable is the caller's business; nothing here signs in or connects.
 
@@ -19,7 +19,7 @@ pub enum KubeconfigError {
     /// The kubeconfig or a file that it names cannot be read; its path or its rights are to be corrected.
     #[error("{}: {error}", .path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         error: io::Error,
@@ -44,12 +44,12 @@ pub enum KubeconfigError {
     Data {
         /// The member, such as `client-key-data`.
         field: &'static str,
-        /// The decoder's message.
+        /// The base64 decoder's message.
         why: String,
     },
 }
 
-/// A kubeconfig file.
+/// A kubeconfig file, parsed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Kubeconfig {
@@ -94,7 +94,7 @@ struct Context {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Cluster {
-    /// The server's URL.
+    /// The server's URL, with scheme `https` or `http`.
     pub server: String,
     /// The name in the server's certificate, if it is not the URL's host.
     pub tls_server_name: Option<String>,
@@ -106,7 +106,7 @@ pub struct Cluster {
     certificate_authority_data: Option<String>,
 }
 
-/// A user's credentials.
+/// The credentials of a user entry; at most a token and a client certificate are read.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct User {
@@ -137,7 +137,7 @@ pub enum UnreadSignIn {
     Exec,
     /// A plugin of the client.
     AuthProvider,
-    /// Basic authentication.
+    /// A user name and a password for HTTP basic authentication.
     Password,
 }
 
@@ -160,11 +160,12 @@ impl User {
 /// The cluster and the user of one context.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'a> {
-    /// The server.
+    /// The cluster that the context names.
     pub cluster: &'a Cluster,
     /// The name that the context has for its user.
     pub user_name: &'a str,
-    /// The user's credentials; `None` if the file has no user of that name. A user without credentials has none of them.
+    /// The user's credentials; `None` if the file has no user of that name. A user without credentials has none of
+    /// them.
     pub user: Option<&'a User>,
     folder: &'a Path,
 }
@@ -186,7 +187,7 @@ impl Kubeconfig {
     /// Reads a file. Files that it names are not read before they are asked for.
     ///
     /// # Errors
-    /// [`KubeconfigError::Read`] and [`KubeconfigError::Syntax`]
+    /// [`KubeconfigError::Read`] if the file cannot be read, [`KubeconfigError::Syntax`] if it is no kubeconfig.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let content = read_file(path)?;
         Self::parse(&String::from_utf8_lossy(&content), path)
@@ -195,7 +196,7 @@ impl Kubeconfig {
     /// Parses the content of a file of this path, which relative paths in it start beside.
     ///
     /// # Errors
-    /// [`KubeconfigError::Syntax`]
+    /// [`KubeconfigError::Syntax`] if the text is no kubeconfig.
     pub fn parse(text: &str, path: &Path) -> Result<Self, KubeconfigError> {
         let parsed: Self =
             serde_saphyr::from_str(text).map_err(|error| KubeconfigError::Syntax {
@@ -238,7 +239,7 @@ impl Selection<'_> {
     /// Returns the authorities of the server's certificate, in PEM.
     ///
     /// # Errors
-    /// [`KubeconfigError::Read`] and [`KubeconfigError::Data`]
+    /// [`KubeconfigError::Read`] if the file cannot be read, [`KubeconfigError::Data`] if the data is not in base64.
     pub fn certificate_authority(&self) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let cluster = self.cluster;
         self.content(
@@ -251,7 +252,7 @@ impl Selection<'_> {
     /// Returns the user's bearer token, from the kubeconfig or else from the file that it names.
     ///
     /// # Errors
-    /// [`KubeconfigError::Read`]
+    /// [`KubeconfigError::Read`] if the token's file cannot be read.
     pub fn token(&self) -> Result<Option<String>, KubeconfigError> {
         let user = self.user.unwrap_or(&NOBODY);
         match (&user.token, &user.token_file) {
@@ -267,7 +268,7 @@ impl Selection<'_> {
     /// Returns the user's certificate, in PEM.
     ///
     /// # Errors
-    /// [`KubeconfigError::Read`] and [`KubeconfigError::Data`]
+    /// [`KubeconfigError::Read`] if the file cannot be read, [`KubeconfigError::Data`] if the data is not in base64.
     pub fn client_certificate(&self) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let user = self.user.unwrap_or(&NOBODY);
         self.content(
@@ -280,7 +281,7 @@ impl Selection<'_> {
     /// Returns the key of the user's certificate, in PEM.
     ///
     /// # Errors
-    /// [`KubeconfigError::Read`] and [`KubeconfigError::Data`]
+    /// [`KubeconfigError::Read`] if the file cannot be read, [`KubeconfigError::Data`] if the data is not in base64.
     pub fn client_key(&self) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let user = self.user.unwrap_or(&NOBODY);
         self.content(

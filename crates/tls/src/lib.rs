@@ -1,5 +1,5 @@
-//! TLS on both sides: certificates and their files, verifiers of servers, identities of clients, and the kubeconfigs that
-//! name servers and clients.
+//! TLS on both sides: certificates and their files, verifiers of servers, identities of clients, and the kubeconfigs
+//! that name servers and clients.
 //!
 //! Users do not belong here: which client certificate authenticates whom is decided by `ringwatch-authentication`.
 

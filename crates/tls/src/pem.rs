@@ -8,6 +8,15 @@ use rustls::pki_types::pem::PemObject;
 
 use super::error::StartError;
 
+/// A file that a flag names.
+#[derive(Clone, Copy, Debug)]
+pub struct FlagFile<'a> {
+    /// The path of the file.
+    pub path: &'a Path,
+    /// The flag, such as `--tls-cert-file`, for errors.
+    pub flag: &'a str,
+}
+
 /// Reads a file that a flag names.
 ///
 /// # Errors
@@ -22,7 +31,7 @@ pub fn read(path: &Path, flag: &str) -> Result<String, StartError> {
     })
 }
 
-/// The certificates in a text.
+/// Parses the certificates in a text.
 ///
 /// # Errors
 /// There is none, or one cannot be read.

@@ -8,9 +8,9 @@ use std::path::Path;
 /// The readers of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The owner.
+    /// Only the owner may read the file: mode 0600.
     Owner,
-    /// Everybody.
+    /// Everybody may read the file: mode 0644.
     Everybody,
 }
 

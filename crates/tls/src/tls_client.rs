@@ -1,4 +1,4 @@
-//! The client's side of TLS: whom other servers must prove to be, and who this server says it is.
+//! The client's side of TLS: the servers that are trusted, and the certificate that is presented.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -11,12 +11,12 @@ use rustls::{ClientConfig, RootCertStore};
 use super::client_identity::ClientIdentity;
 use super::error::StartError;
 use super::pem;
-use super::verifiers::{AnyServer, Authorities, TrustedServers};
+use super::verifiers::{Authorities, ServerVerifier};
 
 /// The servers that are trusted.
 #[derive(Debug)]
 pub enum Trust {
-    /// Every server.
+    /// Any server is trusted, whatever certificate it presents.
     Anyone,
     /// Servers with a certificate that one of these authorities has signed.
     Authorities(Authorities),
@@ -34,7 +34,7 @@ impl Trust {
         Self::Authorities(authorities)
     }
 
-    /// Those for whom an authority in a `caBundle` vouches.
+    /// Trusts the servers that an authority in a `caBundle` vouches for.
     ///
     /// # Errors
     /// A line that says why, in Go's words, if none of it can be used.
@@ -53,7 +53,7 @@ impl Trust {
         Ok(Self::Authorities(authorities))
     }
 
-    /// Those for whom an authority in a file that a flag names vouches.
+    /// Trusts the servers that an authority in a file vouches for; `flag` is the flag that names it.
     ///
     /// # Errors
     /// The file cannot be read or understood.
@@ -76,10 +76,10 @@ fn unusable(path: &Path, flag: &str, why: String) -> StartError {
     StartError::new(format!("use {}", path.display()), why, advice)
 }
 
-/// How TLS is spoken.
+/// Makes the client's side of TLS, with these trusted servers and this identity.
 ///
 /// # Errors
-/// Nobody is trusted.
+/// Fails when the TLS library cannot use the trusted certificates or the identity.
 pub fn config(
     trust: Trust,
     identity: Option<&ClientIdentity>,
@@ -92,14 +92,14 @@ pub fn config(
             builder.with_root_certificates(RootCertStore::empty())
         }
         Trust::Authorities(authorities) => {
-            let trusted = TrustedServers::new(authorities, provider)?;
+            let trusted = ServerVerifier::trusting(authorities, provider)?;
             builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(trusted))
         }
         Trust::Anyone => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider))),
+            .with_custom_certificate_verifier(Arc::new(ServerVerifier::any(&provider))),
     };
     let Some(identity) = identity else {
         return Ok(Arc::new(builder.with_no_client_auth()));
@@ -110,17 +110,17 @@ pub fn config(
     Ok(Arc::new(config))
 }
 
-/// How TLS is spoken with servers that a `caBundle` vouches for, or else an authority of the machine.
+/// The client's side of TLS for servers with a `caBundle`, or else with a certificate of the system's authorities.
 #[derive(Debug, Default)]
 pub struct BundleTls {
     /// The certificate that this server presents.
     pub identity: Option<ClientIdentity>,
-    /// With those that the machine's authorities vouch for; made when the first of them is asked.
+    /// The configuration with the system's authorities, made when it is first needed.
     pub system: OnceLock<Arc<ClientConfig>>,
 }
 
 impl BundleTls {
-    /// The same for one server.
+    /// Returns the client's side of TLS for one server: by its bundle, or else by the machine's authorities.
     ///
     /// # Errors
     /// A line that says why, in Go's words, if the bundle cannot be used.

@@ -1,14 +1,16 @@
-//! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves, and
-//! of any server or client that holds the key of the certificate that it presents.
+//! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves,
+//! and of any server or client that holds the key of the certificate that it presents.
 //!
-//! Trusting a certificate itself is usual for webhooks, whose only certificate is their authority's too; Go takes it, and
-//! webpki does not.
+//! Trusting a certificate itself is usual for webhooks, whose only certificate is their authority's too; Go takes it,
+//! and webpki does not.
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -18,7 +20,7 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Certificates that are trusted.
+/// The trusted certificates of authorities and servers.
 #[derive(Debug)]
 pub struct Authorities {
     roots: RootCertStore,
@@ -35,7 +37,7 @@ impl Default for Authorities {
 }
 
 impl Authorities {
-    /// Trusts one more.
+    /// Adds a certificate, of an authority or of a server itself.
     ///
     /// # Errors
     /// It cannot be understood.
@@ -45,41 +47,65 @@ impl Authorities {
         Ok(())
     }
 
-    /// Returns true if nobody is trusted.
+    /// Returns true if no certificate is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
 }
 
-/// Takes servers of trusted certificates.
+/// Verifies the certificates of servers: takes trusted ones, or any whose key the server holds.
 #[derive(Debug)]
-pub(crate) struct TrustedServers {
-    certificates: Vec<CertificateDer<'static>>,
-    vouched: Arc<WebPkiServerVerifier>,
+pub struct ServerVerifier {
+    /// The servers that are taken; `None` for any.
+    trusted: Option<TrustedServers>,
+    /// The algorithms of signatures by which a server proves that it holds its key.
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl TrustedServers {
-    /// Signatures are checked with what the provider knows.
+impl ServerVerifier {
+    /// Creates a verifier that takes any certificate whose key the server holds.
+    #[must_use]
+    pub fn any(provider: &CryptoProvider) -> Self {
+        Self {
+            trusted: None,
+            algorithms: provider.signature_verification_algorithms,
+        }
+    }
+
+    /// Creates a verifier that takes certificates of these authorities, and those among them that are a server's own.
     ///
     /// # Errors
-    /// Nobody is trusted.
-    pub(crate) fn new(
+    /// Fails when no certificate is trusted.
+    pub(crate) fn trusting(
         authorities: Authorities,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, Error> {
+        let algorithms = provider.signature_verification_algorithms;
         let roots = Arc::new(authorities.roots);
         let vouched = WebPkiServerVerifier::builder_with_provider(roots, provider)
             .build()
             .map_err(|error| Error::General(error.to_string()))?;
         Ok(Self {
-            certificates: authorities.certificates,
-            vouched,
+            trusted: Some(TrustedServers {
+                certificates: authorities.certificates,
+                vouched,
+            }),
+            algorithms,
         })
     }
 }
 
-impl ServerCertVerifier for TrustedServers {
+/// The servers that a verifier takes.
+#[derive(Debug)]
+struct TrustedServers {
+    /// The certificates of servers and of authorities.
+    certificates: Vec<CertificateDer<'static>>,
+    /// Verifies chains that end in one of the authorities.
+    vouched: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -88,8 +114,11 @@ impl ServerCertVerifier for TrustedServers {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if !self.certificates.iter().any(|it| it == certificate) {
-            let vouched = &self.vouched;
+        let Some(trusted) = &self.trusted else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if !trusted.certificates.iter().any(|it| it == certificate) {
+            let vouched = &trusted.vouched;
             return vouched.verify_server_cert(
                 certificate,
                 intermediates,
@@ -109,8 +138,7 @@ impl ServerCertVerifier for TrustedServers {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.vouched
-            .verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -119,70 +147,20 @@ impl ServerCertVerifier for TrustedServers {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.vouched
-            .verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.vouched.supported_verify_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
-/// Takes any certificate whose key the server holds.
-#[derive(Debug)]
-pub struct AnyServer(Arc<CryptoProvider>);
-
-impl AnyServer {
-    /// Signatures are checked with what the provider knows.
-    #[must_use]
-    pub fn new(provider: Arc<CryptoProvider>) -> Self {
-        Self(provider)
-    }
-}
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Asks clients for a certificate and takes any whose key the client holds; a client may have none. Authentication judges
-/// the certificate at every request.
+/// Asks clients for a certificate and takes any whose key the client holds; a client may have none. Authentication
+/// judges the certificate at every request.
 #[derive(Debug)]
 pub struct AnyClient {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// The names of the authorities of client certificates.
+    /// The names of the authorities from which clients choose their certificate.
     authorities: Vec<DistinguishedName>,
 }
 
@@ -241,7 +219,7 @@ impl ClientCertVerifier for AnyClient {
     }
 }
 
-/// A certificate is good for servers, and at this time.
+/// Checks that a certificate is for servers, and valid at this time.
 fn is_a_servers_now(
     certificate: &CertificateDer<'_>,
     now: UnixTime,
@@ -274,7 +252,7 @@ mod tests {
 
     const DAY: Duration = Duration::from_hours(24);
 
-    /// A certificate of an authority for the name `hook`, good from the day 10,000 to the day 10,010.
+    /// Returns a certificate of an authority for the name `hook`, good from the day 10,000 to the day 10,010.
     fn own_authority(usage: ExtendedKeyUsagePurpose) -> CertificateDer<'static> {
         let mut params = CertificateParams::new(["hook".to_owned()]).expect("a name");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -294,7 +272,7 @@ mod tests {
         for certificate in [&trusted, &of_clients] {
             authorities.add(certificate.clone()).expect("an authority");
         }
-        let servers = TrustedServers::new(authorities, provider).expect("trust");
+        let servers = ServerVerifier::trusting(authorities, provider).expect("trust");
         let takes = |certificate: &CertificateDer<'_>, name: &'static str, day: u32| {
             let name = ServerName::try_from(name).expect("a name");
             let now = UnixTime::since_unix_epoch(DAY * day);

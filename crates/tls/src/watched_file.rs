@@ -1,4 +1,4 @@
-//! Files that are looked at again and again: what they say counts without a restart.
+//! Files that are read again when they change, so that new certificates count without a restart.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use tokio::io::AsyncReadExt;
 
-/// How often it is looked whether they have changed.
+/// The period of looks for changes.
 const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 /// How large a file may be. A larger one counts as one that cannot be read.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Files that belong together, and what they said when they were used last.
+/// Files that belong together, with the contents that were used last.
 #[derive(Debug)]
 pub struct WatchedFiles<const N: usize> {
     paths: [PathBuf; N],
@@ -43,7 +43,7 @@ impl<const N: usize> WatchedFiles<N> {
         self.texts = texts;
     }
 
-    /// `None` if one cannot be read: it may be just about to be exchanged.
+    /// Reads the files; `None` if one cannot be read, as it may be just about to be exchanged.
     async fn contents(&self) -> Option<[String; N]> {
         let mut texts = [const { String::new() }; N];
         for (path, text) in self.paths.iter().zip(&mut texts) {

@@ -4,76 +4,33 @@
 //! what every answer has (audit id, warnings, compression) and count it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Body;
-use ringwatch::budget::Ledger;
-use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_authentication::Authenticator;
-use ringwatch_authentication::service_accounts::TokenIssuer;
-use ringwatch_authorization::Authorizer;
 use ringwatch_registry::{Resource, Store, Verb};
 
 use super::aggregation::{self, Remotes};
+use super::api_config::ApiConfig;
 use super::body::{RequestBody, ResponseBody};
 use super::call::{Call, WatchTerms};
 use super::discovery::Discovery;
-use super::encoding::EncodingCache;
 use super::errors::Failure;
 use super::handlers;
 use super::memory_gate::MemoryGate;
-use super::metrics::{Metrics, Outcome, RequestKind};
+use super::metrics::{Outcome, RequestKind};
 use super::negotiation::{self, status_format};
 use super::openapi::{Documents, OpenApi};
 use super::params::Query;
-use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
-use super::version::VersionInfo;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
-/// Bindings of pods that are named in the body.
+/// The resource to which a Binding is posted that names its pod in the body.
 const BINDINGS: &str = "bindings";
-
-/// The parts of an [`Api`].
-#[derive(Debug)]
-pub struct ApiConfig {
-    /// The resources that are served from the start, in the order of discovery.
-    pub stores: Vec<Arc<Store>>,
-    /// Resources that discovery shows though no store serves them, such as reviews.
-    pub storeless: Vec<Arc<Resource>>,
-    /// Authorizes requests.
-    pub authorizer: Arc<Authorizer>,
-    /// The time.
-    pub clock: Clock,
-    /// The answer of `/version`.
-    pub version: VersionInfo,
-    /// Where clients reach the server, as `host:port`; `/api` shows it.
-    pub server_address: String,
-    /// Paths that the server itself serves, for the list at `/`.
-    pub extra_root_paths: Vec<String>,
-    /// The metrics of requests and watches.
-    pub metrics: Metrics,
-    /// The memory budget of lists and watches.
-    pub ledger: Ledger,
-    /// The cache of encoded objects.
-    pub encodings: EncodingCache,
-    /// For how long a watch without `timeoutSeconds` runs: this long up to twice as long.
-    pub min_request_timeout: Duration,
-    /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
-    pub unsafe_deletion: bool,
-    /// How kubelets are reached.
-    pub kubelets: Kubelets,
-    /// Judges the tokens of reviews.
-    pub authenticator: Arc<Authenticator>,
-    /// Makes tokens of service accounts.
-    pub token_issuer: TokenIssuer,
-}
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
 #[derive(Debug)]
@@ -95,7 +52,8 @@ struct DynamicResources {
     remotes: Remotes,
 }
 
-/// The resources and documents that are served at one time. A request is answered by those that were served when it came.
+/// The resources and documents that are served at one time. A request is answered by those that were served when it
+/// came.
 #[derive(Debug)]
 struct Served {
     routes: Routes,
@@ -110,7 +68,7 @@ impl Served {
         Self {
             routes: Routes::new(&stores, &config.storeless),
             discovery: Discovery::new(config, &stores, &dynamic.remotes),
-            openapi: OpenApi::new(config, &stores, &dynamic.remotes),
+            openapi: OpenApi::new(config, &stores, dynamic.remotes.openapi()),
             remotes: dynamic.remotes.clone(),
         }
     }
@@ -133,7 +91,7 @@ struct RequestHead<'a> {
 }
 
 impl Api {
-    /// An API of these resources.
+    /// Creates the API of these resources.
     #[must_use]
     pub fn new(config: ApiConfig) -> Self {
         expect_watches(&config, &config.stores);
@@ -177,7 +135,7 @@ impl Api {
         let query_text = parts.uri.query().unwrap_or_default();
         let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
         let query = Query::parse(query_text);
-        let asked = RequestHead {
+        let head = RequestHead {
             method: &parts.method,
             info: &info,
             query: &query,
@@ -186,16 +144,16 @@ impl Api {
         };
         let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
-            let asked = aggregation::RequestHead {
+            let head = aggregation::RequestHead {
                 method: &parts.method,
                 path_and_query: path.map_or(&info.path, |path| path.as_str()),
                 headers: &parts.headers,
                 clock: &self.config.clock,
             };
-            let response = aggregation::proxy(&served.remotes, remote, asked, body, &user).await;
+            let response = aggregation::proxy(&served.remotes, remote, head, body, &user).await;
             (response, RequestKind::unknown(&info))
         } else {
-            self.answer(&served, &asked, body, user).await
+            self.answer(&served, &head, body, user).await
         };
         response
             .headers_mut()
@@ -214,91 +172,91 @@ impl Api {
     async fn answer(
         &self,
         served: &Served,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let info = asked.info;
+        let info = head.info;
         let (mut response, kind) = if info.is_resource {
-            self.resource(served, asked, body, user).await
+            self.resource(served, head, body, user).await
         } else {
-            let response = self.document(served, asked).await;
+            let response = self.document(served, head).await;
             (response, RequestKind::unknown(info))
         };
-        if matches!(info.verb.as_str(), "get" | "list") && OpenApi::is_compressed(&info.path) {
-            response = response::compress(asked.headers, response);
+        if matches!(info.verb.name(), "get" | "list") && OpenApi::is_compressed(&info.path) {
+            response = response::compress(head.headers, response);
         }
         (response, kind)
     }
 
     /// Answers a request for a document about the API.
-    async fn document(&self, served: &Served, asked: &RequestHead<'_>) -> Response<ResponseBody> {
-        let (method, path, headers) = (asked.method, &asked.info.path, asked.headers);
+    async fn document(&self, served: &Served, head: &RequestHead<'_>) -> Response<ResponseBody> {
+        let (method, path, headers) = (head.method, &head.info.path, head.headers);
         if OpenApi::has(path) {
             let Served { openapi, .. } = served;
             return openapi
-                .serve(&self.documents, method, path, asked.query, headers)
+                .serve(&self.documents, method, path, head.query, headers)
                 .await;
         }
-        served.discovery.serve(method, path, headers, asked.pretty)
+        served.discovery.serve(method, path, headers, head.pretty)
     }
 
     /// Answers a request about a resource.
     async fn resource(
         &self,
         served: &Served,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let format = status_format(asked.headers, asked.pretty);
-        let refused = match served.routes.find(asked.info) {
+        let format = status_format(head.headers, head.pretty);
+        let refused = match served.routes.find(head.info) {
             Ok(Route::Stored(store, verb)) => {
                 return self
-                    .stored(&served.routes, asked, (store, verb), body, user)
+                    .stored(&served.routes, head, store, verb, body, user)
                     .await;
             }
             Ok(Route::Review(resource)) if resource.plural == BINDINGS => {
-                return self.binding(&served.routes, asked, body, user).await;
+                return self.binding(&served.routes, head, body, user).await;
             }
             Ok(Route::Review(resource)) => {
                 return self
-                    .review(&served.routes, asked, resource, body, user)
+                    .review(&served.routes, head, resource, body, user)
                     .await;
             }
-            Err(NoRoute::Nothing) => super::discovery::page_not_found(),
+            Err(NoRoute::Nothing) => response::page_not_found(),
             Err(NoRoute::Refused(failure)) => response::failure(format, &failure),
         };
-        (refused, RequestKind::unknown(asked.info))
+        (refused, RequestKind::unknown(head.info))
     }
 
     /// Lets a pod be bound that the body names, as the subresource of pods does.
     async fn binding(
         &self,
         routes: &Routes,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let kind = RequestKind::of(asked.info, true);
+        let kind = RequestKind::new(head.info, true);
         let pods = match routes.needed("", "v1", "pods") {
             Ok(pods) => pods,
             Err(failure) => {
-                let format = status_format(asked.headers, asked.pretty);
+                let format = status_format(head.headers, head.pretty);
                 return (response::failure(format, &failure), kind);
             }
         };
         let info = RequestInfo {
             resource: "pods".to_owned(),
             subresource: "binding".to_owned(),
-            ..asked.info.clone()
+            ..head.info.clone()
         };
-        let asked = RequestHead {
+        let head = RequestHead {
             info: &info,
-            ..*asked
+            ..*head
         };
-        let served = (pods, Verb::Create);
-        let (response, _) = self.stored(routes, &asked, served, body, user).await;
+        let answered = self.stored(routes, &head, pods, Verb::Create, body, user);
+        let (response, _) = answered.await;
         (response, kind)
     }
 
@@ -306,7 +264,7 @@ impl Api {
     async fn review(
         &self,
         routes: &Routes,
-        asked: &RequestHead<'_>,
+        head: &RequestHead<'_>,
         resource: &Resource,
         body: RequestBody,
         user: User,
@@ -317,7 +275,7 @@ impl Api {
             headers,
             pretty,
             ..
-        } = *asked;
+        } = *head;
         let context = Call::context(info, query, headers, user, &self.config);
         let review = handlers::Review {
             routes,
@@ -335,28 +293,30 @@ impl Api {
         let format = status_format(headers, pretty);
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&context.warnings(), response.headers_mut());
-        (response, RequestKind::of(info, resource.namespaced))
+        (response, RequestKind::new(info, resource.namespaced))
     }
 
     /// Answers a request about a resource that has a store.
     async fn stored(
         &self,
         routes: &Routes,
-        asked: &RequestHead<'_>,
-        (store, verb): (&Arc<Store>, Verb),
+        head: &RequestHead<'_>,
+        store: &Arc<Store>,
+        verb: Verb,
         body: RequestBody,
         user: User,
     ) -> (Response<ResponseBody>, RequestKind) {
-        let format = status_format(asked.headers, asked.pretty);
+        let format = status_format(head.headers, head.pretty);
         let RequestHead {
             info,
             query,
             headers,
             pretty,
             method,
-        } = *asked;
+        } = *head;
         let call = Call {
             routes,
+            verb,
             store,
             encodings: &self.config.encodings,
             memory: &self.memory,
@@ -373,29 +333,28 @@ impl Api {
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);
         }
-        let mut kind = RequestKind::of(info, store.resource().namespaced);
+        let mut kind = RequestKind::new(info, store.resource().namespaced);
         if verb == Verb::Patch && handlers::is_apply(headers) {
-            kind.verb = "APPLY".to_owned();
+            kind.verb = "APPLY";
         }
-        let answer = self.verb(&call, verb, body, &kind).await;
+        let answer = self.dispatch(&call, body, &kind).await;
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
         (response, kind)
     }
 
-    /// Lets the verb's handler answer.
-    async fn verb(
+    /// Passes a request to the handler of its verb or subresource.
+    async fn dispatch(
         &self,
         call: &Call<'_>,
-        verb: Verb,
         body: RequestBody,
         kind: &RequestKind,
     ) -> Result<Response<ResponseBody>, Failure> {
         let subresource = call.store.resource().subresource(&call.info.subresource);
         if subresource.is_some_and(|it| it.served == ringwatch_registry::Served::Handler) {
-            return special(call, verb, body).await;
+            return handlers::subresource(call, body).await;
         }
-        match verb {
+        match call.verb {
             Verb::Get => handlers::get(call).await,
             Verb::List => {
                 let share = self.memory.list()?;
@@ -420,25 +379,5 @@ impl Api {
             Verb::Delete => handlers::delete(call, body).await,
             Verb::DeleteCollection => handlers::delete_collection(call, body).await,
         }
-    }
-}
-
-/// Lets the handler of a subresource answer that is not written like its object.
-async fn special(
-    call: &Call<'_>,
-    verb: Verb,
-    body: RequestBody,
-) -> Result<Response<ResponseBody>, Failure> {
-    match (call.info.subresource.as_str(), verb) {
-        ("scale", Verb::Get) => handlers::get_scale(call).await,
-        ("scale", Verb::Update) => handlers::update_scale(call, body).await,
-        ("scale", Verb::Patch) => handlers::patch_scale(call, body).await,
-        ("token", Verb::Create) => handlers::request_token(call, body).await,
-        ("binding", Verb::Create) => handlers::bind(call, body).await,
-        ("eviction", Verb::Create) => handlers::evict(call, body).await,
-        ("log", Verb::Get) => handlers::pod_log(call).await,
-        ("exec" | "attach" | "portforward", _) => handlers::pod_stream(call).await,
-        ("proxy", _) => handlers::proxy(call, body).await,
-        _ => Err(Failure::method_not_allowed()),
     }
 }

@@ -6,6 +6,7 @@ use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_registry::Verb;
 
 use super::body::ResponseBody;
 use super::errors::Failure;
@@ -14,14 +15,11 @@ use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
 
-/// The verbs that take selectors.
-const SELECTING_VERBS: [&str; 3] = ["deletecollection", "list", "watch"];
-
-/// The refusal of a request that its user may not make.
+/// Returns the refusal of a request that its user may not make; `None` if it is allowed.
 ///
-/// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be authorised as
-/// one thing and served as another.
-pub async fn refuse(
+/// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be
+/// authorised as one thing and served as another.
+pub async fn refusal(
     authorizer: &Authorizer,
     user: &User,
     info: &RequestInfo,
@@ -32,14 +30,19 @@ pub async fn refuse(
     let query = Query::parse(query);
     let selector = selector(info, &query);
     let selected = selected_name(info, selector.as_ref());
-    let narrows = knows_selectors(info) && SELECTING_VERBS.contains(&info.verb.as_str());
+    let verb = info.verb.on_resource();
+    let selects = matches!(
+        verb,
+        Some(Verb::DeleteCollection | Verb::List | Verb::Watch)
+    );
+    let narrows = knows_selectors(info) && selects;
     let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
     let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
     let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
     let labels = labels.and_then(Result::ok).filter(|it| !it.is_empty());
-    let asked = Attributes {
+    let attributes = Attributes {
         user,
-        verb: &info.verb,
+        verb: info.verb.name(),
         is_resource: info.is_resource,
         namespace: &info.namespace,
         group: &info.group,
@@ -51,7 +54,7 @@ pub async fn refuse(
         labels: labels.as_ref(),
         path: &info.path,
     };
-    refuse_what(authorizer, &asked, &query, headers).await
+    refusal_of(authorizer, &attributes, &query, headers).await
 }
 
 /// Returns true if a list or watch selects one object by its name.
@@ -61,23 +64,23 @@ pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
     selected_name(info, selector.as_ref()).is_some()
 }
 
-/// The refusal of what somebody wants to do and may not.
-pub(super) async fn refuse_what(
+/// Returns the refusal of an action that is not allowed; `None` if it is.
+pub(super) async fn refusal_of(
     authorizer: &Authorizer,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     query: &Query,
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
-    let decision = authorizer.decide(asked).await;
+    let decision = authorizer.decide(attributes).await;
     if decision.allowed {
         return None;
     }
     tracing::debug!(
-        user = asked.user.name,
+        user = attributes.user.name,
         reason = decision.reason,
         "forbidden"
     );
-    let failure = Failure::forbidden(asked, &decision.explain(asked));
+    let failure = Failure::forbidden(attributes, &decision.explain(attributes));
     let pretty = wants_pretty(query, headers);
     let mut refusal = response::failure(status_format(headers, pretty), &failure);
     let no_sniff = HeaderValue::from_static("nosniff");
@@ -94,12 +97,13 @@ fn knows_selectors(info: &RequestInfo) -> bool {
 
 /// Returns the field selector of a list or watch.
 fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
-    let selects = knows_selectors(info) && matches!(info.verb.as_str(), "list" | "watch");
+    let verb = info.verb.on_resource();
+    let selects = knows_selectors(info) && matches!(verb, Some(Verb::List | Verb::Watch));
     let selector = Some(query.first("fieldSelector")).filter(|it| selects && !it.is_empty())?;
     FieldSelector::parse(selector).ok()
 }
 
-/// The one name that a list or watch selects: rules that allow that name allow it.
+/// Returns the one name that a list or watch selects; a rule that allows that name allows the request.
 fn selected_name(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
     if !info.name.is_empty() {
         return None;

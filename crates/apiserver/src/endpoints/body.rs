@@ -1,4 +1,4 @@
-//! The bodies of requests and responses, whatever carries them.
+//! The types of request and response bodies, and plain responses.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -19,11 +19,11 @@ pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 /// Marks a response, in its extensions, whose body is the events of a watch as they come.
 #[derive(Clone, Copy, Debug)]
 pub struct EventStream {
-    /// When the body ends by itself at the latest.
+    /// The time at which the body ends by itself at the latest.
     pub deadline: Instant,
 }
 
-/// A body of known content.
+/// Returns a body of known content.
 #[must_use]
 pub fn full(content: impl Into<Bytes>) -> ResponseBody {
     Full::new(content.into())
@@ -31,7 +31,7 @@ pub fn full(content: impl Into<Bytes>) -> ResponseBody {
         .boxed_unsync()
 }
 
-/// An answer with a body of a media type.
+/// Responds with a body of a media type, which caches do not keep.
 pub(crate) fn respond(
     code: StatusCode,
     media_type: &'static str,
@@ -43,4 +43,10 @@ pub(crate) fn respond(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// Responds with plain text.
+#[must_use]
+pub fn plain(text: impl Into<Bytes>) -> Response<ResponseBody> {
+    respond(StatusCode::OK, "text/plain; charset=utf-8", full(text))
 }

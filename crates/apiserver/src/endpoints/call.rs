@@ -8,9 +8,9 @@ use ringwatch::codec;
 use ringwatch_apimachinery::{Error, GroupVersion, User};
 use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Attributes;
-use ringwatch_registry::{RequestContext, Store};
+use ringwatch_registry::{RequestContext, Store, Verb};
 
-use super::api::ApiConfig;
+use super::api_config::ApiConfig;
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
@@ -28,23 +28,25 @@ use super::routes::Routes;
 pub(super) struct Call<'a> {
     /// The resources that are served.
     pub(super) routes: &'a Routes,
+    /// The verb that is asked for, which the resource or subresource has.
+    pub(super) verb: Verb,
     /// The store of the resource.
     pub(super) store: &'a Arc<Store>,
     /// The cache of encoded objects.
     pub(super) encodings: &'a EncodingCache,
-    /// Admits its body.
+    /// Reserves memory for the request's body, and for lists and watches.
     pub(super) memory: &'a MemoryGate,
-    /// How kubelets are reached.
+    /// The addresses and TLS of kubelets.
     pub(super) kubelets: &'a Kubelets,
-    /// Makes tokens of service accounts.
+    /// Issues the tokens of TokenRequests.
     pub(super) token_issuer: &'a TokenIssuer,
-    /// The request's method.
+    /// The HTTP method; the handlers of proxies need it, others go by the verb.
     pub(super) method: &'a Method,
     /// The parsed path of the request.
     pub(super) info: &'a RequestInfo,
-    /// Its parameters.
+    /// The query parameters.
     pub(super) query: &'a Query,
-    /// Its headers.
+    /// The HTTP headers of the request.
     pub(super) headers: &'a HeaderMap,
     /// The user and the time of the request; collects warnings.
     pub(super) context: RequestContext,
@@ -61,14 +63,14 @@ pub(super) struct WatchTerms {
     pub(super) running: LongRunning,
     /// The watch's share of the memory budget.
     pub(super) share: Share,
-    /// Counts its events.
+    /// The counters of sent events and bytes, labelled by resource.
     pub(super) counts: WatchCounts,
-    /// For how long it runs if the client does not say.
+    /// The time that the watch runs without `timeoutSeconds`.
     pub(super) default_timeout: std::time::Duration,
 }
 
 impl Call<'_> {
-    /// The circumstances of a request, with the field manager that its parameters name.
+    /// Returns the context of a request for the registry, with the field manager that its parameters name.
     pub(super) fn context(
         info: &RequestInfo,
         query: &Query,
@@ -81,7 +83,7 @@ impl Call<'_> {
         let mut context = RequestContext::new(user, manager, config.clock.clone());
         context.authorizer = Some(Arc::clone(&config.authorizer));
         context.subresource.clone_from(&info.subresource);
-        if let Some(options) = write_options(&info.verb, query) {
+        if let Some(options) = write_options(info.verb.on_resource(), query) {
             // Nobody else has set them yet.
             let _ = context.options.set(options);
         }
@@ -91,21 +93,21 @@ impl Call<'_> {
     /// Checks that the user may do something to what the request is about, besides the request itself.
     ///
     /// # Errors
-    /// 403 if not.
+    /// 403 if the user may not.
     pub(super) async fn check(&self, verb: &str) -> Result<(), Failure> {
         let (user, info) = (&self.context.user, self.info);
-        let asked = Attributes {
+        let attributes = Attributes {
             namespace: &info.namespace,
             version: &info.version,
             subresource: &info.subresource,
             name: &info.name,
             ..Attributes::of_resource(user, verb, &info.group, &info.resource)
         };
-        let checked = self.context.check(&asked).await;
+        let checked = self.context.check(&attributes).await;
         checked.map_err(|error| self.fail(error))
     }
 
-    /// The namespace; empty for resources that have none.
+    /// Returns the namespace; empty for resources that have none.
     pub(super) fn namespace(&self) -> &str {
         if self.store.resource().namespaced {
             &self.info.namespace
@@ -114,7 +116,7 @@ impl Call<'_> {
         }
     }
 
-    /// The object's name.
+    /// Returns the object's name; empty for collections.
     pub(super) fn name(&self) -> &str {
         &self.info.name
     }
@@ -124,16 +126,16 @@ impl Call<'_> {
         About {
             resource: self.store.resource(),
             name: &self.info.name,
-            verb: &self.info.verb,
+            verb: self.verb,
         }
     }
 
-    /// The client's view of an error.
+    /// Translates an error of the registry into the failure that the client sees.
     pub(super) fn fail(&self, error: Error) -> Failure {
-        Failure::of(&error, self.about())
+        Failure::from_error(&error, self.about())
     }
 
-    /// How an object is answered with.
+    /// Negotiates the encoding and form of a response with one object.
     ///
     /// # Errors
     /// 406 when nothing that is accepted can be written.
@@ -141,7 +143,7 @@ impl Call<'_> {
         self.negotiate(negotiation::OBJECT_MEDIA_TYPES)
     }
 
-    /// How a list is answered with.
+    /// Negotiates the encoding and form of a response with a list.
     ///
     /// # Errors
     /// 406 when nothing that is accepted can be written.
@@ -154,7 +156,7 @@ impl Call<'_> {
             .with_table_options(self.query)
     }
 
-    /// How the events of a watch are answered with.
+    /// Negotiates the encoding and form of the events of a watch.
     ///
     /// # Errors
     /// 406 when nothing that is accepted can be written.
@@ -218,7 +220,8 @@ impl Call<'_> {
     pub(super) fn check_patched(
         &self,
         object: &mut serde_json::Value,
-        patch: (&Patch, &serde_json::Value),
+        patch: &Patch,
+        existing: &serde_json::Value,
         validation: FieldValidation,
     ) -> Result<(), Error> {
         let resource = self.store.resource();
@@ -226,7 +229,7 @@ impl Call<'_> {
         let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
         decode::patched(object, expected, &known)
             .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
-        decode::check_patched(object, patch, expected, validation, &self.context)
+        decode::check_patched(object, patch, existing, expected, validation, &self.context)
     }
 
     /// Returns the kind that a body must have: the resource's, or that of the subresource.

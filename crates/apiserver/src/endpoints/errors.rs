@@ -1,6 +1,6 @@
 //! The one place that decides which HTTP status and which words an error becomes.
 //!
-//! The hard part is that kube-apiserver is not uniform: the same cause is told in different ways
+//! The hard part is that kube-apiserver is not uniform: the same cause is reported in different ways
 //! depending on the verb, and some errors that it forgot to translate are plain 500s without a
 //! reason. Clients have learned all of that, so it is kept.
 
@@ -14,7 +14,10 @@ use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
 use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
-use ringwatch_registry::Resource;
+use ringwatch_registry::{Resource, Verb};
+
+/// The verbs that read all objects of a collection.
+const COLLECTION_VERBS: [Verb; 3] = [Verb::List, Verb::Watch, Verb::DeleteCollection];
 
 /// How long a client waits after the store could not be reached, in seconds.
 const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
@@ -26,23 +29,23 @@ const GENERATED_NAME_RETRY_AFTER_SECONDS: u32 = 1;
 /// enough that thousands of clients that come back cost little.
 const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
 
-/// A request that failed, as the client will be told.
+/// The Status with which a failed request is answered.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Status>);
 
 /// The object that a failed request was about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
-    /// The resource.
+    /// The resource that the request is about.
     pub(crate) resource: &'a Resource,
     /// The object's name; empty for collections.
     pub(crate) name: &'a str,
-    /// The verb, in the words of [`super::RequestInfo`].
-    pub(crate) verb: &'a str,
+    /// The verb that failed, on which the status and the message depend.
+    pub(crate) verb: Verb,
 }
 
 impl Failure {
-    /// The HTTP status.
+    /// Returns the HTTP status; 500 if the Status has none.
     pub(crate) fn code(&self) -> http::StatusCode {
         let code = self.0.code.unwrap_or(500);
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
@@ -53,7 +56,7 @@ impl Failure {
         self.code() == http::StatusCode::METHOD_NOT_ALLOWED
     }
 
-    /// When the client may retry, if that is said.
+    /// Returns after how many seconds the client may retry, if the failure says so.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
         self.0.details.as_ref()?.retry_after_seconds
     }
@@ -63,19 +66,19 @@ impl Failure {
         &self.0
     }
 
-    /// The request makes no sense.
+    /// Returns the 400 for a request that makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
     }
 
-    /// The user may not do this, as the message says.
-    pub(crate) fn forbidden(asked: &Attributes<'_>, message: &str) -> Self {
-        let (name, resource) = (asked.name, asked.resource);
-        let message = if !asked.is_resource {
+    /// Returns the 403 for a user who may not do this, as the message says.
+    pub(crate) fn forbidden(attributes: &Attributes<'_>, message: &str) -> Self {
+        let (name, resource) = (attributes.name, attributes.resource);
+        let message = if !attributes.is_resource {
             format!("forbidden: {message}")
         } else {
-            let dot = if asked.group.is_empty() { "" } else { "." };
-            let qualified = format!("{resource}{dot}{}", asked.group);
+            let dot = if attributes.group.is_empty() { "" } else { "." };
+            let qualified = format!("{resource}{dot}{}", attributes.group);
             if name.is_empty() {
                 format!("{qualified} is forbidden: {message}")
             } else {
@@ -84,7 +87,7 @@ impl Failure {
         };
         let details = StatusDetails {
             name: name.to_owned(),
-            group: asked.group.to_owned(),
+            group: attributes.group.to_owned(),
             kind: resource.to_owned(),
             ..StatusDetails::default()
         };
@@ -92,7 +95,7 @@ impl Failure {
         Self(Box::new(status.with_details(details)))
     }
 
-    /// The method is not one that the path knows.
+    /// Returns the 405 for a method that the path does not know.
     pub(crate) fn method_not_allowed() -> Self {
         Self::plain(
             405,
@@ -101,7 +104,7 @@ impl Failure {
         )
     }
 
-    /// There is no such resource.
+    /// Returns the 404 for a resource that is not served.
     pub(crate) fn no_such_resource() -> Self {
         Self::plain(
             404,
@@ -110,7 +113,7 @@ impl Failure {
         )
     }
 
-    /// None of the accepted media types is among those that the path produces.
+    /// Returns the 406 when none of the accepted media types is among those that the path produces.
     pub(crate) fn not_produced(available: &[&str]) -> Self {
         let available = available.join(", ");
         Self::plain(
@@ -120,7 +123,7 @@ impl Failure {
         )
     }
 
-    /// The media type is known, but not what its parameters ask for.
+    /// Returns the 406 for a known media type whose parameters cannot be honoured.
     pub(crate) fn not_acceptable(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");
         Self(Box::new(Status::failure(
@@ -130,17 +133,17 @@ impl Failure {
         )))
     }
 
-    /// The object cannot be shown in the form that was asked for.
+    /// Returns the 406 for an object that cannot be shown in the requested form.
     pub(crate) fn not_convertible(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(406, "NotAcceptable", message)))
     }
 
-    /// The body is of a media type that is never read here.
+    /// Returns the 415 for a body of a media type that is never read here.
     pub(crate) fn unsupported_media_type() -> Self {
         Self::plain(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     }
 
-    /// The body is of a media type that objects cannot be read from.
+    /// Returns the 415 for a body of a media type that objects cannot be read from.
     pub(crate) fn unknown_format(accepted: &[&str]) -> Self {
         let accepted = accepted.join(", ");
         Self(Box::new(Status::failure(
@@ -153,7 +156,7 @@ impl Failure {
         )))
     }
 
-    /// The body is too large.
+    /// Returns the 413 for a body that is too large.
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(
             413,
@@ -162,19 +165,19 @@ impl Failure {
         )))
     }
 
-    /// There is no memory for another list or watch.
+    /// Returns the 429 when there is no memory for another list or watch.
     pub(crate) fn out_of_memory() -> Self {
         let message = "the server is short of memory and begins no lists and watches now, please try \
                        again later";
         Self::plain(429, "TooManyRequests", message).retry_after(Some(MEMORY_RETRY_AFTER_SECONDS))
     }
 
-    /// A fault of this program.
+    /// Returns the 500 for a fault of this program.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         internal(&message.to_string())
     }
 
-    /// The parameters of a subresource of an object are not valid.
+    /// Returns the 422 for parameters of an object's subresource that are not valid.
     pub(crate) fn invalid_parameters(kind: &str, name: &str, errors: Vec<FieldError>) -> Self {
         invalid(&Error::Invalid {
             kind: kind.to_owned(),
@@ -193,7 +196,7 @@ impl Failure {
     }
 
     /// Translates an error of the registry.
-    pub(crate) fn of(error: &Error, about: About<'_>) -> Self {
+    pub(crate) fn from_error(error: &Error, about: About<'_>) -> Self {
         let message = error.to_string();
         match error {
             Error::NotFound { resource, name } => named(404, "NotFound", message, resource, name),
@@ -240,12 +243,12 @@ impl Failure {
                 operation,
             } => unreachable(message, resource, operation),
             Error::Internal(message) => internal(message),
-            Error::Storage(error) => Self::of_storage(error, about),
+            Error::Storage(error) => Self::from_storage_error(error, about),
         }
     }
 
     /// Translates an error of the store.
-    pub(crate) fn of_storage(error: &StorageError, about: About<'_>) -> Self {
+    pub(crate) fn from_storage_error(error: &StorageError, about: About<'_>) -> Self {
         let message = error.to_string();
         let resource = about.resource.qualified_name();
         match error {
@@ -253,7 +256,7 @@ impl Failure {
                 let message = format!("{resource} {:?} not found", about.name);
                 named(404, "NotFound", message, &resource, about.name)
             }
-            StorageError::KeyExists { .. } if about.verb == "create" => {
+            StorageError::KeyExists { .. } if about.verb == Verb::Create => {
                 let message = format!("{resource} {:?} already exists", about.name);
                 named(409, "AlreadyExists", message, &resource, about.name)
             }
@@ -281,7 +284,7 @@ impl Failure {
             StorageError::InvalidContinue(_) | StorageError::ContinueWithVersion => {
                 Self::bad_request(message)
             }
-            StorageError::InvalidResourceVersion(_) if about.verb == "list" => {
+            StorageError::InvalidResourceVersion(_) if about.verb == Verb::List => {
                 Self::bad_request(format!("invalid resource version: {message}"))
             }
             StorageError::NotReady {
@@ -292,21 +295,19 @@ impl Failure {
             }
             StorageError::OutOfMemory(_) => Self::out_of_memory(),
             StorageError::Unreachable { .. } => store_unreachable(&resource, about.verb),
-            StorageError::Timeout { .. } if about.verb == "list" => {
+            StorageError::Timeout { .. } if about.verb == Verb::List => {
                 store_unreachable(&resource, about.verb)
             }
-            StorageError::Corrupt { keys }
-                if matches!(about.verb, "list" | "watch" | "deletecollection") =>
-            {
+            StorageError::Corrupt { keys } if COLLECTION_VERBS.contains(&about.verb) => {
                 corrupt_list(&resource, keys)
             }
             StorageError::Corrupt { .. } => internal(&message),
             StorageError::Internal { message } => internal(message),
             StorageError::Rejected(rejection) => match rejection.downcast_ref::<Error>() {
-                Some(error) => Self::of(error, about),
+                Some(error) => Self::from_error(error, about),
                 None => unknown(message),
             },
-            StorageError::Shared(error) => Self::of_storage(error, about),
+            StorageError::Shared(error) => Self::from_storage_error(error, about),
             StorageError::VersionOnCreate
             | StorageError::InvalidKey(_)
             | StorageError::InvalidResourceVersion(_)
@@ -316,7 +317,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, which the client may retry after a while.
+    /// Sets after how many seconds the client may retry.
     fn retry_after(mut self, seconds: Option<u32>) -> Self {
         if let Some(details) = &mut self.0.details {
             details.retry_after_seconds = seconds.filter(|seconds| *seconds > 0);
@@ -324,14 +325,14 @@ impl Failure {
         self
     }
 
-    /// A failure about nothing in particular: its details are there, but empty.
+    /// Returns a failure about nothing in particular: its details are there, but empty.
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         let status = Status::failure(code, reason, message);
         Self(Box::new(status.with_details(StatusDetails::default())))
     }
 }
 
-/// A failure about an object, its resource given as `deployments.apps`.
+/// Returns a failure about an object, its resource given as `deployments.apps`.
 fn named(code: u16, reason: &'static str, message: String, resource: &str, name: &str) -> Failure {
     let (kind, group) = resource.split_once('.').unwrap_or((resource, ""));
     Failure(Box::new(
@@ -344,7 +345,7 @@ fn named(code: u16, reason: &'static str, message: String, resource: &str, name:
     ))
 }
 
-/// A refusal of a policy. Mutating policies are told as 403 whatever their reason is.
+/// Returns the refusal of an admission policy. For mutating policies the status is 403, whatever the reason is.
 fn denied(denial: &PolicyDenial) -> Failure {
     let code = match (denial.kind, denial.reason.as_ref()) {
         (PolicyKind::Mutating, _) | (PolicyKind::Validating, "Forbidden") => 403,
@@ -368,7 +369,7 @@ fn denied(denial: &PolicyDenial) -> Failure {
     Failure(Box::new(status.with_details(details)))
 }
 
-/// An error that kube-apiserver does not translate.
+/// Returns the failure for an error that kube-apiserver does not translate.
 fn unknown(message: String) -> Failure {
     Failure(Box::new(Status::failure(500, "", message)))
 }
@@ -436,7 +437,7 @@ fn apply_conflict(message: String, causes: &[(String, String)]) -> Failure {
     ))
 }
 
-/// The cause of a refusal: what follows `because` names the namespace itself.
+/// Returns the cause of a refusal: what follows `because` names the namespace itself.
 fn forbidden_cause(error: &Error, reason: &'static str, field: &str) -> Cause {
     let message = match error {
         Error::Forbidden { message, .. } => message
@@ -468,7 +469,8 @@ fn too_fresh(message: &str, retry_after_seconds: u32) -> Failure {
     ))
 }
 
-fn store_unreachable(resource: &str, verb: &str) -> Failure {
+fn store_unreachable(resource: &str, verb: Verb) -> Failure {
+    let verb = verb.name();
     let message = format!(
         "The {verb} operation against {resource} could not be completed at this time, please try \
          again."
@@ -481,9 +483,9 @@ fn unreachable(message: String, resource: &str, operation: &str) -> Failure {
         .retry_after(Some(UNREACHABLE_RETRY_AFTER_SECONDS))
 }
 
-/// A list that leaves nothing out cannot be answered; what to do about each value is up to people.
+/// Returns the failure of a list with objects that cannot be read; an administrator must repair or delete each of them.
 fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
-    let told = keys.iter().take(CORRUPT_KEYS_MAX);
+    let shown = keys.iter().take(CORRUPT_KEYS_MAX);
     let cause = |(key, why): &(String, String)| Cause {
         reason: "UnexpectedServerResponse".into(),
         message: corrupt_object(key, why),
@@ -497,7 +499,7 @@ fn corrupt_list(resource: &str, keys: &[(String, String)]) -> Failure {
     let message = format!("failed to read one or more {resource} from the storage");
     let mut failure = named(500, "StorageReadError", message, resource, "list");
     if let Some(details) = &mut failure.0.details {
-        details.causes = told.map(cause).chain(more).collect();
+        details.causes = shown.map(cause).chain(more).collect();
     }
     failure
 }

@@ -19,22 +19,22 @@ pub(crate) struct EventSizes(Arc<Buckets>);
 
 #[derive(Debug, Default)]
 struct Buckets {
-    /// How many events fell into each.
+    /// How many events fell into each bucket.
     events: [AtomicUsize; BOUNDS.len() + 1],
-    /// The sum of their sizes.
+    /// The sum of the events' sizes.
     bytes: AtomicUsize,
 }
 
-/// The events of a chunk that have not been counted.
+/// Adds up the events of a chunk before they are counted in the histogram together.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// How many the chunk has.
+    /// The number of events in the chunk.
     all: u64,
-    /// Where the newest of them belong.
+    /// The bucket into which the newest events fall.
     bucket: usize,
-    /// How many that are.
+    /// How many of the newest events fall into it.
     events: usize,
-    /// The sum of their sizes.
+    /// The sum of the sizes of those events.
     bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Acting as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
+//! Impersonation: acts as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
 //!
 //! Each part of the other's identity is a resource that the user must be allowed to impersonate, as
 //! in kube-apiserver. What is not allowed is refused before anything else is looked at.
@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 use ringwatch_apimachinery::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 use ringwatch_authorization::{Attributes, Authorizer};
 
-use super::authorization::refuse_what;
+use super::authorization::refusal_of;
 use super::body::ResponseBody;
 use super::params::Query;
 
@@ -26,16 +26,16 @@ const ANONYMOUS: &str = "system:anonymous";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// Why a request cannot be made as somebody else.
+/// The error of a request that may not impersonate, or whose headers name no user.
 #[derive(Debug)]
 pub enum NotImpersonated {
-    /// The user may not be the other: the answer.
+    /// The user may not impersonate the other: the response that says so.
     Refused(Box<Response<ResponseBody>>),
-    /// There are parts of an identity without a user; what is asked for.
+    /// There are parts of an identity without a user; the parts, as kube-apiserver's message has them.
     NoUser(String),
 }
 
-/// Says whether a request has headers of impersonation.
+/// Returns true if a request has headers of impersonation.
 #[must_use]
 pub fn impersonates(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with(PREFIX))
@@ -44,7 +44,7 @@ pub fn impersonates(headers: &HeaderMap) -> bool {
 /// Returns the user of the request: the authenticated one, or the one that its headers impersonate.
 ///
 /// # Errors
-/// [`NotImpersonated`].
+/// [`NotImpersonated`] if the user may not impersonate one of the parts, or the headers name no user.
 pub async fn acting_user(
     authorizer: &Authorizer,
     user: User,
@@ -56,20 +56,20 @@ pub async fn acting_user(
         if parts.is_empty() {
             return Ok(user);
         }
-        let asked: Vec<String> = parts.iter().map(Part::to_string).collect();
-        return Err(NotImpersonated::NoUser(asked.join(" ")));
+        let attributes: Vec<String> = parts.iter().map(Part::to_string).collect();
+        return Err(NotImpersonated::NoUser(attributes.join(" ")));
     };
     let query = Query::parse(query);
     for part in &parts {
-        let asked = part.attributes(&user);
-        if let Some(refusal) = refuse_what(authorizer, &asked, &query, headers).await {
+        let attributes = part.attributes(&user);
+        if let Some(refusal) = refusal_of(authorizer, &attributes, &query, headers).await {
             return Err(NotImpersonated::Refused(Box::new(refusal)));
         }
     }
     Ok(identity(other, &parts))
 }
 
-/// Takes the headers away, before a request is passed on to somebody who could believe them.
+/// Removes the headers before a request is passed on to a server that could believe them.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let names = headers
         .keys()
@@ -87,7 +87,7 @@ enum Kind {
         namespace: Option<String>,
     },
     Group,
-    /// By its key.
+    /// An extra field of the user, with its key.
     Extra(String),
     Uid,
 }
@@ -282,29 +282,29 @@ mod tests {
     #[test]
     fn each_part_is_a_resource() {
         let user = made(&[(USER, "boss")]);
-        let asked = |name: &'static str, value: &str| {
+        let attributes = |name: &'static str, value: &str| {
             let parts = parts(&headers(&[(name, value)]));
-            let asked = parts[0].attributes(&user);
-            let resource = asked.combined_resource();
+            let attributes = parts[0].attributes(&user);
+            let resource = attributes.combined_resource();
             format!(
                 "{} {resource} {} {}",
-                asked.group, asked.namespace, asked.name
+                attributes.group, attributes.namespace, attributes.name
             )
         };
-        assert_eq!(asked(USER, "jane"), " users  jane");
+        assert_eq!(attributes(USER, "jane"), " users  jane");
         assert_eq!(
-            asked(USER, "system:serviceaccount:a:robot"),
+            attributes(USER, "system:serviceaccount:a:robot"),
             " serviceaccounts a robot"
         );
         assert_eq!(
-            asked(USER, "system:serviceaccount:a"),
+            attributes(USER, "system:serviceaccount:a"),
             " users  system:serviceaccount:a"
         );
-        assert_eq!(asked(GROUP, "devs"), " groups  devs");
+        assert_eq!(attributes(GROUP, "devs"), " groups  devs");
         assert_eq!(
-            asked("impersonate-extra-scopes", "all"),
+            attributes("impersonate-extra-scopes", "all"),
             "authentication.k8s.io userextras/scopes  all"
         );
-        assert_eq!(asked(UID, "7"), "authentication.k8s.io uids  7");
+        assert_eq!(attributes(UID, "7"), "authentication.k8s.io uids  7");
     }
 }

@@ -1,7 +1,8 @@
-//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large bodies.
+//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large
+//! bodies.
 //!
-//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies are
-//! received one at a time.
+//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies
+//! are received one at a time.
 //!
 //! The hard part is that nobody knows how long a list is before it has been read. So a list asks
 //! twice: for what every list takes before anything is read, and for the rest once its items are
@@ -27,31 +28,31 @@ use super::metrics::{Metrics, Shed};
 /// Bytes that every list takes: its head, a chunk that is put together, the state of compression.
 const LIST_BYTES: u64 = 64 << 10;
 
-/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client are
-/// the connection's.
+/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client
+/// are the connection's.
 const WATCH_BYTES: u64 = 8 << 10;
 
-/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among those to look
-/// up.
+/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among
+/// those to look up.
 const SELECTOR_FACTOR: u64 = 20;
 
 /// Lets lists and watches in as long as there is memory.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryGate {
     ledger: Ledger,
-    /// Counts those who were refused.
+    /// Counts the requests that were refused.
     metrics: Metrics,
-    /// Lets one large body at a time be received though memory is short.
+    /// The turn that lets one large body at a time be received though memory is short.
     turns: Arc<Semaphore>,
 }
 
-/// The memory that a response takes until it is sent, beside what it shares with others. Goes with the response as an
-/// extension.
+/// The memory that a response takes until it is sent, beside what it shares with others. The handler puts it into the
+/// response's extensions.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    /// So many bytes that nobody was asked for yet.
+    /// The bytes that have not been asked of the budget yet.
     pub(super) bytes: u64,
-    /// The share of the budget that its objects have already.
+    /// The share of the budget that covers its objects already.
     pub(super) objects: Option<Arc<Share>>,
 }
 
@@ -60,12 +61,13 @@ pub(super) struct Held {
 pub(super) struct Receiving {
     share: Share,
     turns: Arc<Semaphore>,
-    /// Held from when memory was short until the body is there.
+    /// The turn to receive a body while memory is short; `None` while there is enough.
     turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Receiving {
-    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is received.
+    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is
+    /// received.
     pub(super) async fn keep(&mut self, bytes: usize) {
         let kept = bytes as u64;
         let more = kept.saturating_sub(self.share.bytes());
@@ -78,13 +80,13 @@ impl Receiving {
 }
 
 impl MemoryGate {
-    /// A gate that lets everything in, for tests of what is behind it.
+    /// Creates a gate that lets everything in, for tests of what is behind it.
     #[cfg(test)]
     pub(super) fn open() -> Self {
         Self::new(Ledger::unlimited(), Metrics::new())
     }
 
-    /// A gate before a ledger.
+    /// Creates a gate that asks this ledger.
     pub(super) fn new(ledger: Ledger, metrics: Metrics) -> Self {
         Self {
             ledger,
@@ -151,7 +153,7 @@ impl MemoryGate {
         &self.ledger
     }
 
-    /// The refusal of a list that was not given what it asked for.
+    /// Returns the refusal of a list that was not given the memory it asked for.
     pub(super) fn refuse_list(&self, exceeded: Exceeded) -> Failure {
         self.refuse(Shed::List, exceeded)
     }
@@ -168,7 +170,7 @@ struct AdmittedBody {
     inner: ResponseBody,
     /// Held for its drop.
     _share: Share,
-    /// Held for their drop: what the objects have.
+    /// Held for its drop: the share that covers the objects.
     _objects: Option<Arc<Share>>,
 }
 
@@ -194,8 +196,8 @@ impl Body for AdmittedBody {
 
 #[cfg(test)]
 mod tests {
-    use super::super::body::full;
     use super::*;
+    use crate::endpoints::body::full;
 
     fn gate(limit: u64) -> (MemoryGate, Ledger) {
         let ledger = Ledger::new(limit);

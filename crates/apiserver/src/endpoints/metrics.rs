@@ -8,12 +8,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use ringwatch_registry::Resource;
+use ringwatch_registry::{Resource, Verb};
 
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
 
-/// The program that answers.
+/// The label `component` of all samples.
 const COMPONENT: &str = "apiserver";
 
 /// The counters of the endpoints. Clones share them.
@@ -33,25 +33,25 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestKind {
     /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `DELETE` or `DELETECOLLECTION`.
-    pub(crate) verb: String,
-    /// The API group.
+    pub(crate) verb: &'static str,
+    /// The API group; empty for the core.
     pub(crate) group: String,
-    /// The API version.
+    /// The API version, such as `v1`.
     pub(crate) version: String,
-    /// The plural resource.
+    /// The plural name of the resource.
     pub(crate) resource: String,
-    /// The subresource.
+    /// The subresource; empty for the resource itself.
     pub(crate) subresource: String,
     /// `resource`, `namespace` or `cluster`.
     pub(crate) scope: &'static str,
-    /// Always `apiserver`.
+    /// The value `apiserver` on every sample, as in kube-apiserver.
     pub(crate) component: &'static str,
 }
 
 /// The labels of `apiserver_request_total`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    verb: String,
+    verb: &'static str,
     dry_run: &'static str,
     group: String,
     version: String,
@@ -66,7 +66,7 @@ struct RequestLabels {
 /// The labels of `apiserver_request_duration_seconds`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DurationLabels {
-    verb: String,
+    verb: &'static str,
     dry_run: &'static str,
     group: String,
     version: String,
@@ -96,11 +96,11 @@ struct WatchListLabels {
 /// The metrics of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchCounts {
-    /// The events that were handed over, bookmarks included.
+    /// Counts the events that were sent, bookmarks included.
     events: Counter,
-    /// Their sizes in bytes, as they are sent.
+    /// Counts the sizes of the events in bytes, as they are sent.
     sizes: EventSizes,
-    /// How long it took from the request to the end of the initial events, in seconds.
+    /// Observes the time from the request to the end of the initial events, in seconds.
     state_seconds: Histogram,
 }
 
@@ -121,12 +121,12 @@ impl WatchCounts {
     }
 }
 
-/// A request that is refused when memory is short.
+/// The kind of request that was refused for lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shed {
-    /// A list.
+    /// A list request.
     List,
-    /// A watch.
+    /// A watch request.
     Watch,
 }
 
@@ -149,9 +149,9 @@ impl ShedLabels {
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub(crate) code: u16,
-    /// How long it took in seconds, up to the head of the response.
+    /// The time in seconds from the request to the head of the response.
     pub(crate) seconds: f64,
     /// The size of the response in bytes; `None` for watches and streams.
     pub(crate) response_bytes: Option<u64>,
@@ -161,21 +161,17 @@ pub(crate) struct Outcome {
 
 impl RequestKind {
     /// Returns the labels of a request on a known resource.
-    pub(crate) fn of(info: &RequestInfo, namespaced: bool) -> Self {
-        let scope = if !info.name.is_empty() || info.verb == "create" {
+    pub(crate) fn new(info: &RequestInfo, namespaced: bool) -> Self {
+        let on_resource = info.verb.on_resource();
+        let scope = if !info.name.is_empty() || on_resource == Some(Verb::Create) {
             "resource"
         } else if namespaced && !info.namespace.is_empty() {
             "namespace"
         } else {
             "cluster"
         };
-        let verb = match info.verb.as_str() {
-            "create" => "POST".to_owned(),
-            "update" => "PUT".to_owned(),
-            other => other.to_ascii_uppercase(),
-        };
         Self {
-            verb,
+            verb: on_resource.map_or("", verb_label),
             group: info.group.clone(),
             version: info.version.clone(),
             resource: info.resource.clone(),
@@ -187,7 +183,7 @@ impl RequestKind {
 
     /// Returns the labels of any other request. Nothing of its path becomes a label, since clients choose that.
     pub(crate) fn unknown(info: &RequestInfo) -> Self {
-        let verb = match info.verb.as_str() {
+        let verb = match info.verb.name() {
             "get" | "list" | "head" => "GET",
             "watch" => "WATCH",
             "create" | "post" => "POST",
@@ -197,10 +193,24 @@ impl RequestKind {
             _ => "other",
         };
         Self {
-            verb: verb.to_owned(),
+            verb,
             component: COMPONENT,
             ..Self::default()
         }
+    }
+}
+
+/// Returns the label of a verb: its method in upper case, or the verb where several have one method.
+fn verb_label(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "POST",
+        Verb::Delete => "DELETE",
+        Verb::DeleteCollection => "DELETECOLLECTION",
+        Verb::Get => "GET",
+        Verb::List => "LIST",
+        Verb::Patch => "PATCH",
+        Verb::Update => "PUT",
+        Verb::Watch => "WATCH",
     }
 }
 
@@ -279,7 +289,7 @@ impl Metrics {
     pub(crate) fn observe(&self, kind: &RequestKind, outcome: Outcome) {
         let dry_run = if outcome.dry_run { "All" } else { "" };
         let labels = DurationLabels {
-            verb: kind.verb.clone(),
+            verb: kind.verb,
             dry_run,
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -310,7 +320,7 @@ impl Metrics {
     /// Shows that no watch of all objects of a resource runs, before the first one does.
     pub(crate) fn expect_watches(&self, resource: &Resource) {
         let kind = RequestKind {
-            verb: "WATCH".to_owned(),
+            verb: "WATCH",
             group: resource.group_version.group.clone(),
             version: resource.group_version.version.clone(),
             resource: resource.plural.clone(),
@@ -372,7 +382,7 @@ impl RequestLabels {
     }
 }
 
-/// A watch that runs; ends with its drop.
+/// A watch that counts as running until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LongRunning {
     gauge: Gauge<i64, AtomicI64>,
@@ -384,7 +394,7 @@ impl Drop for LongRunning {
     }
 }
 
-/// kube-apiserver's buckets, in seconds.
+/// Creates a histogram with kube-apiserver's buckets of durations, in seconds.
 fn duration_histogram() -> Histogram {
     Histogram::new([
         0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
@@ -392,12 +402,12 @@ fn duration_histogram() -> Histogram {
     ])
 }
 
-/// kube-apiserver's buckets, in bytes: 1 kB and then ten times as much, seven times.
+/// Creates a histogram with kube-apiserver's buckets of sizes, in bytes: 1 kB and then ten times as much, seven times.
 fn size_histogram() -> Histogram {
     Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
 }
 
-/// kube-apiserver's buckets, in seconds.
+/// Creates a histogram with kube-apiserver's buckets of initial lists of watches, in seconds.
 fn watch_list_histogram() -> Histogram {
     Histogram::new([
         0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
@@ -416,7 +426,7 @@ mod tests {
         let mut registry = Registry::default();
         metrics.register(&mut registry);
         let kind = RequestKind {
-            verb: "LIST".to_owned(),
+            verb: "LIST",
             resource: "pods".to_owned(),
             scope: "namespace",
             component: "apiserver",

@@ -1,11 +1,12 @@
 //! The REST layer: what Kubernetes clients see of the registry's stores.
 //!
-//! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted media
-//! types and the body, calls the store, and writes the answer. Authentication, limits on requests in flight, health and TLS
-//! are the server's.
+//! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted
+//! media types and the body, calls the store, and writes the answer. Authentication, limits on requests in flight,
+//! health and TLS are the server's.
 
 mod aggregation;
 mod api;
+mod api_config;
 mod authorization;
 mod body;
 mod call;
@@ -19,6 +20,7 @@ mod impersonation;
 mod memory_gate;
 mod metrics;
 mod negotiation;
+mod object_response;
 mod openapi;
 mod params;
 mod patches;
@@ -33,9 +35,10 @@ pub use aggregation::{
     DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
     set_identity,
 };
-pub use api::{Api, ApiConfig};
-pub use authorization::{refuse, selects_one_name};
-pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full};
+pub use api::Api;
+pub use api_config::ApiConfig;
+pub use authorization::{refusal, selects_one_name};
+pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub(crate) use errors::Refusal;
 pub use errors::{HeadRefusal, TextError};
@@ -45,5 +48,5 @@ pub use relay::{
     Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, Switched, Tunnel, fetch,
     probe,
 };
-pub use request_info::RequestInfo;
+pub use request_info::{RequestInfo, RequestVerb};
 pub use version::VersionInfo;

@@ -1,4 +1,4 @@
-//! Which media type and form a response has: the Accept header against what can be written.
+//! Negotiates the media type and form of a response: the Accept header against what can be written.
 //!
 //! The hard part is that two layers of kube-apiserver refuse in different words: a media type that
 //! the path does not produce at all, and a known one with parameters that cannot be honoured.
@@ -9,10 +9,10 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use super::errors::Failure;
 use super::params::Query;
 
-/// Kubernetes' protobuf.
+/// The media type of Kubernetes' protobuf encoding.
 pub(super) const PROTOBUF_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Its frames.
+/// The media type of a watch whose events are protobuf frames.
 const PROTOBUF_STREAM_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// The media types in which objects are written.
@@ -31,16 +31,16 @@ pub(super) const LIST_MEDIA_TYPES: &[&str] = &[
 /// The media types of watches.
 const STREAM_MEDIA_TYPES: &[&str] = &["application/json;stream=watch", PROTOBUF_STREAM_MEDIA_TYPE];
 
-/// The user agents whose users read what they get.
+/// The prefixes of user agents whose users read the response, which is then indented.
 const HUMAN_AGENTS: &[&str] = &["curl", "Wget", "Mozilla/5.0"];
 
 /// How many clauses of an Accept header are looked at.
 const ACCEPT_CLAUSES_MAX: usize = 64;
 
-/// How a response is written.
+/// The encoding and the form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Output {
-    /// In which syntax.
+    /// The encoding: JSON, YAML or protobuf.
     pub(super) format: Format,
     /// The part of the object that is written.
     pub(super) form: Form,
@@ -51,18 +51,18 @@ pub(super) struct Output {
 pub(super) enum Format {
     /// On one line, with a line feed.
     Json,
-    /// For people.
+    /// JSON with indentation.
     PrettyJson,
-    /// For people.
+    /// YAML, block style.
     Yaml,
-    /// For programs.
+    /// Kubernetes' protobuf, in its envelope.
     Protobuf,
 }
 
 /// The part of an object that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// All of it.
+    /// The whole object.
     Whole,
     /// Its metadata, as PartialObjectMetadata.
     Metadata,
@@ -75,7 +75,7 @@ pub(super) enum Form {
 /// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableForm {
-    /// In which version of `meta.k8s.io`.
+    /// The version of `meta.k8s.io` of the Table, such as `v1`.
     pub(super) version: &'static str,
     /// The part of the objects that comes with the rows.
     pub(super) include: IncludeObject,
@@ -84,12 +84,12 @@ pub(super) struct TableForm {
 /// The part of an object that comes with its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum IncludeObject {
-    /// Nothing.
+    /// The rows carry no object.
     None,
-    /// Its metadata.
+    /// The rows carry the object's metadata, as PartialObjectMetadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The rows carry the whole object.
     Object,
 }
 
@@ -103,7 +103,7 @@ pub(super) struct Clause {
 }
 
 impl Format {
-    /// The Content-Type.
+    /// Returns the value of the Content-Type header.
     pub(super) fn media_type(self) -> &'static str {
         match self {
             Self::Json | Self::PrettyJson => "application/json",
@@ -112,7 +112,7 @@ impl Format {
         }
     }
 
-    /// The Content-Type of a watch.
+    /// Returns the Content-Type of a watch.
     pub(super) fn stream_media_type(self) -> &'static str {
         match self {
             Self::Protobuf => PROTOBUF_STREAM_MEDIA_TYPE,
@@ -122,7 +122,7 @@ impl Format {
 }
 
 impl Clause {
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters
             .iter()
@@ -137,7 +137,7 @@ impl Clause {
             && (subtype == "*" || subtypes.contains(&subtype))
     }
 
-    /// The first of the known syntaxes that the clause accepts.
+    /// Returns the first of the known syntaxes that the clause accepts.
     pub(super) fn format(&self) -> Option<Format> {
         if self.kind != "*" && self.kind != "application" {
             return None;
@@ -150,8 +150,8 @@ impl Clause {
         }
     }
 
-    /// The form that the parameters ask for; `None` for one that is not known here, or not in the
-    /// clause's syntax.
+    /// Returns the form that the parameters ask for; `None` for one that is not known here, or not in the clause's
+    /// syntax.
     fn form(&self) -> Option<Form> {
         let Some(kind) = self.parameter("as") else {
             return Some(Form::Whole);
@@ -176,7 +176,7 @@ impl Clause {
 }
 
 impl Output {
-    /// The same, with what the query says about tables.
+    /// Adds the query's options of tables to a form that is one.
     ///
     /// # Errors
     /// 400 when there is a table, and the query asks for something else than its rows can have.
@@ -198,7 +198,7 @@ impl Output {
     }
 }
 
-/// The clauses of the Accept header, best first; everything is accepted if there is none.
+/// Returns the clauses of the Accept header, best first; everything is accepted if there is none.
 pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause> {
     let accept = headers
         .get(ACCEPT)
@@ -236,7 +236,7 @@ pub(super) fn negotiate(
     })
 }
 
-/// The same for an answer that is no object of a resource, so that there is no table of it.
+/// Chooses the form of a response that is no object of a resource, so that there is no table of it.
 ///
 /// # Errors
 /// 406 when nothing that is accepted can be written.
@@ -250,7 +250,7 @@ pub(super) fn negotiate_whole(
     })
 }
 
-/// The first of what is accepted that fits.
+/// Chooses the first of what is accepted that fits.
 fn choose(
     headers: &HeaderMap,
     pretty: bool,
@@ -308,7 +308,7 @@ pub(super) fn negotiate_stream(headers: &HeaderMap, in_protobuf: bool) -> Result
         .ok_or_else(|| Failure::not_acceptable(STREAM_MEDIA_TYPES))
 }
 
-/// How a Status about a failure is written: for people if nothing accepted fits.
+/// Chooses the encoding of a failure's Status: indented JSON if nothing accepted fits.
 pub(super) fn status_format(headers: &HeaderMap, pretty: bool) -> Format {
     let accepted = clauses(headers)
         .into_iter()
@@ -331,7 +331,7 @@ pub(super) fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
     HUMAN_AGENTS.iter().any(|human| agent.starts_with(human))
 }
 
-/// The User-Agent header.
+/// Returns the User-Agent header; empty if there is none or it is not ASCII.
 pub(super) fn user_agent(headers: &HeaderMap) -> &str {
     headers
         .get(USER_AGENT)

@@ -11,6 +11,7 @@
 
 use http::Method;
 use percent_encoding::percent_decode_str;
+use ringwatch_registry::Verb;
 
 /// The resource, verb and names of a request, from its method and path alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,22 +20,21 @@ pub struct RequestInfo {
     pub is_resource: bool,
     /// The path; decoded if the request is not about a resource, else as the client wrote it.
     pub path: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`; the
-    /// method in lower case if it is not about a resource.
-    pub verb: String,
+    /// The verb by which the request is authorized, routed and counted.
+    pub verb: RequestVerb,
     /// The API group; empty for the core.
     pub group: String,
-    /// The API version.
+    /// The API version, such as `v1`.
     pub version: String,
     /// The namespace; empty for all, or if the resource has none. Of a request about a namespace itself it is that.
     pub namespace: String,
     /// True if the path leads into the namespace: what follows is a resource of it, and not the namespace itself.
     pub is_within_namespace: bool,
-    /// The plural resource.
+    /// The plural name of the resource.
     pub resource: String,
-    /// The subresource.
+    /// The subresource; empty for the resource itself.
     pub subresource: String,
-    /// The object's name.
+    /// The object's name; empty for collections.
     pub name: String,
     /// True if the path has the old `/watch/` prefix.
     pub legacy_watch: bool,
@@ -42,32 +42,64 @@ pub struct RequestInfo {
     pub rest: Vec<String>,
 }
 
+/// The verb of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RequestVerb {
+    /// A verb on a resource.
+    Resource(Verb),
+    /// The HTTP method in lower case, of a request that is not about a resource.
+    Method(String),
+    /// A method on a resource that stands for no verb, such as OPTIONS.
+    #[default]
+    Unknown,
+}
+
+impl RequestVerb {
+    /// Returns the verb as authorization and messages have it; empty for an unknown one, as in kube-apiserver.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Resource(verb) => verb.name(),
+            Self::Method(method) => method,
+            Self::Unknown => "",
+        }
+    }
+
+    /// Returns the verb on a resource; `None` for any other request.
+    #[must_use]
+    pub fn on_resource(&self) -> Option<Verb> {
+        match self {
+            Self::Resource(verb) => Some(*verb),
+            Self::Method(_) | Self::Unknown => None,
+        }
+    }
+}
+
 impl RequestInfo {
     /// Reads a request's method, path and query.
     #[must_use]
     pub fn new(method: &Method, path: &str, query: &str) -> Self {
         let decoded = percent_decode_str(path).decode_utf8_lossy();
-        let mut info = Self {
-            verb: method.as_str().to_ascii_lowercase(),
-            ..Self::default()
-        };
+        let mut info = Self::default();
         if let Some(parts) = resource_parts(&decoded, &mut info) {
             info.is_resource = true;
             info.path = path.to_owned();
             info.read_parts(parts);
-            info.verb = info.resource_verb(method, query).to_owned();
+            let verb = info.resource_verb(method, query);
+            info.verb = verb.map_or(RequestVerb::Unknown, RequestVerb::Resource);
         } else {
+            info.verb = RequestVerb::Method(method.as_str().to_ascii_lowercase());
             info.path = decoded.into_owned();
         }
         info
     }
 
-    /// Returns true if the response may take any time, so that the request has no deadline and is not counted among those in
-    /// flight.
+    /// Returns true if the response may take any time, so that the request has no deadline and is not counted among
+    /// those in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
         self.is_resource
-            && (self.verb == "watch"
+            && (self.verb == RequestVerb::Resource(Verb::Watch)
                 || matches!(
                     self.subresource.as_str(),
                     "proxy" | "log" | "exec" | "attach" | "portforward"
@@ -78,7 +110,7 @@ impl RequestInfo {
     #[must_use]
     pub fn is_mutating(&self) -> bool {
         !matches!(
-            self.verb.as_str(),
+            self.verb.name(),
             "get" | "list" | "watch" | "head" | "options"
         )
     }
@@ -104,28 +136,28 @@ impl RequestInfo {
         self.rest = parts.collect();
     }
 
-    fn resource_verb(&self, method: &Method, query: &str) -> &'static str {
-        match *method {
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE if self.name.is_empty() => "deletecollection",
-            Method::DELETE => "delete",
-            Method::GET | Method::HEAD if self.legacy_watch => "watch",
+    fn resource_verb(&self, method: &Method, query: &str) -> Option<Verb> {
+        Some(match *method {
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE if self.name.is_empty() => Verb::DeleteCollection,
+            Method::DELETE => Verb::Delete,
+            Method::GET | Method::HEAD if self.legacy_watch => Verb::Watch,
             Method::GET | Method::HEAD if self.name.is_empty() => {
                 if asks_for_watch(query) {
-                    "watch"
+                    Verb::Watch
                 } else {
-                    "list"
+                    Verb::List
                 }
             }
-            Method::GET | Method::HEAD => "get",
-            _ => "",
-        }
+            Method::GET | Method::HEAD => Verb::Get,
+            _ => return None,
+        })
     }
 }
 
-/// The segments after the version, if the decoded path is about a resource; sets group and version.
+/// Returns the segments after the version, if the decoded path is about a resource; sets group and version.
 fn resource_parts(path: &str, info: &mut RequestInfo) -> Option<Vec<String>> {
     let mut parts = path
         .split('/')
@@ -177,7 +209,7 @@ mod tests {
         assert_eq!(info.rest, ["x", "y"]);
         let info = get("/apis/apps/v1/deployments", "limit=1");
         assert_eq!((info.group.as_str(), info.version.as_str()), ("apps", "v1"));
-        assert_eq!(info.verb, "list");
+        assert_eq!(info.verb.name(), "list");
     }
 
     #[test]
@@ -199,14 +231,19 @@ mod tests {
 
     #[test]
     fn verbs_follow_method_name_and_watch() {
-        assert_eq!(get("/api/v1/pods", "watch=1").verb, "watch");
-        assert_eq!(get("/api/v1/pods", "watch=false").verb, "list");
-        assert_eq!(get("/api/v1/pods", "watch").verb, "watch");
+        assert_eq!(get("/api/v1/pods", "watch=1").verb.name(), "watch");
+        assert_eq!(get("/api/v1/pods", "watch=false").verb.name(), "list");
+        assert_eq!(get("/api/v1/pods", "watch").verb.name(), "watch");
         let legacy = get("/api/v1/watch/namespaces/ns/pods/p", "");
-        assert_eq!((legacy.verb.as_str(), legacy.name.as_str()), ("watch", "p"));
+        assert_eq!((legacy.verb.name(), legacy.name.as_str()), ("watch", "p"));
         let delete = |path| RequestInfo::new(&Method::DELETE, path, "").verb;
-        assert_eq!(delete("/api/v1/namespaces/ns/pods"), "deletecollection");
-        assert_eq!(delete("/api/v1/namespaces/ns/pods/p"), "delete");
+        assert_eq!(
+            delete("/api/v1/namespaces/ns/pods").name(),
+            "deletecollection"
+        );
+        assert_eq!(delete("/api/v1/namespaces/ns/pods/p").name(), "delete");
+        let options = RequestInfo::new(&Method::OPTIONS, "/api/v1/pods", "").verb;
+        assert_eq!(options, RequestVerb::Unknown);
     }
 
     #[test]
@@ -222,7 +259,7 @@ mod tests {
         ] {
             let info = get(path, "");
             assert!(!info.is_resource, "{path}");
-            assert_eq!(info.verb, "get");
+            assert_eq!(info.verb, RequestVerb::Method("get".to_owned()));
         }
     }
 
@@ -259,7 +296,7 @@ mod tests {
             (
                 info.namespace.as_str(),
                 info.resource.as_str(),
-                info.verb.as_str()
+                info.verb.name()
             ),
             ("..", "secrets", "list")
         );

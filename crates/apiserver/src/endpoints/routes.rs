@@ -1,4 +1,4 @@
-//! Which store serves which path.
+//! Routes requests to the stores of resources.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use ringwatch_registry::{Resource, Store, Verb};
 use super::errors::Failure;
 use super::request_info::RequestInfo;
 
-/// The resources that are served.
+/// The routes to all served resources, by group, version and plural name.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// By group, version and plural.
+    /// The stores by group, version and plural name.
     stores: HashMap<(GroupVersion, String), Arc<Store>>,
-    /// Resources that discovery lists and no store serves.
+    /// The resources without a store, such as reviews.
     storeless: HashMap<(GroupVersion, String), Arc<Resource>>,
-    /// The groups and versions.
+    /// The groups and versions that are served.
     versions: HashSet<GroupVersion>,
     /// The kinds that bodies may name.
     kinds: HashSet<(GroupVersion, String)>,
@@ -25,23 +25,23 @@ pub(super) struct Routes {
 /// The target of a request.
 #[derive(Debug)]
 pub(super) enum Route<'a> {
-    /// A store, whose verb is asked for.
+    /// A store, and the verb of the request.
     Stored(&'a Arc<Store>, Verb),
-    /// A handler that stores nothing.
+    /// A review, which is answered without a store.
     Review(&'a Arc<Resource>),
 }
 
-/// Why a path leads nowhere.
+/// The reason why no resource is found.
 #[derive(Debug)]
 pub(super) enum NoRoute {
-    /// Not even its group and version exist.
+    /// The group and version are not served.
     Nothing,
-    /// The group and version say so.
+    /// The group and version are served, and refuse the path or the method.
     Refused(Failure),
 }
 
 impl Routes {
-    /// The routes to these resources.
+    /// Collects the routes to these resources.
     pub(super) fn new(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Self {
         let key = |resource: &Resource| (resource.group_version.clone(), resource.plural.clone());
         let resources = || {
@@ -77,7 +77,7 @@ impl Routes {
         self.kinds.contains(&key)
     }
 
-    /// The store of a resource that requests to another one need, such as the node of a pod.
+    /// Returns the store of a resource that requests to another one need, such as the node of a pod.
     ///
     /// # Errors
     /// 500 when it is not served.
@@ -131,20 +131,18 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> 
     Ok(verb)
 }
 
-/// The verb of a request, if its path can have it.
+/// Returns the verb of a request, if its path can have it.
 fn verb_of(info: &RequestInfo) -> Option<Verb> {
     let named = !info.name.is_empty();
-    match info.verb.as_str() {
-        "get" if named => Some(Verb::Get),
-        "list" if !named => Some(Verb::List),
-        "watch" => Some(Verb::Watch),
-        "create" if !named || !info.subresource.is_empty() => Some(Verb::Create),
-        "update" if named => Some(Verb::Update),
-        "patch" if named => Some(Verb::Patch),
-        "delete" if named => Some(Verb::Delete),
-        "deletecollection" if !named => Some(Verb::DeleteCollection),
-        // Other methods have no verb; proxies know some.
-        "" if info.subresource == "proxy" => Some(Verb::Get),
-        _ => None,
-    }
+    let Some(verb) = info.verb.on_resource() else {
+        // Proxies relay methods that have no verb.
+        return (info.subresource == "proxy").then_some(Verb::Get);
+    };
+    let fits = match verb {
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => named,
+        Verb::List | Verb::DeleteCollection => !named,
+        Verb::Watch => true,
+        Verb::Create => !named || !info.subresource.is_empty(),
+    };
+    fits.then_some(verb)
 }

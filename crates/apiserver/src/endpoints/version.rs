@@ -1,4 +1,4 @@
-//! The answer of `/version`.
+//! The response of `/version`.
 
 use serde::Serialize;
 
@@ -6,31 +6,31 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionInfo {
-    /// Such as `1`.
+    /// The major version of Kubernetes that is served, `1`.
     pub major: String,
-    /// Such as `36`.
+    /// The minor version of Kubernetes that is served, such as `36`.
     pub minor: String,
-    /// The version whose behaviour is shown.
+    /// The major version of Kubernetes whose behaviour is emulated.
     pub emulation_major: String,
-    /// The version whose behaviour is shown.
+    /// The minor version of Kubernetes whose behaviour is emulated.
     pub emulation_minor: String,
-    /// The oldest version that clients may assume.
+    /// The major version of the oldest Kubernetes that clients may assume.
     pub min_compatibility_major: String,
-    /// The oldest version that clients may assume.
+    /// The minor version of the oldest Kubernetes that clients may assume.
     pub min_compatibility_minor: String,
-    /// Such as `v1.36.2+ringwatch`.
+    /// The full version, such as `v1.36.2+ringwatch`.
     pub git_version: String,
     /// The commit of the program.
     pub git_commit: String,
-    /// `clean` or `dirty`.
+    /// The state of the source tree: `clean` or `dirty`.
     pub git_tree_state: String,
-    /// When the program was built, in RFC 3339.
+    /// The time at which the program was built, in RFC 3339.
     pub build_date: String,
-    /// The compiler and its version; clients print it.
+    /// The compiler and its version, in the member that kube-apiserver uses for Go's.
     pub go_version: String,
-    /// The compiler; clients print it.
+    /// The compiler.
     pub compiler: String,
-    /// Such as `linux/amd64`.
+    /// The operating system and architecture, such as `linux/amd64`.
     pub platform: String,
 }
 
@@ -57,7 +57,7 @@ impl VersionInfo {
     }
 }
 
-/// The architecture in Go's words, which clients compare.
+/// Returns the architecture in Go's words, which clients compare.
 fn go_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,12 +1,12 @@
-//! Warning headers: what a client is told besides its answer.
+//! Warning headers of responses.
 
 use http::header::WARNING;
 use http::{HeaderMap, HeaderValue};
 
-/// How much all warnings of an answer may say, in characters.
+/// How many characters all warnings of a response may have together.
 const WARNINGS_CHARS_MAX: usize = 4096;
 
-/// How much of each warning is left when all together say too much, in characters.
+/// How many characters each warning is cut to when all together have too many.
 const WARNING_CHARS_MAX: usize = 256;
 
 /// Adds the warnings to an answer.
@@ -31,7 +31,7 @@ pub(super) fn warning_headers(warnings: &[String], headers: &mut HeaderMap) {
     }
 }
 
-/// The text as it may stand between quotes in a header.
+/// Escapes a text, so that it may stand between quotes in a header.
 fn quote(text: &str) -> String {
     text.chars()
         .filter(|letter| !letter.is_control())

@@ -1,34 +1,20 @@
-//! The answers that the server gives itself, in kube-apiserver's words.
+//! Responses that the filters give themselves, in kube-apiserver's words.
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response};
 
 use crate::endpoints::{Refusal, ResponseBody, full};
 
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// A refusal as a Status, with the time after which to come again if it says so.
+/// Responds with a refusal as a Status, and Retry-After if it says so.
 pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
     let mut body = serde_json::to_vec(&refusal.status()).unwrap_or_default();
     body.push(b'\n');
-    let mut response = response(refusal.code(), JSON, body);
-    if let Some(seconds) = refusal.retry_after_seconds() {
-        let after = HeaderValue::from(seconds);
-        response.headers_mut().insert(RETRY_AFTER, after);
-    }
-    response
-}
-
-/// A text for people, as it is.
-#[must_use]
-pub fn plain(text: impl Into<Vec<u8>>) -> Response<ResponseBody> {
-    response(StatusCode::OK, TEXT, text.into())
-}
-
-fn response(code: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<ResponseBody> {
     let mut response = Response::new(full(body));
-    *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    *response.status_mut() = refusal.code();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = refusal.retry_after_seconds() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
     response
 }

@@ -15,21 +15,21 @@ use ringwatch_authentication::{Authenticator, Peer};
 use ringwatch_authorization::{Attributes, Authorizer};
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Watches};
+use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 
-use super::{Asking, HeldBody, InFlight, LargeWork, Start, answer, deadline};
+use super::{HeldBody, InFlight, LargeWork, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
+use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
-    self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, ResponseBody,
-    TextError,
+    self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
+    ResponseBody, TextError,
 };
-use crate::transport::cancellation::CancellationFlag;
-use crate::transport::unauthenticated::Standing;
 
 /// Answers the requests of authenticated users.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Answers the request.
+    /// Answers a request of this user, whom the filters have authenticated and authorized.
     async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
 }
 
@@ -43,44 +43,47 @@ impl Handler for Api {
 /// The paths that the server serves besides the API, such as health.
 #[async_trait]
 pub trait OwnPaths: Send + Sync + 'static {
-    /// The answer, if the path is one of the server's own.
+    /// Answers the request if the path is one of the server's own; else returns `None`.
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
 }
 
-/// How much is served at a time, and for how long.
+/// Hears of each request which user it has been found to be from, if from any, before it is answered.
+pub type OnAuthentication<'a> = &'a (dyn Fn(Option<&User>) + Sync);
+
+/// The limits of requests in progress, and of their time.
 #[derive(Debug)]
 pub struct Limits {
-    /// Counts what is in progress.
+    /// Limits the requests in flight.
     pub in_flight: InFlight,
-    /// Lets requests wait for each other, unless the numbers of reads and writes are all that limits them.
+    /// API Priority and Fairness; `None` if only the requests in flight are limited.
     pub fairness: Option<Arc<Fairness>>,
-    /// How large lists are.
+    /// The numbers of objects of each resource, by which lists take more or fewer seats.
     pub sizes: ObjectCounts,
-    /// Counts the watches of users.
+    /// Limits the watches of each user.
     pub watches: Watches,
-    /// Where the API does what would keep a worker from others.
+    /// The threads for requests with work that would keep a worker from others.
     pub large_work: LargeWork,
-    /// How long a request may take, watches aside.
+    /// The longest time that a request may take, watches and streams aside.
     pub request_timeout: Duration,
 }
 
-/// The filters and what lies behind them.
+/// The chain of filters, and the API behind it.
 pub struct Filters {
-    /// Tells who asks.
+    /// Finds out which user makes a request.
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
-    /// Tells what they may do.
+    /// Decides whether the user may make the request.
     pub authorizer: Arc<Authorizer>,
-    /// How much is served at a time.
+    /// The limits of requests in progress, and of their time.
     pub limits: Limits,
-    /// Ends watches that have not ended by themselves when the server does.
+    /// Cancelled when the server ends, which ends all watches.
     pub end_of_watches: CancellationFlag,
     /// The server's own paths.
     pub own: Arc<dyn OwnPaths>,
-    /// The API.
+    /// The handler of every request that is not for one of the server's own paths.
     pub api: Arc<dyn Handler>,
-    /// The time.
+    /// The clock of deadlines and of the access log.
     pub clock: Clock,
 }
 
@@ -91,18 +94,21 @@ impl std::fmt::Debug for Filters {
 }
 
 impl Filters {
-    /// Answers a request that came over a connection with this certificate. Never fails.
+    /// Answers a request of a peer. Never fails: what goes wrong is in the response. `on_authentication` is called with
+    /// the authenticated user, or with `None` for a request without valid credentials.
     pub async fn answer(
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
+        on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let started = self.clock.now();
         let audit_id = audit_id(request.headers());
         // Whoever the request is passed on to calls it the same.
         request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered = AssertUnwindSafe(self.identified(request, peer)).catch_unwind();
+        let answered =
+            AssertUnwindSafe(self.identified(request, peer, on_authentication)).catch_unwind();
         let mut response = match answered.await {
             Ok(response) => response,
             Err(panic) => {
@@ -126,15 +132,14 @@ impl Filters {
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
+        on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let now = self.clock.wall();
         let user = self
             .authenticator
             .authenticate(peer, request.headers(), request.uri().path(), now)
             .await;
-        if let Some(standing) = request.extensions().get::<Standing>() {
-            standing.judge(user.as_ref());
-        }
+        on_authentication(user.as_ref());
         let Some(user) = user else {
             return answer::refused(&Refusal::Unauthenticated).map(HeldBody::from);
         };
@@ -155,15 +160,17 @@ impl Filters {
             query,
         ));
         let fairness = self.limits.fairness.as_ref();
-        let filed = fairness.and_then(|fairness| fairness.filed(&attributes(&user, &info)));
+        let classification =
+            fairness.and_then(|fairness| fairness.classify(&attributes(&user, &info)));
         let mut response = self.limited(request, user, &info).await;
-        if let Some(filed) = filed {
-            filed.tell(response.headers_mut());
+        if let Some(classification) = classification {
+            classification.add_headers(response.headers_mut());
         }
         response
     }
 
-    /// The user that a request is made as. Whether somebody may be another is decided for each part of the other.
+    /// Returns the user that a request is made as: the authenticated one, or the one that it impersonates, if each part
+    /// of that user's identity may be impersonated.
     async fn acting_user(
         &self,
         user: User,
@@ -173,11 +180,11 @@ impl Filters {
         if !endpoints::impersonates(headers) {
             return Ok(Ok(user));
         }
-        let asking = Asking::from(&user);
+        let requester = Requester::from(&user);
         let authorizer = Arc::clone(&self.authorizer);
         let (query, headers) = (query.to_owned(), headers.clone());
         let step = async move { endpoints::acting_user(&authorizer, user, &query, &headers).await };
-        self.limits.large_work.run(Box::pin(step), &asking).await
+        self.limits.large_work.run(Box::pin(step), &requester).await
     }
 
     /// Answers a request as far as the limits let it.
@@ -191,7 +198,7 @@ impl Filters {
             return self.long_running(request, user, info).await;
         }
         let query = request.uri().query().unwrap_or_default();
-        match deadline::of(query, self.limits.request_timeout) {
+        match deadline::time_limit(query, self.limits.request_timeout) {
             Err(message) => {
                 let refusal = Refusal::InvalidTimeout(message);
                 answer::refused(&refusal).map(HeldBody::from)
@@ -217,7 +224,7 @@ impl Filters {
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
-        let place = if info.verb == "watch" {
+        let place = if info.verb == RequestVerb::Resource(Verb::Watch) {
             match self.limits.watches.enter(&user) {
                 Ok(place) => place,
                 Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
@@ -231,7 +238,7 @@ impl Filters {
             .map(|body| HeldBody::until(body, &end, place))
     }
 
-    /// Waits for the request's turn, if anybody waits for anybody.
+    /// Waits until the request has its seats by priority and fairness; returns at once if that is off.
     async fn turn(
         &self,
         query: &str,
@@ -241,7 +248,7 @@ impl Filters {
         let Some(fairness) = &self.limits.fairness else {
             return Ok(None);
         };
-        let width = if info.is_resource && info.verb == "list" {
+        let width = if info.verb == RequestVerb::Resource(Verb::List) {
             let now = self.clock.now();
             let size = self.limits.sizes.size(&info.group, &info.resource, now);
             width(size, objects_max(info, query))
@@ -272,19 +279,19 @@ impl Filters {
             .map(|body| HeldBody::holding(body, permit, turn))
     }
 
-    /// Answers a request of somebody who may ask it. All of this may leave for the threads for large work.
+    /// Authorizes a request and passes it on. Both may move to the threads for large work.
     async fn authorized(
         &self,
         request: Request<RequestBody>,
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<ResponseBody> {
-        let asking = Asking::from(&user);
+        let requester = Requester::from(&user);
         let (authorizer, info) = (Arc::clone(&self.authorizer), Arc::clone(info));
         let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
         let request = async move {
             let query = request.uri().query().unwrap_or_default();
-            let refused = endpoints::refuse(&authorizer, &user, &info, query, request.headers());
+            let refused = endpoints::refusal(&authorizer, &user, &info, query, request.headers());
             if let Some(refusal) = refused.await {
                 return refusal;
             }
@@ -294,20 +301,20 @@ impl Filters {
             }
         };
         let large_work = &self.limits.large_work;
-        large_work.answer(Box::pin(request), &asking).await
+        large_work.answer(Box::pin(request), &requester).await
     }
 }
 
-/// The answer to somebody who may not act as another, or does not say as whom.
+/// Answers a request that may not impersonate, or has parts of an identity without a user.
 fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
     match error {
         NotImpersonated::Refused(refusal) => *refusal,
-        NotImpersonated::NoUser(asked) => {
+        NotImpersonated::NoUser(parts) => {
             let path = uri
                 .path_and_query()
                 .map_or_else(|| uri.path(), |it| it.as_str());
             let text = format!(
-                "Internal Server Error: {path:?}: requested [{asked}] without impersonating a user"
+                "Internal Server Error: {path:?}: requested [{parts}] without impersonating a user"
             );
             TextError::Internal(&text).response()
         }
@@ -320,7 +327,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("without a message")
 }
 
-/// How many objects a list can show at most.
+/// Returns how many objects a list can show at most.
 fn objects_max(info: &RequestInfo, query: &str) -> u64 {
     if endpoints::selects_one_name(info, query) {
         return 1;
@@ -331,16 +338,16 @@ fn objects_max(info: &RequestInfo, query: &str) -> u64 {
     limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX)
 }
 
-/// The attributes by which a request finds its flow schema.
+/// Returns the attributes by which a request finds its flow schema.
 fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
     if !info.is_resource {
-        return Attributes::of_path(user, &info.verb, &info.path);
+        return Attributes::of_path(user, info.verb.name(), &info.path);
     }
     Attributes {
         namespace: &info.namespace,
         subresource: &info.subresource,
         name: &info.name,
-        ..Attributes::of_resource(user, &info.verb, &info.group, &info.resource)
+        ..Attributes::of_resource(user, info.verb.name(), &info.group, &info.resource)
     }
 }
 
@@ -359,7 +366,7 @@ mod tests {
 
     const NOBODY: &Peer = &Peer {
         user: None,
-        names_others_until_seconds: None,
+        front_proxy_until_seconds: None,
     };
 
     struct Stub {
@@ -405,7 +412,7 @@ mod tests {
                 fairness: None,
                 sizes: ObjectCounts::default(),
                 watches: Watches::new(1),
-                large_work: LargeWork::here(),
+                large_work: LargeWork::on_current_runtime(),
                 request_timeout: Duration::from_secs(60),
             },
             end_of_watches: CancellationFlag::default(),
@@ -435,7 +442,7 @@ mod tests {
     async fn without_good_credentials_the_answer_is_401() {
         let (filters, _) = filters(1);
         let response = filters
-            .answer(get("/api/v1/namespaces", "bad"), NOBODY)
+            .answer(get("/api/v1/namespaces", "bad"), NOBODY, &|_| {})
             .await;
         assert_eq!(response.status(), 401);
         let headers = response.headers();
@@ -452,10 +459,12 @@ mod tests {
     #[tokio::test]
     async fn a_full_server_turns_all_but_administrators_away() {
         let (filters, entered) = filters(1);
-        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), NOBODY));
+        let mut blocked = Box::pin(filters.answer(get("/api/v1/block", "view"), NOBODY, &|_| {}));
         assert!(futures::poll!(&mut blocked).is_pending());
         entered.notified().await;
-        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 429);
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
@@ -466,24 +475,34 @@ mod tests {
         let words = "Too many requests, please try again later.\n";
         assert_eq!(text(response).await, words);
         let watch = filters
-            .answer(get("/api/v1/pods?watch=1", "view"), NOBODY)
+            .answer(get("/api/v1/pods?watch=1", "view"), NOBODY, &|_| {})
             .await;
         assert_eq!(watch.status(), 200);
-        let admin = filters.answer(get("/api/v1/pods", "admin"), NOBODY).await;
+        let admin = filters
+            .answer(get("/api/v1/pods", "admin"), NOBODY, &|_| {})
+            .await;
         assert_eq!(admin.status(), 200);
         drop(blocked);
-        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 200);
     }
 
     #[tokio::test]
     async fn a_place_is_taken_until_the_body_is_sent() {
         let (filters, _) = filters(1);
-        let first = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
-        let second = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let first = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
+        let second = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(second.status(), 429);
         assert_eq!(text(first).await, "viewer");
-        let third = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let third = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(third.status(), 200);
     }
 
@@ -491,7 +510,7 @@ mod tests {
     async fn a_request_that_takes_too_long_ends_with_504() {
         let (filters, _) = filters(1);
         let request = get("/api/v1/block?timeout=5s", "view");
-        let response = filters.answer(request, NOBODY).await;
+        let response = filters.answer(request, NOBODY, &|_| {}).await;
         assert_eq!(response.status(), 504);
         let body = text(response).await;
         assert!(
@@ -503,14 +522,18 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_the_request_alone() {
         let (filters, _) = filters(1);
-        let response = filters.answer(get("/api/v1/panic", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/panic", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 500);
         let body = text(response).await;
         assert!(
             body.starts_with("This request caused apiserver to panic."),
             "{body}"
         );
-        let response = filters.answer(get("/api/v1/pods", "view"), NOBODY).await;
+        let response = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
         assert_eq!(response.status(), 200);
     }
 
@@ -520,7 +543,7 @@ mod tests {
         let mut request = get("/api/v1/pods", "view");
         let long = "x".repeat(100).parse().expect("a header");
         request.headers_mut().insert(AUDIT_ID, long);
-        let response = filters.answer(request, NOBODY).await;
+        let response = filters.answer(request, NOBODY, &|_| {}).await;
         assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
     }
 }

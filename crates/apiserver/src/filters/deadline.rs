@@ -1,15 +1,15 @@
-//! How long a request may take: the server's limit, or less if the client says so.
+//! The time limit of a request: the server's, or less if the client asks for less.
 
 use std::time::Duration;
 
 use ringwatch_apimachinery::duration;
 
-/// The limit of a request with these parameters. `timeout=0` leaves it to the server, and nobody
-/// gets more than the server's.
+/// Returns the time limit of a request: its `timeout` parameter, but at most `most`, which also holds without one and
+/// for `timeout=0`.
 ///
 /// # Errors
 /// The client's limit is not a duration.
-pub(super) fn of(query: &str, most: Duration) -> Result<Duration, String> {
+pub(super) fn time_limit(query: &str, most: Duration) -> Result<Duration, String> {
     let value = form_urlencoded::parse(query.as_bytes())
         .find(|(name, _)| name == "timeout")
         .map(|(_, value)| value.into_owned())
@@ -34,12 +34,15 @@ mod tests {
     #[test]
     fn clients_may_want_less_but_not_more() {
         let most = Duration::from_secs(60);
-        assert_eq!(of("", most), Ok(most));
-        assert_eq!(of("timeout=5s&limit=1", most), Ok(Duration::from_secs(5)));
-        assert_eq!(of("timeout=5m", most), Ok(most));
-        assert_eq!(of("timeout=0s", most), Ok(most));
+        assert_eq!(time_limit("", most), Ok(most));
         assert_eq!(
-            of("timeout=soon", most),
+            time_limit("timeout=5s&limit=1", most),
+            Ok(Duration::from_secs(5))
+        );
+        assert_eq!(time_limit("timeout=5m", most), Ok(most));
+        assert_eq!(time_limit("timeout=0s", most), Ok(most));
+        assert_eq!(
+            time_limit("timeout=soon", most),
             Err(
                 "invalid timeout specified in the request URL - time: invalid duration \"soon\""
                     .into()

@@ -14,18 +14,18 @@ use ringwatch::clock::{Clock, Timer};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
 
 use super::Permit;
+use crate::cancellation::{CancellationFlag, Cancelled};
 use crate::endpoints::{BoxError, ResponseBody};
-use crate::transport::cancellation::{CancellationFlag, Cancelled};
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]
 pub struct HeldBody {
     inner: ResponseBody,
-    /// Held for its drop.
+    /// The places that end with the body; held for their drop.
     _held: Held,
-    /// When it is over although the inner body is not.
+    /// Completes when the body is to end regularly.
     end: Option<Cancelled>,
-    /// When it breaks off although it is not over.
+    /// Completes when the body is to break off.
     time: Option<Pin<Box<Timer>>>,
 }
 
@@ -33,19 +33,19 @@ pub struct HeldBody {
 #[derive(Debug)]
 enum Held {
     Nothing,
-    /// A place among the requests in progress.
+    /// A place among the requests in flight, and the request's seats.
     Place {
         _permit: Permit,
         _turn: Option<Box<Turn>>,
     },
-    /// One among the watches of a user.
+    /// A place among the watches of a user.
     Watch {
         _place: WatchPlace,
     },
 }
 
 impl HeldBody {
-    /// A body that holds a permit, and the request's turn.
+    /// Wraps a body that holds a place among the requests in flight, and the request's seats.
     #[must_use]
     pub fn holding(inner: ResponseBody, permit: Permit, turn: Option<Turn>) -> Self {
         Self {
@@ -57,7 +57,8 @@ impl HeldBody {
         }
     }
 
-    /// A body that ends regularly when the server says so, once what is ready has been sent.
+    /// Wraps the body of a watch or stream, which ends regularly once `end` is cancelled and what is ready has been
+    /// sent.
     #[must_use]
     pub fn until(inner: ResponseBody, end: &CancellationFlag, place: Option<WatchPlace>) -> Self {
         Self {
@@ -67,7 +68,7 @@ impl HeldBody {
         }
     }
 
-    /// The body, for so long. What comes later is as if the connection had broken.
+    /// Limits the body to this time. If it takes longer, it ends as if the connection had broken.
     #[must_use]
     pub fn within(mut self, time: Duration, clock: &Clock) -> Self {
         self.time = Some(Box::pin(clock.timer(clock.now() + time)));
@@ -82,7 +83,7 @@ impl HeldBody {
 }
 
 impl From<ResponseBody> for HeldBody {
-    /// A body that holds nothing and ends by itself.
+    /// Wraps a body that holds nothing and ends by itself.
     fn from(inner: ResponseBody) -> Self {
         Self {
             inner,

@@ -1,4 +1,4 @@
-//! How many requests are in progress: so many reads and so many writes, and no more.
+//! Limits the requests in flight: so many that read and so many that change something.
 //!
 //! Watches are not counted, they would fill the places for good. Members of `system:masters` are
 //! let in even when all places are taken, so that an administrator can always reach the server.
@@ -31,7 +31,7 @@ pub(super) fn is_privileged(user: &User) -> bool {
 pub struct InFlight {
     reads: Places,
     writes: Places,
-    /// So long after it was taken a place may be given to another request.
+    /// The time after which a taken place may be given to another request.
     lapse: Duration,
     gauges: Family<Kind, Gauge<i64, AtomicI64>>,
 }
@@ -45,16 +45,16 @@ pub struct Permit {
 
 #[derive(Debug)]
 struct Places {
-    /// How many there are; 0 for no limit.
+    /// How many places there are; 0 for no limit.
     most: usize,
     taken: Arc<Mutex<Taken>>,
     kind: &'static str,
 }
 
-/// The places that are taken. No more than there are.
+/// The places that are taken; no more than there are.
 #[derive(Debug, Default)]
 struct Taken {
-    /// When each was taken, by its number. Later ones have larger numbers.
+    /// The times at which they were taken, by their numbers. Later ones have larger numbers.
     since: BTreeMap<u64, Instant>,
     /// How many have been taken so far.
     count: u64,
@@ -73,8 +73,8 @@ struct Kind {
 }
 
 impl InFlight {
-    /// So many places for reads and for writes; 0 for no limit. One that was taken longer ago than
-    /// `lapse` is given to another request.
+    /// Creates so many places for reads and for writes; 0 for no limit. One that was taken longer ago than `lapse` is
+    /// given to another request.
     #[must_use]
     pub fn new(reads_max: u32, writes_max: u32, lapse: Duration) -> Self {
         let in_flight = Self {
@@ -100,7 +100,7 @@ impl InFlight {
         );
     }
 
-    /// A place for a request that comes `now`; `None` if all are taken.
+    /// Takes a place for a request that comes `now`; `None` if all are taken.
     #[must_use]
     pub fn enter(&self, mutating: bool, user: &User, now: Instant) -> Option<Permit> {
         let places = if mutating { &self.writes } else { &self.reads };

@@ -4,9 +4,10 @@
 //!   worker --departure--> 429 | task on a thread for large work --answer--> worker
 //! ```
 //!
-//! A request begins on the worker of its connection and asks to leave before large work ([`ringwatch_apimachinery::work`]). From then on it runs
-//! on one of a few threads of its own kind, whatever it does, and ends when its client or its deadline does. So at most as many cores as
-//! there are threads are busy with large work, and those who wait for them keep nobody else waiting.
+//! A request begins on the worker of its connection and asks to leave before large work
+//! ([`ringwatch_apimachinery::work`]). From then on it runs on one of a few threads of its own kind, whatever it does,
+//! and ends when its client or its deadline does. So at most as many cores as there are threads are busy with large
+//! work, and those who wait for them keep nobody else waiting.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -35,29 +36,30 @@ use tokio::task::AbortHandle;
 use super::in_flight::is_privileged;
 use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
-use crate::transport::threads::Elsewhere;
+use crate::threads::RuntimeHandles;
 
-/// Requests of a kind that run or wait for a thread. More are answered 429.
+/// How many requests of a kind may run or wait for a thread; further ones are answered with 429.
 const LARGE_REQUESTS_MAX: usize = 100;
 
-/// So many of them may be one user's, unless they are an administrator.
+/// How many of them may be one user's, unless they are an administrator.
 const LARGE_REQUESTS_OF_A_USER_MAX: usize = 50;
 
-/// The memory counted for a request whose content does not tell what it takes.
+/// The memory counted for a request whose content does not tell how much it takes.
 const UNSIZED_BYTES: u64 = 1 << 20;
 
 /// A request that is being answered.
 pub type Answering = Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>;
 
-/// The user whose request it is, as far as places go.
+/// The user whose request it is, as far as limits of each user go.
 #[derive(Clone, Debug, Default)]
-pub struct Asking {
-    /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they like.
+pub struct Requester {
+    /// The user's name. All service accounts of a namespace count as one: whoever may make one has as many as they
+    /// like.
     name: String,
     is_privileged: bool,
 }
 
-impl From<&User> for Asking {
+impl From<&User> for Requester {
     fn from(user: &User) -> Self {
         let name = match service_account(&user.name) {
             Some((namespace, _)) => format!("{SERVICE_ACCOUNT_PREFIX}{namespace}"),
@@ -70,21 +72,21 @@ impl From<&User> for Asking {
     }
 }
 
-/// Where requests with large work run.
+/// Moves requests with large work to threads of their own.
 #[derive(Clone, Debug)]
 pub struct LargeWork {
-    /// For work on many bytes.
+    /// The threads for work on many bytes.
     large: Lane,
-    /// For work whose bytes do not tell its cost, so that small requests do not wait for large ones.
+    /// The threads for work whose bytes do not tell its cost, so that small requests do not wait for large ones.
     expressions: Lane,
     ledger: Ledger,
-    /// Lets one request at a time go on though memory is short.
+    /// The turn that lets one request at a time go on though memory is short.
     alone: Arc<Semaphore>,
     metrics: Metrics,
     clock: Clock,
 }
 
-/// Threads, and the places of requests that run or wait there.
+/// Threads, and the requests that run or wait there.
 #[derive(Clone, Debug)]
 struct Lane {
     threads: Handle,
@@ -106,7 +108,7 @@ struct Places(Arc<Mutex<Taken>>);
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// By the names of users who have any.
+    /// The numbers of places by user, for users who have any.
     of_users: HashMap<String, usize>,
 }
 
@@ -122,23 +124,23 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a request of a user. Administrators have one even when all are taken.
-    fn enter(&self, asking: &Asking) -> Option<Place> {
+    /// Takes a place for a request of a user. Administrators get one even when all are taken.
+    fn enter(&self, requester: &Requester) -> Option<Place> {
         let mut taken = self.taken();
         let own = taken
             .of_users
-            .get(&asking.name)
+            .get(&requester.name)
             .copied()
             .unwrap_or_default();
         let is_full = taken.all >= LARGE_REQUESTS_MAX || own >= LARGE_REQUESTS_OF_A_USER_MAX;
-        if is_full && !asking.is_privileged {
+        if is_full && !requester.is_privileged {
             return None;
         }
         taken.all += 1;
-        taken.of_users.insert(asking.name.clone(), own + 1);
+        taken.of_users.insert(requester.name.clone(), own + 1);
         Some(Place {
             places: self.clone(),
-            user: asking.name.clone(),
+            user: requester.name.clone(),
         })
     }
 }
@@ -170,7 +172,7 @@ struct Labels {
 }
 
 impl Labels {
-    fn of(work: Work) -> Self {
+    fn new(work: Work) -> Self {
         let work = match work {
             Work::Body | Work::ProtobufBody => "body",
             Work::Object => "object",
@@ -182,9 +184,14 @@ impl Labels {
 }
 
 impl LargeWork {
-    /// Large work on the threads of a runtime, counted in these books.
+    /// Moves large work to these threads, within the memory budget of the ledger.
     #[must_use]
-    pub fn new(threads: &Elsewhere, ledger: Ledger, clock: Clock, registry: &mut Registry) -> Self {
+    pub fn new(
+        threads: &RuntimeHandles,
+        ledger: Ledger,
+        clock: Clock,
+        registry: &mut Registry,
+    ) -> Self {
         Self {
             large: Lane::new(&threads.large),
             expressions: Lane::new(&threads.expressions),
@@ -195,10 +202,10 @@ impl LargeWork {
         }
     }
 
-    /// Large work on the threads of the runtime that is running, without limits of memory.
+    /// Moves large work to the runtime that is running, without limits of memory.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn here() -> Self {
-        let threads = Elsewhere {
+    pub(crate) fn on_current_runtime() -> Self {
+        let threads = RuntimeHandles {
             large: Handle::current(),
             expressions: Handle::current(),
             background: Handle::current(),
@@ -208,8 +215,12 @@ impl LargeWork {
     }
 
     /// Answers a request: here, or from where it asks to leave on the threads for large work.
-    pub async fn answer(&self, request: Answering, asking: &Asking) -> Response<ResponseBody> {
-        let answer = self.run(request, asking).await;
+    pub async fn answer(
+        &self,
+        request: Answering,
+        requester: &Requester,
+    ) -> Response<ResponseBody> {
+        let answer = self.run(request, requester).await;
         answer.unwrap_or_else(|TooMany| TextError::TooManyRequests.response())
     }
 
@@ -220,11 +231,11 @@ impl LargeWork {
     pub async fn run<T: Send + 'static>(
         &self,
         step: Pin<Box<dyn Future<Output = T> + Send>>,
-        asking: &Asking,
+        requester: &Requester,
     ) -> Result<T, TooMany> {
         match Movable::new(step).begin().await {
             Progress::Answered(answer) => Ok(answer),
-            Progress::Leaves(departure, rest) => self.take_in(departure, rest, asking).await,
+            Progress::Leaves(departure, rest) => self.take_in(departure, rest, requester).await,
         }
     }
 
@@ -239,11 +250,11 @@ impl LargeWork {
         &self,
         departure: Departure,
         rest: Movable<T>,
-        asking: &Asking,
+        requester: &Requester,
     ) -> Result<T, TooMany> {
-        let labels = Labels::of(departure.work);
+        let labels = Labels::new(departure.work);
         let lane = self.lane(departure.work);
-        let Some(place) = lane.places.enter(asking) else {
+        let Some(place) = lane.places.enter(requester) else {
             self.metrics.refused.get_or_create(&labels).inc();
             return Err(TooMany);
         };
@@ -272,8 +283,8 @@ impl LargeWork {
         }
     }
 
-    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large objects
-    /// is how it comes back; what that one takes is not counted, or history would be given up for it.
+    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large
+    /// objects is how it comes back; what that one takes is not counted, or history would be given up for it.
     async fn memory(&self, departure: Departure) -> Memory {
         let bytes = departure.memory.unwrap_or(UNSIZED_BYTES);
         match self.ledger.admit_large(bytes) {
@@ -288,7 +299,7 @@ type Memory = Either<Share, Option<OwnedSemaphorePermit>>;
 
 /// A request on the threads for large work.
 struct Stay {
-    /// When it asked to leave.
+    /// The time at which it left its worker.
     since: Instant,
     metrics: Metrics,
     labels: Labels,
@@ -326,7 +337,7 @@ impl Drop for Stay {
     }
 }
 
-/// The client's end of a request that has left. When it goes, the request ends as soon as it can.
+/// The client's end of a request that has moved. When it is dropped, the request ends as soon as it can.
 struct Listener {
     task: AbortHandle,
     /// Held for its drop.
@@ -392,7 +403,7 @@ mod tests {
     }
 
     fn large_work(threads: &tokio::runtime::Runtime, ledger: &Ledger) -> LargeWork {
-        let threads = Elsewhere {
+        let threads = RuntimeHandles {
             large: threads.handle().clone(),
             expressions: threads.handle().clone(),
             background: threads.handle().clone(),
@@ -410,24 +421,24 @@ mod tests {
         here.block_on(test(large, ledger));
     }
 
-    fn user(name: &str) -> Asking {
-        Asking {
+    fn user(name: &str) -> Requester {
+        Requester {
             name: name.to_owned(),
             is_privileged: false,
         }
     }
 
-    fn here() -> ThreadId {
+    fn thread_id() -> ThreadId {
         std::thread::current().id()
     }
 
     #[test]
     fn large_work_is_done_on_another_thread_and_small_work_here() {
         run(async |large, ledger| {
-            let worker = here();
+            let worker = thread_id();
             let small = async move {
                 work::at_size(Work::Body, b"{}").await;
-                assert_eq!(here(), worker);
+                assert_eq!(thread_id(), worker);
                 Response::new(full("small"))
             };
             let answer = large.answer(Box::pin(small), &user("ann")).await;
@@ -435,7 +446,7 @@ mod tests {
             let counted = ledger.clone();
             let heavy = async move {
                 work::at_size(Work::Body, &[b'x'; 1 << 20]).await;
-                assert_ne!(here(), worker);
+                assert_ne!(thread_id(), worker);
                 assert_eq!(counted.total(), 16 << 20);
                 Response::new(full("large"))
             };
@@ -446,20 +457,20 @@ mod tests {
 
     #[test]
     fn service_accounts_of_a_namespace_are_one_user() {
-        let asking = |name: &str| {
+        let requester = |name: &str| {
             let mut user = User::default();
             name.clone_into(&mut user.name);
-            Asking::from(&user).name
+            Requester::from(&user).name
         };
         assert_eq!(
-            asking("system:serviceaccount:a:x"),
+            requester("system:serviceaccount:a:x"),
             "system:serviceaccount:a"
         );
         assert_eq!(
-            asking("system:serviceaccount:a:y"),
+            requester("system:serviceaccount:a:y"),
             "system:serviceaccount:a"
         );
-        assert_eq!(asking("ann"), "ann");
+        assert_eq!(requester("ann"), "ann");
     }
 
     #[test]
@@ -472,7 +483,7 @@ mod tests {
                 })
             };
             let (ann, bob, eve) = (user("ann"), user("bob"), user("eve"));
-            let admin = Asking {
+            let admin = Requester {
                 is_privileged: true,
                 ..user("admin")
             };
@@ -510,7 +521,7 @@ mod tests {
         run(async |large, ledger| {
             let mut objects = ledger.share(Account::Objects);
             objects.set(ledger.limit());
-            let (first, told) = tokio::sync::oneshot::channel();
+            let (first, started) = tokio::sync::oneshot::channel();
             let (end, ended) = tokio::sync::oneshot::channel::<()>();
             let ann = user("ann");
             let one: Answering = Box::pin(async {
@@ -526,7 +537,7 @@ mod tests {
             let (first, second) = (large.answer(one, &ann), large.answer(other, &ann));
             let (mut first, mut second) = (Box::pin(first), Box::pin(second));
             assert!(futures::poll!(&mut first).is_pending());
-            told.await.expect("the first runs");
+            started.await.expect("the first runs");
             assert!(futures::poll!(&mut second).is_pending());
             assert_eq!(large.alone.available_permits(), 0);
             assert_eq!(ledger.total(), ledger.limit());
@@ -553,7 +564,7 @@ mod tests {
     #[test]
     fn a_request_ends_with_its_client() {
         run(async |large, _| {
-            let (ended, told) = tokio::sync::oneshot::channel::<()>();
+            let (ended, dropped) = tokio::sync::oneshot::channel::<()>();
             let request: Answering = Box::pin(async move {
                 let _ended = ended;
                 work::leave(Work::Expressions).await;
@@ -563,7 +574,7 @@ mod tests {
             let mut answer = Box::pin(large.answer(request, &ann));
             assert!(futures::poll!(&mut answer).is_pending());
             drop(answer);
-            assert!(told.await.is_err(), "the request has been dropped");
+            assert!(dropped.await.is_err(), "the request has been dropped");
         });
     }
 }

@@ -19,10 +19,8 @@ mod in_flight;
 mod large_work;
 mod start;
 
-pub use answer::plain;
-pub use chain::{Filters, Handler, Limits, OwnPaths};
-
+pub use chain::{Filters, Handler, Limits, OnAuthentication, OwnPaths};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
-pub use large_work::{Answering, Asking, LargeWork};
+pub use large_work::{Answering, LargeWork, Requester};
 pub use start::Start;

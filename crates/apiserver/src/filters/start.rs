@@ -1,7 +1,7 @@
-//! Requests of the API wait until the server knows all of it, and who may do what.
+//! Makes requests of the API wait until the server knows all of it, and all roles.
 //!
-//! Before that a stored right would be none, and a custom resource a path that is not there: a garbage collector that asks for
-//! an owner and is told 404 deletes what belongs to it.
+//! Before that a stored right would be none, and a custom resource a path that is not there: a garbage collector that
+//! asks for an owner and is told 404 deletes what belongs to it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::answer;
 use crate::endpoints::{Refusal, ResponseBody};
 use crate::health::Done;
 
-/// How long a request waits. A start takes less, unless the store is slow.
+/// The seconds that a request waits. A start takes less, unless the store is slow.
 const START_SECONDS_MAX: u64 = 30;
 
 /// The steps that must be done before the API is served.

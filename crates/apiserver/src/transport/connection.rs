@@ -25,13 +25,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
+use ringwatch_apimachinery::User;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::cancellation::CancellationFlag;
 use super::current_credentials::CurrentCredentials;
 use super::event_stream::{self, StreamEnd, Waiting};
 use super::layered_io::LayeredIo;
@@ -40,35 +40,36 @@ use super::preface::{Preface, read_preface};
 use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
+use crate::cancellation::CancellationFlag;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 use crate::filters::Filters;
 
-/// A client has this long for the handshake, and on HTTP/2 as long again to begin.
+/// The seconds that a client has for the TLS handshake, and on HTTP/2 as many again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
-/// A connection without a request in progress is closed after this time, as in kube-apiserver. On HTTP/1.1 an
+/// The time after which a connection without a request in progress is closed, as in kube-apiserver. On HTTP/1.1 an
 /// authenticated client has as long to send a request's head.
 const IDLE: Duration = Duration::from_secs(90);
-/// The head of a request may be this large, as in kube-apiserver.
+/// How large the head of a request may be, as in kube-apiserver.
 const HEAD_BYTES_MAX: u32 = 1 << 20;
-/// A client that is told why its connection ends has this long to read it.
+/// The time that a client has to read why its connection ends.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
-/// So much of what it still sends meanwhile is thrown away.
+/// How many bytes are read and thrown away meanwhile.
 const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// One request after the other.
+    /// HTTP/1.1: one request after the other.
     Http1,
-    /// Many streams at a time.
+    /// HTTP/2: many streams at a time.
     Http2,
 }
 
-/// The parts that all connections share.
+/// The state and settings that all connections share.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    /// Ends in [`Filters::answer`].
+    /// The filters that answer every request, by [`Filters::answer`].
     pub filters: Arc<Filters>,
-    /// TLS for handshakes, and the judge of client certificates, as they are now.
+    /// The newest serving certificate, and the verifier of client certificates.
     pub credentials: CurrentCredentials,
     /// How many streams an HTTP/2 connection may have; 0 for the default.
     pub streams_max: u32,
@@ -76,13 +77,13 @@ pub struct Connections {
     pub ledger: Ledger,
     /// The connections whose client is not authenticated yet.
     pub unauthenticated: Unauthenticated,
-    /// Handshakes that failed.
+    /// The count of TLS handshakes that failed.
     pub handshake_errors: Counter,
-    /// When connections should end as soon as their requests are answered.
+    /// Cancelled when connections should end as soon as their requests are answered.
     pub closing: CancellationFlag,
 }
 
-/// The count of TLS handshakes that failed, made part of what `/metrics` shows.
+/// Registers the count of TLS handshakes that failed with the metrics.
 pub fn handshake_errors(registry: &mut Registry) -> Counter {
     let counter = Counter::default();
     registry.register(
@@ -142,7 +143,7 @@ impl Connections {
             .peer_certificates()
             .map(|chain| Arc::new(ShownCertificate::new(chain, &self.credentials, now)));
         if let Some(peer) = certificate.as_ref().map(|it| it.peer(now))
-            && (peer.user.is_some() || peer.names_others_at(now))
+            && (peer.user.is_some() || peer.is_front_proxy_at(now))
         {
             standing.authenticate();
         }
@@ -363,24 +364,24 @@ impl Connections {
     }
 }
 
-/// All that the requests of a connection have in common.
+/// The state that the requests of a connection have in common.
 #[derive(Clone, Debug)]
 struct Client {
-    /// `None` if it has shown none.
+    /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
     standing: Standing,
     outgoing: Outgoing,
 }
 
-/// A connection taken from hyper, with the answer to its last request.
+/// A connection taken from hyper, with the response to its last request.
 struct Taken<T> {
     io: T,
-    /// Bytes that the client has sent behind that request.
+    /// The bytes that the client has sent behind that request.
     unread: Bytes,
     answer: Response<CountedBody>,
 }
 
-/// The kubelet's side, if the answer is that client and kubelet are to be joined.
+/// Returns the kubelet's side, if the response is that client and kubelet are to be joined.
 fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
@@ -400,13 +401,13 @@ fn is_last<B>(request: &Request<B>) -> bool {
     options.any(|option| option.trim().eq_ignore_ascii_case("close"))
 }
 
-/// Tells the client that the connection will be closed after the answer.
+/// Marks the connection to be closed after the response: `Connection: close`.
 fn close_after<B>(response: &mut Response<B>) {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
 }
 
-/// Tells a client, which may be sending still, why its connection ends.
+/// Writes the last response of a connection and closes it, while the client may still be sending.
 async fn say_last<T>(mut io: T, answer: &[u8], clock: &Clock)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -428,7 +429,7 @@ where
     }
 }
 
-/// Why a connection ends whose client leaves an answer unread.
+/// Returns the error with which a connection ends whose client leaves a response unread.
 fn abandonment() -> BoxError {
     io::Error::from(io::ErrorKind::TimedOut).into()
 }
@@ -442,15 +443,17 @@ where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
     let answering = client.outgoing.begin();
-    let mut request = request.map(|body| {
+    let request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
-    request.extensions_mut().insert(client.standing.clone());
-    let answer = client.standing.answer();
+    let standing = &client.standing;
+    let answer = standing.answer();
     let certificate = client.certificate.as_ref();
     let peer = certificate.map(|it| it.peer(filters.clock.wall()));
-    let response = filters.answer(request, &peer.unwrap_or_default()).await;
+    let peer = peer.unwrap_or_default();
+    let authenticated = |user: Option<&User>| standing.judge(user);
+    let response = filters.answer(request, &peer, &authenticated).await;
     drop(answer);
     Ok(response.map(|body| answering.count(body)))
 }

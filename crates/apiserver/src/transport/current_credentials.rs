@@ -7,20 +7,20 @@ use ringwatch_tls::certificates::Identity;
 use rustls::ServerConfig;
 use tokio::sync::watch;
 
-/// The credentials of one time.
+/// The server's certificates at one time; they follow their files.
 #[derive(Debug)]
 pub struct Credentials {
-    /// The server's side of TLS.
+    /// The serving side of TLS, with the certificate.
     pub tls: Arc<ServerConfig>,
-    /// Judges client certificates.
+    /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
-    /// The authority that clients check the server against, in PEM.
+    /// The certificate authority by which clients verify the server, in PEM.
     pub authority: String,
-    /// The admin's identity.
+    /// The certificate and key of the admin's kubeconfig.
     pub admin: Identity,
-    /// The authorities and headers that servers of aggregated APIs are told.
+    /// The authorities and headers that servers of aggregated APIs read in a ConfigMap.
     pub extension: ExtensionAuthentication,
 }
 
-/// The newest credentials, wherever they are needed.
+/// The newest credentials, as a channel whose receivers see each change.
 pub type CurrentCredentials = watch::Receiver<Arc<Credentials>>;

@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Default for Doorbell {
-    /// A doorbell that has rung: who has never looked must.
+    /// Creates a doorbell that has rung, so that the first look finds something.
     fn default() -> Self {
         Self(Arc::new(Bell(Mutex::new(State {
             rung: true,
@@ -34,8 +34,8 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// Returns the waker with which the rarer future is to be polled; `None` if it has not rung since this task polled it
-    /// last, and so would not be ready.
+    /// Returns the waker with which the rarer future is to be polled; `None` if it has not rung since this task polled
+    /// it last, and so would not be ready.
     pub(super) fn answer(&self, context: &Context<'_>) -> Option<Waker> {
         let mut state = self.0.lock();
         let task = context.waker();

@@ -1,4 +1,4 @@
-//! The answer to a watch over HTTP/1.1, written without hyper.
+//! Writes the response to a watch over HTTP/1.1 without hyper.
 //!
 //! ```text
 //!   hyper --request--> filters --> a watch's answer --> hand-over
@@ -14,9 +14,9 @@
 //!
 //! # What keeps the bytes in order
 //!
-//! Bytes that hyper has not written yet would be lost. It has written everything when it is asked for an answer, unless the
-//! client sends requests without reading the answers. Then the socket takes no more, which [`Waiting`] notes, and the watch
-//! stays with hyper.
+//! Bytes that hyper has not written yet would be lost. It has written everything when it is asked for an answer, unless
+//! the client sends requests without reading the answers. Then the socket takes no more, which [`Waiting`] notes, and
+//! the watch stays with hyper.
 
 use std::future::Future;
 use std::io::{self, Cursor, Write};
@@ -41,7 +41,7 @@ use super::doorbell::Doorbell;
 use super::layered_io::IoLayer;
 use crate::endpoints::{BoxError, EventStream};
 
-/// A chunk's length in hexadecimal digits and the end of the line.
+/// The longest line with a chunk's length: hexadecimal digits and CRLF.
 const SIZE_LINE_BYTES_MAX: usize = 18;
 
 /// The end of a chunk.
@@ -50,15 +50,15 @@ const CHUNK_END: &[u8] = b"\r\n";
 /// The end of the body.
 const BODY_END: &[u8] = b"0\r\n\r\n";
 
-/// A client that does not read is left so long after its watch should have been over.
+/// The time after the end of the watch when the connection of a client is closed that does not read.
 const READING_MAX: Duration = Duration::from_secs(30);
 
-/// How a watch ended for its connection.
+/// The state of a connection after its watch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamEnd {
-    /// It is written to its end, and the next request may come.
+    /// The body is written to its end, and the next request may come.
     Whole,
-    /// The client has gone, or has sent what was not asked for.
+    /// The client has gone, or has sent something during the watch.
     Gone,
 }
 
@@ -112,7 +112,7 @@ where
     }
 }
 
-/// The head of an answer, with headers that it does not have itself.
+/// Encodes the head of a response, with headers that it does not have itself.
 ///
 /// # Errors
 /// The time cannot be written.
@@ -151,24 +151,24 @@ fn framed<D: Buf>(data: D) -> io::Result<Framed<D>> {
     Ok(line.take(length + 1).chain(data).chain(CHUNK_END))
 }
 
-/// A body on its way.
+/// The body while it is being written.
 ///
 /// The fields that each event touches stand together.
 pub(super) struct Delivery<T, B: Body> {
     io: T,
     body: B,
-    /// Rings when the client sends something or closes the connection.
+    /// A waker that notices when the client sends something or closes the connection.
     heard: Doorbell,
-    /// True if the client has sent something, so that nothing more is read.
+    /// True if the client has sent something, after which nothing more is read.
     unasked: bool,
-    /// The rest of the end, once the body has ended.
+    /// The part of the last chunk that is left to write, once the body has ended.
     ending: Option<&'static [u8]>,
-    /// The rest of a chunk.
+    /// The part of a chunk that is left to write.
     writing: Option<Framed<B::Data>>,
     /// Wakes the task at the deadline, while the client does not read.
     stalled: Option<Timer>,
-    /// When a client that does not read is left. The body, which has a deadline of its own, is not
-    /// asked while it cannot be written.
+    /// The time at which the connection of a client is closed that does not read. The body, which has a deadline of its
+    /// own, is not polled while it cannot be written.
     deadline: Option<Instant>,
     clock: Clock,
 }
@@ -223,7 +223,7 @@ where
         }
     }
 
-    /// The connection.
+    /// Returns the connection, to be read or closed by somebody else.
     pub(super) fn into_io(self) -> T {
         self.io
     }
@@ -287,7 +287,7 @@ fn poll_write_all<T: AsyncWrite>(
     Poll::Ready(Ok(()))
 }
 
-/// The layer that notes whether bytes wait to be written. Clones are of the same layer.
+/// The I/O layer that notes whether bytes wait to be written. Clones share the note.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting(Arc<AtomicBool>);
 

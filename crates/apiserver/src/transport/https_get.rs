@@ -10,31 +10,31 @@ use ringwatch::clock::Clock;
 
 use crate::endpoints::{Backend, RelayError, fetch, full};
 
-/// How long it may take, from the look-up of the name to the last byte.
+/// The bound of the whole request, from the name's resolution to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a document may be.
+/// How many bytes a document may have.
 const BYTES_MAX: usize = 1 << 20;
 /// The port of HTTPS.
 const PORT: u16 = 443;
 
-/// Why a document could not be fetched.
+/// The failure to get a document.
 #[derive(Debug, thiserror::Error)]
 pub enum GetError {
-    /// It has no place that HTTPS leads to.
+    /// The URL is not HTTPS, or has no host.
     #[error("not of the form https://HOST[:PORT]/PATH")]
     Address,
-    /// Nobody is there, or not who should be, or what comes cannot be used.
+    /// The server cannot be reached, has the wrong certificate, or sends no usable response.
     #[error("{0}")]
     Relay(#[from] RelayError),
-    /// It is not there.
+    /// The status of the response is not 200.
     #[error("the answer is {0}")]
     Status(StatusCode),
-    /// It takes too long.
+    /// There is no response in time.
     #[error("no answer in {} s", TIMEOUT.as_secs())]
     TimedOut,
 }
 
-/// Where the place is that an address of HTTPS names; `None` if it names none.
+/// Returns the backend of an HTTPS URL; `None` if the URL has none.
 #[must_use]
 pub fn backend(
     uri: &Uri,
@@ -55,10 +55,10 @@ pub fn backend(
     })
 }
 
-/// The document at an address.
+/// Gets the document at an HTTPS URL, of at most `BYTES_MAX` bytes and within `TIMEOUT`.
 ///
 /// # Errors
-/// [`GetError`]
+/// [`GetError`] if the URL is not HTTPS, the server cannot be reached in time, or its answer is refused or too large.
 pub async fn get(
     url: &str,
     tls: &Arc<rustls::ClientConfig>,

@@ -29,20 +29,20 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How many bytes are held back: a TLS record, so that full ones leave.
+/// How many bytes are gathered before they are written: a TLS record.
 const JOINED_BYTES_MAX: usize = 16 * 1024;
 
-/// The I/O that hyper gets. A flush of it does nothing; [`Turns`] flushes.
+/// hyper's half of a joined connection. Its flush does nothing; [`Turns`] flushes.
 #[derive(Debug)]
 pub(super) struct JoinedIo<T> {
     /// Shared with [`Turns`], in the same task, so that the lock is always free.
     shared: Arc<Mutex<Joined<T>>>,
 }
 
-/// Polls a connection turn by turn and flushes after each.
+/// The driver's half: polls the connection turn by turn and flushes after each.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
-    /// Shared with [`JoinedIo`].
+    /// The gathered bytes, which [`JoinedIo`] adds to.
     shared: Arc<Mutex<Joined<T>>>,
     /// True if the task has yielded since hyper was polled.
     gave_way: bool,
@@ -108,11 +108,11 @@ fn give_way(context: &mut Context<'_>) {
     let _ = yielding.poll(context);
 }
 
-/// The layer between hyper and the socket.
+/// The state that both halves share.
 #[derive(Debug)]
 struct Joined<T> {
     inner: T,
-    /// Bytes that hyper has written. Empty, without memory, while the connection is idle.
+    /// The bytes that hyper has written. Empty, without memory, while the connection is idle.
     gathered: Vec<u8>,
     /// How many of them `inner` has taken.
     written: usize,

@@ -1,4 +1,4 @@
-//! An I/O object with a layer on it that sees what is read and written.
+//! An I/O object with a layer that sees what is read and written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A layer on an I/O object. Without methods of its own it passes everything on.
+/// A layer on an I/O object. Without methods of its own it passes everything through.
 pub trait IoLayer: Unpin {
     /// Reads from the I/O object below, as [`AsyncRead::poll_read`] does.
     ///
@@ -47,7 +47,7 @@ impl<T, L> LayeredIo<T, L> {
         Self { inner, layer }
     }
 
-    /// The I/O object.
+    /// Returns the I/O object without the layer.
     pub fn into_inner(self) -> T {
         self.inner
     }

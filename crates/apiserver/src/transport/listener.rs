@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::Connections;
 
-/// So many connections wait in the kernel to be accepted, unless the system allows fewer.
+/// How many connections wait in the kernel to be accepted, unless the system allows fewer.
 const BACKLOG: u32 = 4_096;
-/// After a failed accept (no file descriptors left) the next one waits this long.
+/// The pause after a failed accept (no file descriptors left).
 const ACCEPT_PAUSE_MILLISECONDS: u64 = 100;
 
-/// Accepts connections.
+/// A listening TCP socket, whose connections become tasks.
 #[derive(Debug)]
 pub struct Listener {
     tcp: TcpListener,
@@ -44,7 +44,7 @@ impl Listener {
         Ok(Self { tcp, address })
     }
 
-    /// Where it listens.
+    /// Returns the address and port that the socket is bound to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -147,9 +147,9 @@ mod tests {
     use tokio_rustls::client::TlsStream;
 
     use super::*;
+    use crate::cancellation::CancellationFlag;
     use crate::endpoints::{RequestBody, ResponseBody, full};
     use crate::filters::Handler;
-    use crate::transport::cancellation::CancellationFlag;
     use crate::transport::testing;
 
     /// Names the user, or never ends.

@@ -1,9 +1,9 @@
-//! The HTTP transport: the listener, TLS, connections over HTTP/1.1 and HTTP/2, and the clients that speak to other servers.
+//! The HTTP transport: the listener, TLS, connections over HTTP/1.1 and HTTP/2, and the clients that speak to other
+//! servers.
 //!
 //! A connection's writes are joined, so that many small frames of watches go out as few TLS records; see `outgoing` and
 //! `joined_io`. What a connection may take before its client is known is bounded in [`unauthenticated`].
 
-pub(crate) mod cancellation;
 pub mod connection;
 pub mod current_credentials;
 mod doorbell;
@@ -18,7 +18,6 @@ mod preface;
 mod shown_certificate;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod threads;
 pub mod tls;
 pub mod unauthenticated;
 mod unread_body;

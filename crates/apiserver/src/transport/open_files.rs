@@ -3,12 +3,12 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// So many files are kept from the connections of clients: for the store, certificates, webhooks and kubelets.
+/// How many files are kept for the store, certificates, webhooks and kubelets.
 const RESERVED: u64 = 512;
-/// Where there are few files, this part of them is kept.
+/// The part of the limit that is kept where it is small: one in so many.
 const RESERVED_PART: u64 = 4;
 
-/// How many files the connections of clients may have.
+/// Returns how many files the connections of clients may have.
 #[must_use]
 pub fn for_connections() -> usize {
     without_reserve(getrlimit(Resource::Nofile).current)

@@ -32,23 +32,24 @@ use ringwatch::clock::Clock;
 use crate::endpoints::BoxError;
 use crate::filters::HeldBody;
 
-/// So much may be pending on a connection; then its bodies wait.
+/// How many bytes may be pending on a connection before its bodies wait.
 pub(super) const OUTGOING_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a connection while nothing is pending: its task, the state of TLS and HTTP.
 const CONNECTION_BYTES: u64 = 16 << 10;
 
-/// Bytes that the layers below may hold of a connection whose client does not read: the joined writes and TLS' own buffer.
+/// Bytes that the layers below may hold of a connection whose client does not read: the joined writes and TLS' own
+/// buffer.
 const BELOW_BYTES: u64 = 80 << 10;
 
-/// The ledger is told of pending bytes in steps of so many. A connection that keeps up stays within
-/// the first one, and the ledger is left alone.
+/// The step in which pending bytes are reported to the ledger. A connection that keeps up stays within the first one,
+/// which costs nothing.
 const STEP_BYTES: u64 = 16 << 10;
 
-/// An answer that its client reads more slowly than so many bytes in the time of a request is given up.
+/// The least bytes of a response that a client must read within the timeout of a request; else its connection ends.
 const READ_BYTES_MIN: u64 = 1 << 20;
 
-/// A connection is looked at this often before it counts as idle.
+/// How often a connection is checked within the time after which it counts as idle.
 const IDLE_LOOKS: u32 = 3;
 
 /// The bytes that a connection holds for its client. Clones are of the same connection.
@@ -79,7 +80,7 @@ struct Answer {
 }
 
 impl Outgoing {
-    /// Nothing is pending.
+    /// Starts the account of a new connection, on which nothing is pending.
     #[must_use]
     pub(super) fn new(ledger: &Ledger) -> Self {
         let mut share = ledger.share(Account::Connections);
@@ -108,13 +109,13 @@ impl Outgoing {
         }))
     }
 
-    /// How many requests are in progress.
+    /// Returns how many requests are in progress.
     #[must_use]
     pub(super) fn in_progress(&self) -> usize {
         self.lock().streams
     }
 
-    /// A share of the account that connections spend from.
+    /// Returns a share of the account that connections spend from.
     #[must_use]
     pub(super) fn share(&self) -> Share {
         self.lock().share.another()
@@ -133,10 +134,10 @@ impl Outgoing {
         }
     }
 
-    /// Completes when the client has read less than `READ_BYTES_MIN` within `at_most` of an answer that is no stream, such as a
-    /// watch, though more of it is pending. It would hold its place among the requests in flight, and its memory, for as long as
-    /// the client likes; kube-apiserver ends such answers with the time of their request. hyper lets nobody reset a single stream
-    /// for which the client gives no window, so the connection has to go.
+    /// Completes when the client has read less than `READ_BYTES_MIN` within `at_most` of an answer that is no stream,
+    /// such as a watch, though more of it is pending. It would hold its place among the requests in flight, and its
+    /// memory, for as long as the client likes; kube-apiserver ends such answers with the time of their request. hyper
+    /// lets nobody reset a single stream for which the client gives no window, so the connection has to go.
     pub(super) async fn abandoned(&self, clock: &Clock, at_most: Duration) {
         let mut before = HashMap::new();
         loop {
@@ -153,14 +154,14 @@ impl Outgoing {
         }
     }
 
-    /// The bytes taken of each answer of which more is pending.
+    /// Returns the bytes taken of each answer of which more is pending.
     fn unread(&self) -> HashMap<u64, u64> {
         let pending = self.lock();
         let unread = pending.answers.iter().filter(|(_, it)| it.pending > 0);
         unread.map(|(number, it)| (*number, it.taken)).collect()
     }
 
-    /// The number of bytes that are pending.
+    /// Returns the number of bytes that are pending.
     #[cfg(test)]
     pub(super) fn pending(&self) -> u64 {
         self.lock().bytes
@@ -185,7 +186,7 @@ impl Outgoing {
         if let Some(answer) = pending.answers.get_mut(&stream) {
             answer.pending += bytes as u64;
         }
-        pending.tell();
+        pending.report();
     }
 
     fn subtract(&self, stream: u64, bytes: usize) {
@@ -195,7 +196,7 @@ impl Outgoing {
             answer.pending -= bytes as u64;
             answer.taken += bytes as u64;
         }
-        pending.tell();
+        pending.report();
         if pending.bytes >= OUTGOING_BYTES_MAX {
             return;
         }
@@ -210,7 +211,7 @@ impl Outgoing {
 }
 
 impl Pending {
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let held = if self.bytes <= STEP_BYTES {
             CONNECTION_BYTES
         } else {
@@ -225,7 +226,7 @@ impl Pending {
 pub(super) struct Answering(Arc<Stream>);
 
 impl Answering {
-    /// The answer's body, whose chunks count as pending until they are written.
+    /// Wraps the response's body, whose chunks count as pending until they are written.
     #[must_use]
     pub(super) fn count(self, inner: HeldBody) -> CountedBody {
         if inner.ends_by_itself() {
@@ -247,14 +248,14 @@ impl Answering {
 #[derive(Debug)]
 struct Stream {
     connection: Outgoing,
-    /// Which of the connection's requests it is.
+    /// The number of the request on its connection.
     number: u64,
 }
 
 /// A body whose chunks count as pending until they are written.
 #[derive(Debug)]
 pub(super) struct CountedBody {
-    /// Where the chunks come from.
+    /// The body that the chunks come from.
     inner: HeldBody,
     /// The stream that it belongs to.
     stream: Arc<Stream>,
@@ -325,7 +326,7 @@ impl CountedBody {
 }
 
 impl Drop for CountedBody {
-    /// A stream that is reset while it waits does not wait any more.
+    /// Forgets the stream's waker: one that is reset while it waits does not wait any more.
     fn drop(&mut self) {
         if let Some(own) = &self.waiting {
             let mut pending = self.stream.connection.lock();

@@ -12,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use super::layered_io::{IoLayer, LayeredIo};
 
-/// How long the preface is, whatever it says: hyper judges that.
+/// The length of the preface in bytes; hyper checks its content.
 pub(super) const PREFACE_BYTES: usize = 24;
 
 /// The layer that hands over the first bytes of a stream, which have been read already.
 #[derive(Debug)]
 pub(super) struct Preface {
     bytes: [u8; PREFACE_BYTES],
-    /// How much of them has been handed over.
+    /// How many of the bytes have been handed over.
     handed_over: usize,
 }
 

@@ -27,7 +27,7 @@ struct Judged {
 }
 
 impl ShownCertificate {
-    /// The chain that a client has shown, the leaf first.
+    /// Takes the chain that a client has shown, the leaf first.
     pub(super) fn new(
         chain: &[CertificateDer<'_>],
         credentials: &CurrentCredentials,
@@ -42,7 +42,7 @@ impl ShownCertificate {
         }
     }
 
-    /// Tells whom it identifies by the credentials of now.
+    /// Returns the identity that the certificate proves by the newest credentials.
     pub(super) fn peer(&self, now: Timestamp) -> Arc<Peer> {
         let newest = Arc::clone(&self.credentials.borrow());
         let judged = self.judged.load();

@@ -18,11 +18,11 @@ use ringwatch_tls::pem;
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
-use super::cancellation::CancellationFlag;
 use super::connection::Connections;
 use super::current_credentials::{Credentials, CurrentCredentials};
 use super::tls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
+use crate::cancellation::CancellationFlag;
 use crate::endpoints::ResponseBody;
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start};
 
@@ -36,7 +36,7 @@ impl OwnPaths for Nothing {
     }
 }
 
-/// New certificates for `localhost`.
+/// Generates certificates for `localhost`.
 pub fn certificates() -> Certificates {
     let folder = tempfile::tempdir().expect("a directory");
     let subjects = ["localhost".to_owned()];
@@ -44,7 +44,7 @@ pub fn certificates() -> Certificates {
     Certificates::load_or_generate(folder.path(), &subjects, now).expect("certificates")
 }
 
-/// The credentials of a server with these certificates.
+/// Returns the credentials of a server with these certificates.
 pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
     let mut roots = RootCertStore::empty();
     for authority in pem::certificates(&certificates.authority).expect("an authority") {
@@ -62,7 +62,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
     watch::channel(Arc::new(credentials)).1
 }
 
-/// Connections on which whoever has the token `secret`, or a certificate, reaches an API.
+/// Makes connections that authenticate the token `secret` and client certificates.
 pub fn connections(
     api: Arc<dyn Handler>,
     ledger: &Ledger,
@@ -78,7 +78,7 @@ pub fn connections(
             fairness: None,
             sizes: ObjectCounts::default(),
             watches: Watches::new(0),
-            large_work: LargeWork::here(),
+            large_work: LargeWork::on_current_runtime(),
             request_timeout,
         },
         end_of_watches: CancellationFlag::default(),
@@ -92,7 +92,7 @@ pub fn connections(
         streams_max: 0,
         ledger: ledger.clone(),
         unauthenticated: Unauthenticated::new(
-            ConnectionLimits::of_files(usize::MAX),
+            ConnectionLimits::for_files(usize::MAX),
             &Clock::real(),
         ),
         handshake_errors: Counter::default(),

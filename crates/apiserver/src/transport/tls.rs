@@ -1,4 +1,4 @@
-//! The server's side of TLS: its certificate, and which client certificates it asks for.
+//! The serving side of TLS: the certificate, and the client certificates that it asks for.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 /// The protocols that are offered, the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// A configuration with this certificate; `source` names it in errors. TLS 1.2 or 1.3.
+/// Makes a configuration of TLS 1.2 and 1.3 with this certificate; `source` names it in errors.
 ///
 /// # Errors
 /// The certificate or its key cannot be used.

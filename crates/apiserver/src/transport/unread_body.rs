@@ -1,4 +1,4 @@
-//! Handles a request body that nobody has read when the answer is ready.
+//! Reads and drops a request body that nobody has read when the response is ready.
 //!
 //! On HTTP/1.1 the next request comes after it, so hyper closes the connection, and a client that
 //! was just told to retry finds it gone. So a small rest is read and thrown away before the answer,
@@ -16,24 +16,24 @@ use tokio::sync::oneshot;
 
 use crate::endpoints::BoxError;
 
-/// So much of a rest is thrown away, as in Go.
+/// How many bytes are read and dropped, as in Go.
 const THROWN_AWAY_BYTES_MAX: usize = 256 << 10;
-/// A client has this long to send it.
+/// The seconds that a client has to send them.
 const THROWN_AWAY_SECONDS_MAX: u64 = 1;
 
-/// A body that is given back when it is dropped before its end.
+/// A body that goes back to its [`Lender`] when it is dropped before its end.
 #[derive(Debug)]
 pub(super) struct Lent<B: Body> {
-    /// `None` only while it is dropped.
+    /// The body; `None` only while it is dropped.
     body: Option<B>,
     back: Option<oneshot::Sender<B>>,
 }
 
-/// Where a body comes back to.
+/// The receiver of a lent body.
 #[derive(Debug)]
 pub(super) struct Lender<B>(oneshot::Receiver<B>);
 
-/// Lends a body to whoever answers the request.
+/// Lends a body to the handler of the request.
 pub(super) fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
     let (back, returned) = oneshot::channel();
     let lent = Lent {

@@ -1,4 +1,4 @@
-//! Which claims name the user, and how.
+//! Maps the claims of a token to a user.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,50 @@ use super::OidcError;
 
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// From claims to users.
+/// The mapping of claims to users, with the rules that they must satisfy.
 #[derive(Debug)]
 pub struct ClaimMapping {
-    /// The user's name.
+    /// The source of the user's name.
     pub username: Source,
-    /// The groups, if there are any.
+    /// The source of the groups; `None` if users have none.
     pub groups: Option<Source>,
-    /// The uid, if there is one.
+    /// The source of the uid; `None` if users have none.
     pub uid: Option<Source>,
-    /// Extra attributes of the user: keys, and their values.
+    /// The keys of extra attributes, and the expressions of their values.
     pub extra: Vec<(String, Expression)>,
-    /// Claims that a token must have, and with what value.
+    /// The claims that a token must have, with their values.
     pub required: Vec<(String, String)>,
-    /// Rules for the claims.
+    /// The validation rules for claims.
     pub claim_rules: Vec<Rule>,
-    /// Rules for the user.
+    /// The validation rules for the mapped user.
     pub user_rules: Vec<Rule>,
 }
 
-/// Where something of a user is from.
+/// The source of an attribute of the user.
 #[derive(Debug)]
 pub enum Source {
-    /// A claim.
+    /// The value of a claim, after a prefix.
     Claim {
-        /// Its name.
+        /// The name of the claim.
         name: String,
-        /// The prefix of its value.
+        /// The prefix that is put before the claim's value.
         prefix: String,
     },
-    /// An expression over claims.
+    /// The value of a CEL expression over the claims.
     Expression(Expression),
 }
 
 /// A validation rule, with the message for tokens that violate it.
 #[derive(Debug)]
 pub struct Rule {
-    /// The condition.
+    /// The CEL expression, which must be true.
     pub expression: Expression,
-    /// The message.
+    /// The message of the refusal.
     pub message: String,
 }
 
 impl ClaimMapping {
-    /// The user whom these claims name as they are.
+    /// Creates a mapping that takes the user's name from here, and nothing else.
     #[must_use]
     pub fn new(username: Source) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl ClaimMapping {
         }
     }
 
-    /// The user of these claims.
+    /// Maps the claims of a verified token to a user.
     pub(super) fn user(&self, claims: &Map<String, Value>) -> Result<User, OidcError> {
         for (name, wanted) in &self.required {
             let found = claims.get(name).and_then(Value::as_str);
@@ -149,7 +149,7 @@ impl ClaimMapping {
         }
     }
 
-    /// One group, or a list of them.
+    /// Reads the groups: a string or a list of strings.
     fn groups(
         &self,
         claims: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! `--authentication-config`: whose tokens name users, by which rules, and which paths are for everybody.
+//! Reads the file of `--authentication-config`: the trusted issuers, and the paths that are served without credentials.
 
 mod issuer;
 
@@ -15,13 +15,13 @@ use super::claims::ClaimMapping;
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const KIND: &str = "AuthenticationConfiguration";
-/// How many issuers there are at most, as in kube-apiserver.
+/// How many issuers a configuration may have, as in kube-apiserver.
 const ISSUERS_MAX: usize = 64;
 
-/// The parsed AuthenticationConfiguration.
+/// An AuthenticationConfiguration file, parsed and validated.
 #[derive(Debug, Default)]
 pub struct AuthenticationConfig {
-    /// The trusted issuers.
+    /// The trusted issuers, at most 64.
     pub issuers: Vec<JwtIssuer>,
     /// The requests that are served without credentials.
     pub anonymous: Anonymous,
@@ -30,27 +30,27 @@ pub struct AuthenticationConfig {
 /// An issuer of tokens.
 #[derive(Debug)]
 pub struct JwtIssuer {
-    /// The issuer's URL, as in its tokens.
+    /// The issuer's URL, which its tokens have as `iss`.
     pub url: String,
-    /// Where it describes itself, if not below its own URL.
+    /// The URL of the discovery document, if it is not below the issuer's URL.
     pub discovery_url: Option<String>,
-    /// The authority of its certificate, in PEM; the machine's authorities if there is none.
+    /// The certificate authority of the issuer's server, in PEM; `None` for those of the system.
     pub certificate_authority: Option<String>,
-    /// For whom its tokens must be: one of these.
+    /// The accepted audiences, of which a token must have one.
     pub audiences: Vec<String>,
-    /// The claims that make the user.
+    /// The mapping of claims to users.
     pub mapping: ClaimMapping,
 }
 
-/// For what nobody needs credentials.
+/// The requests that are served without credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Anonymous {
-    /// For nothing.
+    /// No request is served without credentials.
     #[default]
     Refused,
-    /// For these paths.
+    /// Requests for exactly these paths are served without credentials.
     Paths(Vec<String>),
-    /// As far as authentication is concerned, for everything.
+    /// All requests are served without credentials, as far as they are authorised.
     Served,
 }
 
@@ -66,13 +66,13 @@ impl Anonymous {
     }
 }
 
-/// An error in the file.
+/// The failure to read an AuthenticationConfiguration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// It is no such document.
+    /// The file is not an AuthenticationConfiguration.
     #[error("{0}")]
     Read(String),
-    /// The document is invalid.
+    /// The configuration violates these rules.
     #[error("{}", FieldError::join(.0))]
     Invalid(Vec<FieldError>),
 }
@@ -103,10 +103,10 @@ struct AnonymousCondition {
 }
 
 impl AuthenticationConfig {
-    /// Reads the file. Tokens of `taken` issuers are somebody else's business.
+    /// Parses and validates the file. `taken` are the issuers of service account tokens, which no entry may have.
     ///
     /// # Errors
-    /// [`ConfigError`]
+    /// [`ConfigError`] if the file cannot be read as a configuration, or violates one of kube-apiserver's rules.
     pub fn parse(text: &str, taken: &[String]) -> Result<Self, ConfigError> {
         let file: File =
             serde_saphyr::from_str(text).map_err(|error| ConfigError::Read(error.to_string()))?;
@@ -169,7 +169,7 @@ fn anonymous(file: Option<AnonymousFile>, errors: &mut Errors) -> Anonymous {
     }
 }
 
-/// The errors so far.
+/// Collects the errors of a configuration.
 #[derive(Default)]
 struct Errors(Vec<FieldError>);
 
@@ -186,7 +186,7 @@ impl Errors {
         self.compiled(field, text, Expression::compile(text, names))
     }
 
-    /// The same for what must be true or false.
+    /// Compiles an expression that must be true or false.
     fn condition(&mut self, field: String, text: &str, names: &[&str]) -> Option<Expression> {
         self.compiled(field, text, Expression::condition(text, names))
     }

@@ -5,30 +5,30 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How many keys of a provider are looked at.
+/// How many keys of a provider are read.
 const KEYS_MAX: usize = 100;
 
-/// Why a token of the provider is not good, or the provider itself.
+/// The reason why a token of a provider is invalid, or its documents cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OidcError {
-    /// The keys of the provider are not known yet.
+    /// The keys of the provider have not been fetched yet.
     #[error("authenticator not initialized")]
     NoKeys,
     /// The provider's documents are invalid.
     #[error("{0}")]
     Provider(String),
-    /// None of its keys has signed the token.
+    /// None of the provider's keys has signed the token.
     #[error("verify token: failed to verify signature")]
     Signature,
-    /// The token is for others.
+    /// The token is for other audiences.
     #[error("verify token: oidc: expected audience in {wanted:?} got {token:?}")]
     Audience {
-        /// For whom it should be.
+        /// The audiences that are accepted.
         wanted: Vec<String>,
-        /// For whom it is.
+        /// The audiences of the token.
         token: Vec<String>,
     },
-    /// The token does not count now.
+    /// The token has expired, or is not valid yet.
     #[error("verify token: oidc: {0}")]
     Untimely(&'static str),
     /// A claim is missing, or is not what it should be.
@@ -36,17 +36,17 @@ pub enum OidcError {
     Claim {
         /// The purpose of the claim.
         what: &'static str,
-        /// Its name.
+        /// The name of the claim.
         name: String,
-        /// The reason.
+        /// The reason why it cannot be used.
         why: &'static str,
     },
-    /// An expression over its claims tells nothing.
+    /// An expression over the claims has no usable value.
     #[error("error evaluating {what} claim expression: {why}")]
     Expression {
         /// The purpose of the claim.
         what: &'static str,
-        /// Why it does not.
+        /// The error of the expression.
         why: String,
     },
     /// A validation rule is violated.
@@ -59,7 +59,7 @@ pub enum OidcError {
 pub struct ProviderKeys(Vec<Jwk>);
 
 impl ProviderKeys {
-    /// Where the keys of an issuer are, by what it says of itself.
+    /// Returns the URL of the issuer's keys (`jwks_uri`), from its discovery document.
     ///
     /// # Errors
     /// [`OidcError::Provider`] if it says that it is another.
@@ -83,7 +83,7 @@ impl ProviderKeys {
         )))
     }
 
-    /// The keys of a set. Those of kinds that are not known here are left out.
+    /// Reads a JSON Web Key Set. Keys of types that are not known here are left out.
     ///
     /// # Errors
     /// [`OidcError::Provider`] if it is none.
@@ -103,7 +103,8 @@ impl ProviderKeys {
         Ok(Self(signing.collect()))
     }
 
-    /// The keys that may have signed a token: the one that it names, or all if it names none. A shared secret is no key.
+    /// Returns the keys that may have signed a token: the one that it names, or all if it names none. A shared secret
+    /// is no key.
     pub(super) fn named(&self, id: &str, algorithm: Algorithm) -> Vec<DecodingKey> {
         let named = self
             .0

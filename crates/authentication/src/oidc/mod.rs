@@ -1,7 +1,7 @@
-//! Users of an OpenID Connect provider: tokens that somebody else issues, whose claims name a user.
+//! Authenticates tokens of OpenID Connect providers, whose claims name a user.
 //!
-//! The provider's keys are fetched by the server, which hands them in with [`OidcTokens::take_keys`]; a token with a key
-//! that is not known asks for newer ones and waits for them, within bounds.
+//! The provider's keys are fetched by the server, which hands them in with [`OidcTokens::take_keys`]; a token with a
+//! key that is not known asks for newer ones and waits for them, within bounds.
 
 mod claims;
 mod configuration;

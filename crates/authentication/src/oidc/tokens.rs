@@ -13,24 +13,24 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::{ClaimMapping, OidcError, ProviderKeys};
 use crate::jwt::{Audiences, Seconds, Unverified, verified};
 
-/// How long a token waits for newer keys.
+/// The time that a token waits for newer keys.
 const KEYS_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How many tokens wait at a time; a flood of tokens of unknown keys is refused at once.
+/// How many tokens may wait at a time, so that a flood of tokens of unknown keys is refused at once.
 const WAITING_MAX: usize = 64;
-/// By how much the provider's clock may be ahead, in seconds.
+/// By how many seconds the provider's clock may be ahead.
 const NOT_BEFORE_LEEWAY_SECONDS: i64 = 300;
 
-/// Judges the tokens of one provider.
+/// Authenticates the tokens of one provider.
 #[derive(Debug)]
 pub struct OidcTokens {
     issuer: String,
-    /// A token must be for one of these.
+    /// The accepted audiences, of which a token must have one.
     audiences: Vec<String>,
     algorithms: Vec<Algorithm>,
     mapping: ClaimMapping,
-    /// `None` until they have been fetched.
+    /// The provider's keys; `None` until they have been fetched.
     keys: watch::Sender<Option<ProviderKeys>>,
-    /// Somebody needs newer keys.
+    /// Notified when a token needs newer keys.
     wanted: Notify,
     waiting: Semaphore,
     clock: Clock,
@@ -116,7 +116,7 @@ impl OidcTokens {
         self.mapping.user(&all).map(Some)
     }
 
-    /// The keys that may have signed a token. If there is none, newer keys are waited for once.
+    /// Returns the keys that may have signed a token. If there is none, newer keys are waited for once.
     async fn keys_of(&self, head: &Unverified) -> Result<Vec<DecodingKey>, OidcError> {
         let mut changes = self.keys.subscribe();
         let known = self.known(head);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::jwt::{Audiences, Seconds, Times};
 
-/// The claims, in the order in which kube-apiserver writes them.
+/// The claims of a service account token, in the order in which kube-apiserver writes them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Claims {
     #[serde(default)]
@@ -31,7 +31,7 @@ impl Claims {
     }
 }
 
-/// Kubernetes' private claims.
+/// The private claims of service account tokens, under `kubernetes.io`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Kubernetes {
     #[serde(default)]
@@ -44,37 +44,37 @@ pub(super) struct Kubernetes {
     pub(super) secret: Option<Reference>,
     #[serde(default)]
     pub(super) serviceaccount: Reference,
-    /// From when on the token is still good, but should have been replaced.
+    /// The time from which on the token is still valid, but should have been replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) warnafter: Option<Seconds>,
 }
 
-/// An object at one time of its name.
+/// A reference to an object by its name and uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
-    /// Its name.
+    /// The object's name.
     #[serde(default)]
     pub name: String,
-    /// Its uid; empty if it is not known.
+    /// The object's uid; empty if it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
 
-/// With what a token ends.
+/// The object with whose deletion a token becomes invalid, besides its account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Bound {
-    /// With its account alone.
+    /// No object but the account.
     #[default]
     Account,
-    /// With a pod, which may be on a node.
+    /// A pod, which may be on a node.
     Pod {
-        /// The pod.
+        /// The pod that the token is mounted into.
         pod: Reference,
-        /// Its node; the token does not end with that.
+        /// The pod's node, for information: the token stays valid without it.
         node: Option<Reference>,
     },
-    /// With a secret.
+    /// The secret that holds the token.
     Secret(Reference),
-    /// With a node.
+    /// The node that the token is for.
     Node(Reference),
 }

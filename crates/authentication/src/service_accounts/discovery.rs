@@ -1,5 +1,5 @@
-//! The OpenID Connect documents by which others verify tokens of this server's service accounts: the issuer, and the public
-//! keys.
+//! The OpenID Connect documents by which others verify tokens of this server's service accounts: the issuer, and the
+//! public keys.
 
 use http::Uri;
 use jsonwebtoken::jwk::JwkSet;
@@ -7,23 +7,23 @@ use serde_json::json;
 
 use super::ServiceAccountConfig;
 
-/// Where the issuer describes itself.
+/// The path of the issuer's discovery document.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Where its keys are.
+/// The path of the issuer's JSON Web Key Set.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
 
-/// The documents.
+/// The documents at [`CONFIGURATION_PATH`] and [`KEYS_PATH`].
 #[derive(Clone, Debug)]
 pub struct KeyDiscovery {
-    /// About the issuer, as JSON.
+    /// The discovery document, as JSON.
     pub configuration: String,
-    /// The keys, as JSON.
+    /// The JSON Web Key Set.
     pub keys: String,
 }
 
 impl KeyDiscovery {
-    /// The documents of a server that is reached at an address, `host:port`; `None` if its issuer is nothing that
-    /// OpenID Connect could find.
+    /// Makes the documents of a server that is reached at `address` (`host:port`); `None` if its issuer is no URL that
+    /// OpenID Connect allows.
     #[must_use]
     pub fn new(config: &ServiceAccountConfig, address: &str) -> Option<Self> {
         let issuer = config.issuers.first()?;

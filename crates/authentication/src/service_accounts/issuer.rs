@@ -1,4 +1,4 @@
-//! New tokens.
+//! Issues tokens of service accounts, signed as JWTs.
 
 use jiff::Timestamp;
 use jsonwebtoken::Header;
@@ -9,13 +9,13 @@ use super::claims::{Bound, Claims, Kubernetes, Reference};
 use crate::jwt::{Audiences, Seconds};
 use crate::keys::{KeyError, SigningKey};
 
-/// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid for
-/// longer, for clients that read the file only once.
+/// The expiration that kube-apiserver requests for tokens that it mounts into pods, in seconds. Such tokens are valid
+/// for longer, for clients that read the file only once.
 const MOUNTED_SECONDS: i64 = 3607;
-/// How long those are given.
+/// The seconds for which such tokens are valid.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
-/// Makes tokens.
+/// Signs tokens for service accounts with the server's key.
 #[derive(Clone, Debug)]
 pub struct TokenIssuer {
     name: String,
@@ -25,23 +25,23 @@ pub struct TokenIssuer {
     extends_mounted: bool,
 }
 
-/// The content of a token.
+/// The claims of a token that is to be issued.
 #[derive(Clone, Debug)]
 pub struct Grant<'a> {
-    /// The account's namespace.
+    /// The namespace of the service account.
     pub namespace: &'a str,
-    /// The account.
+    /// The service account's name and uid.
     pub account: Reference,
-    /// For whom the token is.
+    /// The audiences of the token.
     pub audiences: Vec<String>,
-    /// For how long it is.
+    /// The lifetime of the token, in seconds.
     pub seconds: i64,
-    /// With what it ends before that.
+    /// The object with whose deletion the token becomes invalid earlier.
     pub bound: Bound,
 }
 
 impl TokenIssuer {
-    /// An issuer that signs with the configured key.
+    /// Creates an issuer that signs with the configured key.
     #[must_use]
     pub fn new(config: &ServiceAccountConfig) -> Self {
         Self {
@@ -53,19 +53,19 @@ impl TokenIssuer {
         }
     }
 
-    /// For whom a token is if that is not said: for this server.
+    /// Returns the audiences of a token whose request names none: this server's.
     #[must_use]
     pub fn default_audiences(&self) -> &[String] {
         &self.audiences
     }
 
-    /// The longest that may be had of so many seconds.
+    /// Limits a lifetime in seconds to the configured maximum.
     #[must_use]
     pub fn longest(&self, seconds: i64) -> i64 {
         self.seconds_max.map_or(seconds, |most| seconds.min(most))
     }
 
-    /// A new token.
+    /// Returns a new signed token, which is valid from `now`.
     ///
     /// # Errors
     /// [`KeyError::Failed`] if it cannot be signed.
@@ -112,7 +112,7 @@ impl TokenIssuer {
             .map_err(|error| KeyError::Failed(error.to_string()))
     }
 
-    /// For how long a token is good, and after how long it should be replaced if that is earlier.
+    /// Returns the lifetime of a token in seconds, and after how long it should be replaced if that is earlier.
     fn lifetime(&self, grant: &Grant<'_>) -> (i64, Option<i64>) {
         let mounted = matches!(grant.bound, Bound::Pod { .. }) && grant.seconds == MOUNTED_SECONDS;
         let ours = |audience| self.audiences.contains(audience);

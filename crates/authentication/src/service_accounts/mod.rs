@@ -1,4 +1,4 @@
-//! Service accounts: tokens that say in whose name a program asks.
+//! Tokens of service accounts: issues, authenticates and publishes the keys of them.
 //!
 //! ```text
 //!   TokenRequest --TokenIssuer--> token --ServiceAccountTokens--> user
@@ -6,8 +6,7 @@
 //!                            discovery: the keys for others
 //! ```
 //!
-//! A token counts as long as the account it was made for is there, and the pod, secret or node that it is bound
-//! to; so what was deleted cannot speak any more.
+//! A token is valid as long as the account it was issued for exists, and the pod, secret or node that it is bound to.
 
 mod claims;
 mod discovery;
@@ -26,22 +25,22 @@ pub use tokens::{AccountStores, ServiceAccountTokens};
 pub struct ServiceAccountConfig {
     /// The names that issuers of tokens may have. New tokens have the first.
     pub issuers: Vec<String>,
-    /// For whom tokens are that this server takes.
+    /// The audiences of tokens that this server accepts.
     pub audiences: Vec<String>,
     /// The key that signs new tokens.
     pub signing: SigningKey,
-    /// Further keys that tokens may be signed with.
+    /// Further keys whose tokens are accepted.
     pub others: Vec<VerifyingKey>,
-    /// For how many seconds a token is good at most.
+    /// The longest lifetime of a token, in seconds; `None` for no limit.
     pub seconds_max: Option<i64>,
     /// True if tokens that are mounted into pods are valid for longer than requested.
     pub extends_mounted: bool,
-    /// Where others find the keys, if not here.
+    /// The URL of the JSON Web Key Set, if it is not this server's.
     pub keys_uri: Option<String>,
 }
 
 impl ServiceAccountConfig {
-    /// All keys that a token may be signed with, each once.
+    /// Returns all keys that a token may be signed with, each once.
     fn keys(&self) -> Vec<VerifyingKey> {
         let mut keys = vec![self.signing.public.clone()];
         for other in &self.others {

@@ -20,20 +20,20 @@ use crate::{Identified, TokenError, target_audiences};
 const ALL_ACCOUNTS: &str = "system:serviceaccounts";
 const EXTRA_PREFIX: &str = "authentication.kubernetes.io/";
 
-/// Where accounts are, and what tokens are bound to.
+/// The stores of service accounts, and of the objects that tokens may be bound to.
 #[derive(Clone, Debug)]
 pub struct AccountStores {
-    /// Of service accounts.
+    /// The store of ServiceAccounts.
     pub accounts: Arc<Store>,
-    /// Of pods.
+    /// The store of Pods, which tokens may be bound to.
     pub pods: Arc<Store>,
-    /// Of secrets.
+    /// The store of Secrets, which tokens may be bound to.
     pub secrets: Arc<Store>,
-    /// Of nodes.
+    /// The store of Nodes, which tokens may be bound to.
     pub nodes: Arc<Store>,
 }
 
-/// Judges tokens of service accounts.
+/// Authenticates tokens of service accounts.
 #[derive(Debug)]
 pub struct ServiceAccountTokens {
     issuers: Vec<String>,
@@ -121,7 +121,7 @@ impl ServiceAccountTokens {
                 });
             }
         }
-        // What pods are on is told, but their tokens do not end with it.
+        // The node of a pod is added, but the token does not end with it.
         let node = its.node.as_ref().filter(|_| its.pod.is_none());
         for (kind, store, namespace, bound) in [
             (
@@ -152,13 +152,13 @@ impl ServiceAccountTokens {
     }
 }
 
-/// The state of an object.
+/// The state of the object that a token is bound to.
 enum Found {
     There,
-    /// It is marked, and has been so for a while.
+    /// The object is marked for deletion, and has been so for a while.
     Deleted,
     Gone,
-    /// There is another of its name, with this uid.
+    /// Another object has its name, with this uid.
     Other(String),
 }
 
@@ -214,22 +214,22 @@ fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
     Ok(time.as_second() < deleted_by)
 }
 
-/// The account as a user.
+/// Returns the account as a user.
 fn user(claims: Claims) -> User {
     let its = claims.kubernetes;
     let mut extra = BTreeMap::new();
-    let mut tell = |name: &str, value: String| {
+    let mut add = |name: &str, value: String| {
         if !value.is_empty() {
             extra.insert(format!("{EXTRA_PREFIX}{name}"), vec![value]);
         }
     };
     if !claims.jti.is_empty() {
-        tell("credential-id", format!("JTI={}", claims.jti));
+        add("credential-id", format!("JTI={}", claims.jti));
     }
     for (kind, reference) in [("pod", its.pod), ("node", its.node)] {
         let Reference { name, uid } = reference.unwrap_or_default();
-        tell(&format!("{kind}-name"), name);
-        tell(&format!("{kind}-uid"), uid);
+        add(&format!("{kind}-name"), name);
+        add(&format!("{kind}-uid"), uid);
     }
     User {
         name: format!(

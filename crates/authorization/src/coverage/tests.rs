@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use ringwatch_apimachinery::User;
 
-use super::super::describe_rules;
 use super::*;
 use crate::Attributes;
+use crate::describe_rules;
 
 fn list(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -87,7 +87,7 @@ fn rules_of_many_words_are_not_taken_apart_in_vain() {
     ];
     let missing = missing_rules(&held, &wanted);
     assert!(missing.more);
-    assert_eq!(missing.parts.len(), MISSING_TOLD_MAX);
+    assert_eq!(missing.parts.len(), MISSING_PARTS_MAX);
     assert!(missing_rules(&[rule(&["*"], "*", &["*"], &[])], &wanted).is_none());
     assert!(missing_rules(&wanted, &wanted).is_none());
 }
@@ -124,7 +124,7 @@ fn too_many_looks_end_as_missing() {
     assert!(told.ends_with("\nand more than can be told; grant fewer rules at a time"));
 }
 
-/// kube-apiserver's rule by which one rule alone covers a part.
+/// Decides as kube-apiserver's `ruleCovers` does: one rule alone covers a part.
 fn covers(held: &Rule, part: &Rule) -> bool {
     let all_of = |held: &[String], wanted: &[String]| {
         held.iter().any(|it| it == ALL) || wanted.iter().all(|it| held.contains(it))
@@ -199,14 +199,14 @@ proptest! {
         name in select(&["", "a", "b"][..]),
     ) {
         let user = User::default();
-        let asked = Attributes {
+        let attributes = Attributes {
             subresource,
             name,
             ..Attributes::of_resource(&user, verb, group, resource)
         };
         let covered = missing_rules(&held, std::slice::from_ref(&wanted)).is_none();
-        if covered && wanted.allows(&asked) {
-            prop_assert!(held.iter().any(|rule| rule.allows(&asked)));
+        if covered && wanted.allows(&attributes) {
+            prop_assert!(held.iter().any(|rule| rule.allows(&attributes)));
         }
     }
 }

@@ -8,11 +8,11 @@ use ringwatch::clock::Instant;
 
 use super::Answer;
 
-/// How many answers are kept; then the oldest goes.
+/// How many answers are kept; then the oldest is evicted.
 const ANSWERS_MAX: usize = 8192;
-/// Longer questions are asked each time, so that nobody fills the memory with them.
+/// How long a question may be in bytes to be kept, so that nobody fills the memory with them.
 const QUESTION_BYTES_MAX: usize = 10_000;
-/// Longer reasons are not kept either.
+/// How long a reason may be in bytes to be kept.
 const REASON_BYTES_MAX: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Cache(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     answers: HashMap<String, (Instant, Answer)>,
-    /// The questions, the oldest first. Each is here once.
+    /// The questions, the oldest first, each once.
     order: VecDeque<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `matchConditions`: about which requests a webhook is asked.
+//! `matchConditions`: the expressions that select the requests a webhook is asked about.
 
 use ringwatch_cel::{Expression, Variables};
 
@@ -10,7 +10,7 @@ use crate::Attributes;
 pub struct Conditions(Vec<(String, Expression)>);
 
 impl Conditions {
-    /// Reads expressions.
+    /// Compiles the CEL expressions of `matchConditions`.
     ///
     /// # Errors
     /// The place of the first that is wrong, and what is wrong with it.
@@ -27,13 +27,13 @@ impl Conditions {
     /// Returns true if all conditions hold. One that does not hold outweighs one that fails.
     ///
     /// # Errors
-    /// Why it cannot be told.
-    pub(super) fn hold(&self, asked: &Attributes<'_>) -> Result<bool, String> {
+    /// The error of an expression that cannot be evaluated.
+    pub(super) fn hold(&self, attributes: &Attributes<'_>) -> Result<bool, String> {
         if self.0.is_empty() {
             return Ok(true);
         }
         let mut variables = Variables::new();
-        variables.add("request", &review::shown(asked));
+        variables.add("request", &review::shown(attributes));
         let mut failures = Vec::new();
         for (text, expression) in &self.0 {
             match variables.decide(expression) {
@@ -88,8 +88,8 @@ mod tests {
             ),
         ] {
             let conditions = Conditions::read([text.to_owned()]).expect(text);
-            for (asked, holds) in [(&nodes, of_nodes), (&path, of_path)] {
-                assert_eq!(conditions.hold(asked).map_err(drop), holds, "{text}");
+            for (attributes, holds) in [(&nodes, of_nodes), (&path, of_path)] {
+                assert_eq!(conditions.hold(attributes).map_err(drop), holds, "{text}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Somebody else decides: a webhook that is asked with SubjectAccessReviews.
+//! Authorization by a webhook, which is asked with SubjectAccessReviews.
 
 mod cache;
 mod conditions;
@@ -18,53 +18,53 @@ use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 
 use super::Attributes;
 
-/// How many questions are under way to one webhook; whoever comes later waits, within the time that a question may take.
+/// How many calls to one webhook are in progress; further ones wait within their timeout.
 const UNDER_WAY_MAX: usize = 100;
 
-/// How often a webhook is asked that may do better soon, within the time that a question may take.
+/// How many attempts a call has within its timeout, if the webhook fails in a way that may pass.
 const ATTEMPTS_MAX: usize = 5;
 
-/// How soon it is asked again; each time half as long again.
+/// The pause before the second attempt; each further one is half as long again.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The versions of a review.
+/// The version of the SubjectAccessReviews that are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReviewVersion {
-    /// authorization.k8s.io/v1
+    /// `authorization.k8s.io/v1`.
     V1,
-    /// authorization.k8s.io/v1beta1
+    /// `authorization.k8s.io/v1beta1`, the default, as in kube-apiserver.
     #[default]
     V1Beta1,
 }
 
-/// The decision if a webhook cannot be asked.
+/// The decision if a call to the webhook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// Others decide.
+    /// The next authorizer decides.
     #[default]
     NoOpinion,
-    /// A refusal.
+    /// The request is denied.
     Deny,
 }
 
 /// The configuration of an authorization webhook.
 #[derive(Debug)]
 pub struct WebhookConfig {
-    /// Its name.
+    /// The webhook's name, for metrics and messages.
     pub name: String,
-    /// Where it is.
+    /// The address of the webhook and the TLS for it.
     pub to: ClientConfig,
     /// The version of the SubjectAccessReviews that it is sent.
     pub version: ReviewVersion,
-    /// How long a question may take.
+    /// The bound of a call, attempts and pauses included.
     pub timeout: Duration,
-    /// For how long an answer counts that allows something; 0 for no time.
+    /// The time for which an allowing answer is cached; 0 for none.
     pub authorized_ttl: Duration,
-    /// The same for one that does not.
+    /// The time for which any other answer is cached; 0 for none.
     pub unauthorized_ttl: Duration,
-    /// The decision if it cannot be asked.
+    /// The decision if a call fails.
     pub failure_policy: FailurePolicy,
-    /// When it is asked.
+    /// The conditions under which the webhook is called.
     pub conditions: Conditions,
 }
 
@@ -73,11 +73,11 @@ pub struct WebhookConfig {
 pub(super) enum Answer {
     Allowed(String),
     Denied(String),
-    /// Others decide.
+    /// The webhook neither allows nor denies; the next authorizer decides.
     NoOpinion(String),
 }
 
-/// A webhook that decides.
+/// An authorizer that calls a webhook.
 #[derive(Debug)]
 pub struct WebhookAuthorizer {
     config: WebhookConfig,
@@ -101,12 +101,12 @@ impl WebhookAuthorizer {
     }
 
     /// Returns the webhook's answer, which may be a remembered one.
-    pub(super) async fn decide(&self, asked: &Attributes<'_>) -> Answer {
-        let question = question(asked);
-        if let Some(answer) = self.known(asked, &question) {
+    pub(super) async fn decide(&self, attributes: &Attributes<'_>) -> Answer {
+        let question = question(attributes);
+        if let Some(answer) = self.known(attributes, &question) {
             return answer;
         }
-        match self.ask(asked).await {
+        match self.ask(attributes).await {
             Ok(answer) => {
                 let ttl = match answer {
                     Answer::Allowed(_) => self.config.authorized_ttl,
@@ -119,15 +119,15 @@ impl WebhookAuthorizer {
         }
     }
 
-    /// The same for those who cannot wait: what is not known is as if the webhook had not answered.
-    pub(super) fn decide_now(&self, asked: &Attributes<'_>) -> Answer {
-        self.known(asked, &question(asked))
+    /// Decides without waiting: what is not cached is as if the webhook could not be called.
+    pub(super) fn decide_now(&self, attributes: &Attributes<'_>) -> Answer {
+        self.known(attributes, &question(attributes))
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
     /// Returns the answer if it is known without a call.
-    fn known(&self, asked: &Attributes<'_>, question: &str) -> Option<Answer> {
-        match self.config.conditions.hold(asked) {
+    fn known(&self, attributes: &Attributes<'_>, question: &str) -> Option<Answer> {
+        match self.config.conditions.hold(attributes) {
             Ok(true) => self.cache.get(question, self.clock.now()),
             Ok(false) => Some(Answer::NoOpinion(String::new())),
             Err(why) => Some(self.failed(&why)),
@@ -143,9 +143,9 @@ impl WebhookAuthorizer {
         }
     }
 
-    async fn ask(&self, asked: &Attributes<'_>) -> Result<Answer, String> {
+    async fn ask(&self, attributes: &Attributes<'_>) -> Result<Answer, String> {
         let version = self.config.version;
-        let review = review::of(review::spec(asked, version), version);
+        let review = review::subject_access_review(review::spec(attributes, version), version);
         let review = Bytes::from(review.to_string());
         let call = async {
             let _place = self
@@ -173,6 +173,6 @@ impl WebhookAuthorizer {
 }
 
 /// Returns the key under which the answer to a request is remembered.
-fn question(asked: &Attributes<'_>) -> String {
-    review::spec(asked, ReviewVersion::V1).to_string()
+fn question(attributes: &Attributes<'_>) -> String {
+    review::spec(attributes, ReviewVersion::V1).to_string()
 }

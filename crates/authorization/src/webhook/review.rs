@@ -1,13 +1,13 @@
-//! SubjectAccessReviews: what is asked, and what is answered.
+//! Writes SubjectAccessReviews, and reads their answers.
 
 use ringwatch::meta::selector::{Operator, Requirement};
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use serde_json::{Map, Value, json};
 
-use super::super::Attributes;
 use super::{Answer, ReviewVersion};
+use crate::Attributes;
 
-/// The texts that are told of a resource, and of a path.
+/// The members of `resourceAttributes` that are text; below, those of `nonResourceAttributes`.
 const RESOURCE_ATTRIBUTES: [&str; 7] = [
     "namespace",
     "verb",
@@ -29,7 +29,7 @@ impl ReviewVersion {
 }
 
 /// Builds the spec of a SubjectAccessReview. v1beta1 has `group` where v1 has `groups`.
-pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
+pub(super) fn spec(attributes: &Attributes<'_>, version: ReviewVersion) -> Value {
     let set = |members: &[(&str, &str)]| -> Value {
         let set = members.iter().filter(|(_, value)| !value.is_empty());
         let set: Map<_, _> = set
@@ -37,42 +37,46 @@ pub(super) fn spec(asked: &Attributes<'_>, version: ReviewVersion) -> Value {
             .collect();
         Value::Object(set)
     };
-    let mut spec = set(&[("user", &asked.user.name), ("uid", &asked.user.uid)]);
-    if asked.is_resource {
+    let mut spec = set(&[
+        ("user", &attributes.user.name),
+        ("uid", &attributes.user.uid),
+    ]);
+    if attributes.is_resource {
         spec["resourceAttributes"] = set(&[
-            ("namespace", asked.namespace),
-            ("verb", asked.verb),
-            ("group", asked.group),
-            ("version", asked.version),
-            ("resource", asked.resource),
-            ("subresource", asked.subresource),
-            ("name", asked.name),
+            ("namespace", attributes.namespace),
+            ("verb", attributes.verb),
+            ("group", attributes.group),
+            ("version", attributes.version),
+            ("resource", attributes.resource),
+            ("subresource", attributes.subresource),
+            ("name", attributes.name),
         ]);
-        let fields = asked.fields.map_or_else(Vec::new, by_fields);
-        let labels = asked.labels.map_or_else(Vec::new, by_labels);
+        let fields = attributes.fields.map_or_else(Vec::new, by_fields);
+        let labels = attributes.labels.map_or_else(Vec::new, by_labels);
         for (member, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {
             if !requirements.is_empty() {
                 spec["resourceAttributes"][member] = json!({"requirements": requirements});
             }
         }
     } else {
-        spec["nonResourceAttributes"] = set(&[("path", asked.path), ("verb", asked.verb)]);
+        spec["nonResourceAttributes"] =
+            set(&[("path", attributes.path), ("verb", attributes.verb)]);
     }
-    if !asked.user.groups.is_empty() {
+    if !attributes.user.groups.is_empty() {
         let member = match version {
             ReviewVersion::V1 => "groups",
             ReviewVersion::V1Beta1 => "group",
         };
-        spec[member] = json!(asked.user.groups);
+        spec[member] = json!(attributes.user.groups);
     }
-    if !asked.user.extra.is_empty() {
-        spec["extra"] = json!(asked.user.extra);
+    if !attributes.user.extra.is_empty() {
+        spec["extra"] = json!(attributes.user.extra);
     }
     spec
 }
 
 /// Builds the variable `request` of match conditions: empty fields are there all the same.
-pub(super) fn shown(asked: &Attributes<'_>) -> Value {
+pub(super) fn shown(attributes: &Attributes<'_>) -> Value {
     let fill = |object: &mut Value, names: &[&str], empty: Value| {
         for name in names {
             if object.get(name).is_none() {
@@ -80,11 +84,11 @@ pub(super) fn shown(asked: &Attributes<'_>) -> Value {
             }
         }
     };
-    let mut shown = spec(asked, ReviewVersion::V1);
+    let mut shown = spec(attributes, ReviewVersion::V1);
     fill(&mut shown, &["user", "uid"], json!(""));
     fill(&mut shown, &["groups"], json!([]));
     fill(&mut shown, &["extra"], json!({}));
-    let (member, names) = if asked.is_resource {
+    let (member, names) = if attributes.is_resource {
         ("resourceAttributes", &RESOURCE_ATTRIBUTES[..])
     } else {
         ("nonResourceAttributes", &PATH_ATTRIBUTES[..])
@@ -101,7 +105,7 @@ fn by_fields(selector: &FieldSelector) -> Vec<Value> {
     selector.terms().map(requirement).collect()
 }
 
-/// Comparisons of numbers cannot be told. Without them more is asked for than is meant.
+/// Comparisons of numbers cannot be written. Without them the review asks for more than the request does.
 fn by_labels(selector: &LabelSelector) -> Vec<Value> {
     let requirement = |requirement: &Requirement| {
         let operator = match requirement.operator() {
@@ -111,18 +115,18 @@ fn by_labels(selector: &LabelSelector) -> Vec<Value> {
             Operator::DoesNotExist => "DoesNotExist",
             Operator::GreaterThan | Operator::LessThan => return None,
         };
-        let mut told = json!({"key": requirement.key(), "operator": operator});
+        let mut written = json!({"key": requirement.key(), "operator": operator});
         if !requirement.values().is_empty() {
-            told["values"] = json!(requirement.values());
+            written["values"] = json!(requirement.values());
         }
-        Some(told)
+        Some(written)
     };
     let requirements = selector.requirements().iter();
     requirements.filter_map(requirement).collect()
 }
 
-/// The review that asks it.
-pub(super) fn of(spec: Value, version: ReviewVersion) -> Value {
+/// Returns the SubjectAccessReview of a spec.
+pub(super) fn subject_access_review(spec: Value, version: ReviewVersion) -> Value {
     json!({"kind": "SubjectAccessReview", "apiVersion": version.api_version(),
         "metadata": {}, "spec": spec, "status": {"allowed": false}})
 }
@@ -162,7 +166,7 @@ mod tests {
             groups: vec!["devs".to_owned()],
             ..User::default()
         };
-        let asked = Attributes {
+        let attributes = Attributes {
             namespace: "a",
             version: "v1",
             ..Attributes::of_resource(&user, "get", "apps", "deployments")
@@ -170,11 +174,11 @@ mod tests {
         let resource = json!({"namespace": "a", "verb": "get", "group": "apps", "version": "v1",
             "resource": "deployments"});
         assert_eq!(
-            spec(&asked, ReviewVersion::V1),
+            spec(&attributes, ReviewVersion::V1),
             json!({"user": "ann", "groups": ["devs"], "resourceAttributes": resource})
         );
         assert_eq!(
-            spec(&asked, ReviewVersion::V1Beta1),
+            spec(&attributes, ReviewVersion::V1Beta1),
             json!({"user": "ann", "group": ["devs"], "resourceAttributes": resource})
         );
         let fields = FieldSelector::parse("a=b,c!=d").unwrap();
@@ -182,7 +186,7 @@ mod tests {
         let selecting = Attributes {
             fields: Some(&fields),
             labels: Some(&labels),
-            ..asked
+            ..attributes
         };
         let attributes = &spec(&selecting, ReviewVersion::V1)["resourceAttributes"];
         assert_eq!(

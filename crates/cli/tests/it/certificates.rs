@@ -12,7 +12,7 @@ use kube::Api;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
-use ringwatch_tls::verifiers::AnyServer;
+use ringwatch_tls::verifiers::ServerVerifier;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -111,7 +111,7 @@ fn first(pem: &str) -> CertificateDer<'static> {
 
 async fn connect(port: u16, identity: Option<&Pair>) -> TlsStream<TcpStream> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let any = Arc::new(AnyServer::new(Arc::clone(&provider)));
+    let any = Arc::new(ServerVerifier::any(&provider));
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

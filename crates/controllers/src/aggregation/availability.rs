@@ -61,7 +61,8 @@ async fn attempt(
     anyone: &Arc<ClientConfig>,
     clock: &Clock,
 ) -> Result<(), String> {
-    let backend = remote.backend(place, Arc::clone(anyone), clock);
+    let (host, port) = place;
+    let backend = remote.backend(host, port, Arc::clone(anyone), clock);
     let path = remote.api.path();
     let url = format!("https://{}{path}", backend.authority());
     let missing = |why: String| format!("failing or missing response from {url}: {why}");

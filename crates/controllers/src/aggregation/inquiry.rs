@@ -152,7 +152,8 @@ async fn get(
     let tls = remote.tls.clone().map_err(InquiryError::Unreachable)?;
     let service = &remote.api.service;
     let place = services.address(&service.namespace, &service.name, service.port);
-    let backend = remote.backend(place.await.map_err(InquiryError::Unreachable)?, tls, clock);
+    let (host, port) = place.await.map_err(InquiryError::Unreachable)?;
+    let backend = remote.backend(host, port, tls, clock);
     let request = Request::get(path).header(ACCEPT, accept).body(full(""));
     let mut request = request.map_err(|error| InquiryError::Unreachable(error.to_string()))?;
     set_identity(request.headers_mut(), &aggregator());

@@ -15,7 +15,7 @@ use ringwatch::clock::{Clock, Instant};
 type Number = Gauge<i64, AtomicI64>;
 type Waits = Family<WaitLabels, Histogram, fn() -> Histogram>;
 
-/// The numbers of all flows and levels.
+/// The metrics of all flow schemas and priority levels.
 #[derive(Clone, Debug)]
 pub(super) struct FairnessMetrics {
     in_queue: Family<FlowLabels, Number>,
@@ -52,7 +52,7 @@ struct LevelLabels {
     priority_level: String,
 }
 
-/// The numbers of the requests of one schema, at hand without a look at their labels.
+/// The metrics of one schema's requests, with the labels resolved.
 #[derive(Debug)]
 pub(super) struct SchemaMetrics {
     labels: FlowLabels,
@@ -63,16 +63,16 @@ pub(super) struct SchemaMetrics {
     all: FairnessMetrics,
 }
 
-/// Why a request is not served.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rejection {
-    /// Too many of its flow wait.
+    /// Too many requests of its flow wait.
     QueueFull,
-    /// There are no seats, and its level lets nobody wait.
+    /// There are no seats, and the level has no queue.
     NoSeats,
-    /// It has waited for too long.
+    /// The request has waited for too long.
     TimeOut,
-    /// Whoever asked has gone.
+    /// The client has gone.
     Cancelled,
 }
 
@@ -141,8 +141,8 @@ impl FairnessMetrics {
         }
     }
 
-    /// The numbers of a schema that leads to a level.
-    pub(super) fn of(&self, schema: &str, level: &str) -> SchemaMetrics {
+    /// Returns the metrics of a schema that leads to a level.
+    pub(super) fn of_schema(&self, schema: &str, level: &str) -> SchemaMetrics {
         let labels = FlowLabels {
             flow_schema: schema.to_owned(),
             priority_level: level.to_owned(),

@@ -1,8 +1,8 @@
 //! API Priority and Fairness: queues requests when there are more than can be served at a time.
 //!
-//! A request belongs to a flow of a priority level ([`crate`]). While the level has seats it is served at
-//! once; else it waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow
-//! has more than half of what its level can get, so one user's slow requests always leave room for another's.
+//! A request belongs to a flow of a priority level ([`crate`]). While the level has seats it is served at once; else it
+//! waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow has
+//! more than half of what its level can get, so one user's slow requests always leave room for another's.
 
 mod metrics;
 mod seats;
@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue};
 use prometheus_client::registry::Registry;
 
 use self::metrics::{Executing, FairnessMetrics, InQueue, Rejection, SchemaMetrics};
-use self::seats::{Asking, Seat, Seats};
+use self::seats::{Seat, SeatRequest, Seats};
 pub use self::watches::{WatchPlace, Watches};
 pub use self::width::width;
 use ringwatch::clock::{Clock, Instant};
@@ -27,11 +27,11 @@ use ringwatch_authorization::Attributes;
 
 use crate::{Flow, FlowTable};
 
-/// The headers that tell where a request belongs.
+/// The response headers with the uids of the flow schema and priority level.
 const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Of the time that a request may take, the part in which it may wait.
+/// The part of its timeout in which a request may wait: one in so many.
 const WAIT_DIVISOR: u32 = 4;
 
 /// Admits requests by flow schemas and priority levels.
@@ -43,33 +43,33 @@ pub struct Fairness {
     metrics: FairnessMetrics,
 }
 
-/// By what requests are told apart, and the numbers of each schema.
+/// The flow schemas, and the metrics of each.
 #[derive(Debug, Default)]
 struct Flows {
     table: FlowTable,
     metrics: HashMap<String, Arc<SchemaMetrics>>,
 }
 
-/// A request whose turn it is. Dropping it ends its turn.
+/// A request that holds its seats until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    /// Unset if its level never has anybody wait.
+    /// The seats; `None` if its level is exempt.
     _seat: Option<Seat>,
     _executing: Executing,
 }
 
 /// The identifiers of a request's flow schema and priority level, which its response has in headers.
 #[derive(Clone, Debug)]
-pub struct Filed {
+pub struct Classification {
     /// The uid of the flow schema.
     pub schema: String,
     /// The uid of the priority level.
     pub level: String,
 }
 
-impl Filed {
+impl Classification {
     /// Writes them into the headers of the response.
-    pub fn tell(self, headers: &mut HeaderMap) {
+    pub fn add_headers(self, headers: &mut HeaderMap) {
         for (name, uid) in [(SCHEMA_UID, self.schema), (LEVEL_UID, self.level)] {
             if let Ok(uid) = HeaderValue::try_from(uid) {
                 headers.insert(name, uid);
@@ -79,7 +79,8 @@ impl Filed {
 }
 
 impl Fairness {
-    /// So many seats for requests that may take so long, by these schemas.
+    /// Creates the seats, which requests take by these schemas. A request may hold its seats for `request_timeout` at
+    /// most.
     #[must_use]
     pub fn new(total: u32, request_timeout: Duration, flows: FlowTable) -> Self {
         let fairness = Self {
@@ -104,19 +105,19 @@ impl Fairness {
         let limits = limits.iter().map(|(level, seats)| (&**level, *seats));
         self.metrics.set_nominal_limits(limits);
         let metrics = table.schemas().map(|(schema, level)| {
-            let metrics = self.metrics.of(schema, &level.name);
+            let metrics = self.metrics.of_schema(schema, &level.name);
             (schema.to_owned(), Arc::new(metrics))
         });
         let metrics = metrics.collect();
         self.flows.store(Arc::new(Flows { table, metrics }));
     }
 
-    /// Where a request belongs.
+    /// Finds the flow schema and priority level of a request.
     #[must_use]
-    pub fn filed(&self, asked: &Attributes<'_>) -> Option<Filed> {
+    pub fn classify(&self, attributes: &Attributes<'_>) -> Option<Classification> {
         let flows = self.flows.load();
-        let flow = flows.table.find(asked)?;
-        Some(Filed {
+        let flow = flows.table.find(attributes)?;
+        Some(Classification {
             schema: flow.schema_uid.to_owned(),
             level: flow.level.uid.clone(),
         })
@@ -128,13 +129,13 @@ impl Fairness {
     /// It is not its turn in time, or too many of its flow wait already.
     pub async fn turn(
         &self,
-        asked: &Attributes<'_>,
+        attributes: &Attributes<'_>,
         width: u32,
         clock: &Clock,
     ) -> Result<Option<Turn>, TooMany> {
         let (seats, metrics) = {
             let flows = self.flows.load();
-            let Some(Flow { level, key, .. }) = flows.table.find(asked) else {
+            let Some(Flow { level, key, .. }) = flows.table.find(attributes) else {
                 return Ok(None);
             };
             let Some(metrics) = flows.metrics.get(key.0).cloned() else {
@@ -143,12 +144,12 @@ impl Fairness {
             let seats = match level.limits {
                 Some(limits) => {
                     let now: Instant = clock.now();
-                    let asking = self.seats.ask(&level.name, limits, key, width, now);
+                    let request = self.seats.ask(&level.name, limits, key, width, now);
                     let refusal = match limits.queue_length {
                         0 => Rejection::NoSeats,
                         _ => Rejection::QueueFull,
                     };
-                    Some(asking.ok_or(refusal))
+                    Some(request.ok_or(refusal))
                 }
                 None => None,
             };
@@ -156,7 +157,7 @@ impl Fairness {
         };
         let seat = match seats {
             None => None,
-            Some(Ok(asking)) => Some(self.wait(asking, &metrics, clock).await?),
+            Some(Ok(request)) => Some(self.wait(request, &metrics, clock).await?),
             Some(Err(rejection)) => {
                 metrics.reject(rejection);
                 return Err(TooMany);
@@ -171,12 +172,12 @@ impl Fairness {
 
     async fn wait(
         &self,
-        asking: Asking,
+        request: SeatRequest,
         metrics: &SchemaMetrics,
         clock: &Clock,
     ) -> Result<Seat, TooMany> {
-        let waits = asking.waits().then(|| InQueue::new(metrics, clock));
-        let seated = clock.timeout(self.wait_max, asking.seated()).await;
+        let waits = request.waits().then(|| InQueue::new(metrics, clock));
+        let seated = clock.timeout(self.wait_max, request.seated()).await;
         let seat = seated.ok().flatten();
         if let Some(waits) = waits {
             waits.ends(seat.as_ref().map(|_| ()).ok_or(Rejection::TimeOut));
@@ -185,7 +186,7 @@ impl Fairness {
     }
 }
 
-/// Too many requests are in progress.
+/// The request is refused with 429: its queue is full, or it has waited for too long.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("too many requests")]
 pub struct TooMany;

@@ -1,4 +1,4 @@
-//! The seats of requests in progress, and who waits for one.
+//! The seats of requests in progress, and the queues of those that wait.
 //!
 //! The invariant: over all levels, what each has or, if that is more, what it is guaranteed comes to no more than
 //! all seats. So a level gets what it is guaranteed at once, and what others do not need as long as they do
@@ -13,21 +13,21 @@ use tokio::sync::oneshot;
 
 use crate::{Level, Limits};
 
-/// The part of what its level can get that a flow may have.
+/// The part of the seats its level can get that one flow may have: one in so many.
 const FLOW_DIVISOR: u32 = 2;
 
-/// All seats.
+/// The seats of all priority levels, and the queues of requests that wait for one.
 #[derive(Debug)]
 pub(super) struct Seats {
     state: Mutex<State>,
-    /// So long after it was taken a seat may be given to another request.
+    /// The time after which a taken seat may be given to another request.
     lapse: Duration,
 }
 
 #[derive(Debug)]
 struct State {
     total: u32,
-    /// Counts requests; later ones have larger numbers.
+    /// The number of the next request; later ones have larger numbers.
     number: u64,
     levels: BTreeMap<Arc<str>, Levelled>,
 }
@@ -38,7 +38,7 @@ struct Levelled {
     guaranteed: u32,
     taken: u32,
     held: BTreeMap<u64, Held>,
-    /// Those that have or want seats.
+    /// The flows that have or want seats.
     flows: HashMap<Arc<str>, Queue>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// How many it has, or waits for.
+    /// Returns how many seats the request has, or waits for.
     pub(super) fn width(&self) -> u32 {
         self.width
     }
@@ -82,14 +82,14 @@ impl Seat {
 
 /// A request that may have to wait for its seats.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct SeatRequest {
     seat: Seat,
-    /// Unset if it has them already.
+    /// The receiver of the seats; `None` if the request has them already.
     turn: Option<oneshot::Receiver<()>>,
 }
 
 impl Seats {
-    /// So many seats. One that was taken longer ago than `lapse` is given to another request.
+    /// Creates so many seats. One that was taken longer ago than `lapse` is given to another request.
     #[must_use]
     pub(super) fn new(total: u32, lapse: Duration) -> Self {
         let state = State {
@@ -103,7 +103,7 @@ impl Seats {
         }
     }
 
-    /// How many of the seats are each level's, if none were lent.
+    /// Returns how many of the seats are each level's, if none were lent.
     pub(super) fn nominal_limits(&self, levels: &[Arc<Level>]) -> Vec<(Arc<str>, u32)> {
         let shares = |level: &Level| level.limits.map_or(0, |limits| limits.shares);
         let all: u64 = levels.iter().map(|level| shares(level)).sum();
@@ -147,7 +147,7 @@ impl Seats {
         flow: (&str, &str),
         width: u32,
         now: Instant,
-    ) -> Option<Asking> {
+    ) -> Option<SeatRequest> {
         let flow: Arc<str> = format!("{}/{}", flow.0, flow.1).into();
         let mut state = self.lock();
         state.number += 1;
@@ -184,7 +184,7 @@ impl Seats {
             .is_some_and(|it| it.held.contains_key(&number));
         drop(state);
         let refused = !held && waits > limits.queue_length;
-        (!refused).then(|| Asking {
+        (!refused).then(|| SeatRequest {
             seat,
             turn: (!held).then_some(turn),
         })
@@ -196,7 +196,7 @@ impl Seats {
     }
 }
 
-impl Asking {
+impl SeatRequest {
     /// Returns true if it has no seats yet.
     pub(super) fn waits(&self) -> bool {
         self.turn.is_some()
@@ -221,19 +221,20 @@ impl Drop for Seat {
 }
 
 impl State {
-    /// How many seats a level can get at most.
+    /// Returns how many seats a level can get at most.
     fn most(&self, level: &str) -> u32 {
         let others = self.levels.iter().filter(|(name, _)| &***name != level);
         let guaranteed: u32 = others.map(|(_, it)| it.guaranteed).sum();
         self.total.saturating_sub(guaranteed).max(1)
     }
 
-    /// How many of them a flow can get.
+    /// Returns how many of the level's seats a flow can get.
     fn flow_most(&self, level: &str) -> u32 {
         (self.most(level) / FLOW_DIVISOR).max(1)
     }
 
-    /// Returns true if a flow may have so many seats more, as far as other flows are concerned. One without seats always may.
+    /// Returns true if a flow may have so many seats more, as far as other flows are concerned. One without seats
+    /// always may.
     fn flow_may(&self, level: &str, flow: &str, width: u32) -> bool {
         let of_flow = self.levels.get(level).and_then(|own| own.flows.get(flow));
         let of_flow = of_flow.map_or(0, |queue| queue.taken);
@@ -248,8 +249,8 @@ impl State {
         own == 0 || own + width + others <= self.total
     }
 
-    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones that
-    /// no other level has waited for longer. One without seats always may.
+    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones
+    /// that no other level has waited for longer. One without seats always may.
     fn level_may(&self, level: &str, first: &Waiting) -> bool {
         let own = self.levels.get(level);
         if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {
@@ -304,16 +305,16 @@ impl State {
         seated
     }
 
-    /// The flow that is next, if there are seats for it. Until there are no other is: a wide request would wait in vain
-    /// while narrow ones take each seat that is free.
+    /// Returns the flow that is next, if there are seats for it. Until there are, no other is: a wide request would
+    /// wait in vain while narrow ones take each seat that is free.
     fn next(&self, level: &str) -> Option<Arc<str>> {
         let (flow, first) = self.first(level)?;
         let fits = self.level_can(level, first.width) && self.level_may(level, first);
         fits.then(|| Arc::clone(flow))
     }
 
-    /// Of the flows that wait and may have more, the one that has the fewest seats, and of those the one that has waited for
-    /// longest.
+    /// Returns, of the flows that wait and may have more, the one that has the fewest seats, and of those the one that
+    /// has waited for longest.
     fn first(&self, level: &str) -> Option<(&Arc<str>, &Waiting)> {
         let flows = self.levels.get(level)?.flows.iter();
         let waiting = flows.filter_map(|(flow, queue)| {
@@ -393,7 +394,7 @@ mod tests {
         seats
     }
 
-    fn ask(seats: &Arc<Seats>, level: &str, flow: &str, width: u32) -> Option<Asking> {
+    fn ask(seats: &Arc<Seats>, level: &str, flow: &str, width: u32) -> Option<SeatRequest> {
         seats.ask(
             &level.into(),
             limits(1, 0),
@@ -403,8 +404,8 @@ mod tests {
         )
     }
 
-    fn seated(asking: Option<Asking>) -> Seat {
-        let seat = asking.expect("asked").seated().now_or_never();
+    fn seated(request: Option<SeatRequest>) -> Seat {
+        let seat = request.expect("asked").seated().now_or_never();
         seat.expect("at once").expect("a seat")
     }
 

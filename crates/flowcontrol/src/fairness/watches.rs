@@ -1,22 +1,22 @@
-//! How many watches a user has, and no more.
+//! Limits the watches of each user.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringwatch_apimachinery::User;
 
-/// The group that is never turned away.
+/// The group whose members have no limit.
 const PRIVILEGED: &str = "system:masters";
 
 /// The watches of each user.
 #[derive(Debug)]
 pub struct Watches {
-    /// How many a user may have; 0 for no limit.
+    /// How many watches a user may have; 0 for no limit.
     most: u32,
     standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
 }
 
-/// A watch that is counted for as long as this lasts.
+/// A watch that is counted until this is dropped.
 #[derive(Debug)]
 pub struct WatchPlace {
     standing: Arc<Mutex<HashMap<Arc<str>, u32>>>,
@@ -24,7 +24,7 @@ pub struct WatchPlace {
 }
 
 impl Watches {
-    /// At most so many a user; 0 for no limit.
+    /// Creates a limit of so many watches a user; 0 for no limit.
     #[must_use]
     pub fn new(most: u32) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Watches {
         }
     }
 
-    /// A place for one more watch of a user, if it must be counted.
+    /// Takes a place for one more watch of a user; `None` if it need not be counted.
     ///
     /// # Errors
     /// The user has as many as there may be.

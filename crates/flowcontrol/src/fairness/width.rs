@@ -1,16 +1,17 @@
-//! How many seats a list takes, by what it reads.
+//! The width of a list in seats, by the size of the objects that it reads.
 
 use ringwatch_registry::object_counts::Size;
 
-/// So many bytes of objects make a seat, as in kube-apiserver.
+/// How many bytes of objects take a seat, as in kube-apiserver.
 const BYTES_PER_SEAT: u64 = 100_000;
-/// No request takes more seats.
+/// How many seats a request takes at most.
 const WIDTH_MAX: u32 = 10;
 /// The size of an object that is assumed while none is known: the largest that etcd takes.
 const OBJECT_BYTES_MAX: u64 = 1_500_000;
 
-/// The seats of a list that reads at most so many of the objects that there are. Lists of what is not counted here, as
-/// that of another server, take one seat; those of what could not be counted of late take all that a list can.
+/// Returns the seats of a list that reads at most `objects_max` of the objects that there are. Lists of what is not
+/// counted here, as that of another server, take one seat; those of what could not be counted of late take all that a
+/// list can.
 #[must_use]
 pub fn width(size: Size, objects_max: u64) -> u32 {
     let stats = match size {
@@ -33,7 +34,7 @@ mod tests {
 
     use super::*;
 
-    fn of(objects: u64, each: u64) -> Size {
+    fn counted(objects: u64, each: u64) -> Size {
         Size::Counted(Stats {
             object_count: objects,
             estimated_average_object_size_bytes: each,
@@ -42,18 +43,18 @@ mod tests {
 
     #[test]
     fn long_lists_are_wide_and_pages_are_not() {
-        assert_eq!(width(of(0, 0), u64::MAX), 1);
-        assert_eq!(width(of(100, 2_500), u64::MAX), 3);
-        assert_eq!(width(of(10_000, 5_000), u64::MAX), 10);
-        assert_eq!(width(of(10_000, 5_000), 20), 1);
-        assert_eq!(width(of(10_000, 5_000), 60), 3);
-        assert_eq!(width(of(100, 2_500), 500), 3);
-        assert_eq!(width(of(u64::MAX, u64::MAX), u64::MAX), 10);
+        assert_eq!(width(counted(0, 0), u64::MAX), 1);
+        assert_eq!(width(counted(100, 2_500), u64::MAX), 3);
+        assert_eq!(width(counted(10_000, 5_000), u64::MAX), 10);
+        assert_eq!(width(counted(10_000, 5_000), 20), 1);
+        assert_eq!(width(counted(10_000, 5_000), 60), 3);
+        assert_eq!(width(counted(100, 2_500), 500), 3);
+        assert_eq!(width(counted(u64::MAX, u64::MAX), u64::MAX), 10);
     }
 
     #[test]
     fn objects_of_unknown_size_are_large() {
-        assert_eq!(width(of(1, 0), u64::MAX), 10);
+        assert_eq!(width(counted(1, 0), u64::MAX), 10);
     }
 
     #[test]

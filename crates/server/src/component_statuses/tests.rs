@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringwatch::meta::{FieldSelector, LabelSelector};
-use ringwatch_tls::verifiers::AnyServer;
+use ringwatch_tls::verifiers::ServerVerifier;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
@@ -22,7 +22,7 @@ fn statuses(components: Vec<Component>) -> ComponentStatuses {
         .with_safe_default_protocol_versions()
         .expect("versions")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyServer::new(provider)))
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier::any(&provider)))
         .with_no_client_auth();
     ComponentStatuses {
         components,

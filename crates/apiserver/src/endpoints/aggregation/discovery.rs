@@ -42,7 +42,7 @@ struct Kind {
     kind: String,
 }
 
-/// Go writes an empty list as null.
+/// Deserializes a list; Go writes an empty one as null.
 fn list<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -87,7 +87,7 @@ struct Version {
     resources: Vec<ResourceDiscovery>,
 }
 
-/// The resources of a group version in the document of all groups; `None` if that does not know it.
+/// Returns the resources of a group version in the document of all groups; `None` if that does not know it.
 ///
 /// # Errors
 /// [`DiscoveryError::Json`]
@@ -130,7 +130,7 @@ struct LegacyResource {
     categories: Vec<String>,
 }
 
-/// The resources in the document of a group version.
+/// Returns the resources in the document of a group version.
 ///
 /// # Errors
 /// [`DiscoveryError`]
@@ -143,19 +143,19 @@ pub fn legacy(
         return Err(DiscoveryError::Other(list.group_version));
     }
     let mut found: Vec<ResourceDiscovery> = Vec::new();
-    for told in list.resources {
-        let (parent, subresource) = match told.name.split_once('/') {
+    for listed in list.resources {
+        let (parent, subresource) = match listed.name.split_once('/') {
             Some((parent, subresource)) => (parent.to_owned(), Some(subresource.to_owned())),
-            None => (told.name.clone(), None),
+            None => (listed.name.clone(), None),
         };
         let kind = Some(Kind {
-            group: told.group,
-            version: told.version,
-            kind: told.kind,
+            group: listed.group,
+            version: listed.version,
+            kind: listed.kind,
         });
         let at = found.iter().position(|it| it.resource == parent);
         let at = at.unwrap_or_else(|| {
-            let scope = if told.namespaced {
+            let scope = if listed.namespaced {
                 "Namespaced"
             } else {
                 "Cluster"
@@ -172,14 +172,14 @@ pub fn legacy(
             Some(subresource) => resource.subresources.push(SubresourceDiscovery {
                 subresource,
                 response_kind: kind,
-                verbs: told.verbs,
+                verbs: listed.verbs,
             }),
             None => {
                 resource.response_kind = kind;
-                resource.singular_resource = told.singular_name;
-                resource.verbs = told.verbs;
-                resource.short_names = told.short_names;
-                resource.categories = told.categories;
+                resource.singular_resource = listed.singular_name;
+                resource.verbs = listed.verbs;
+                resource.short_names = listed.short_names;
+                resource.categories = listed.categories;
             }
         }
     }
@@ -209,8 +209,8 @@ mod tests {
             {"name": "gears/status", "namespaced": true, "kind": "Gear", "verbs": ["get"]},
             {"name": "gears", "singularName": "gear", "namespaced": true, "kind": "Gear",
                 "verbs": ["get"], "shortNames": ["gr"], "categories": null}]});
-        let told = legacy(single.to_string().as_bytes(), &wanted);
-        assert_eq!(told.expect("a document"), found);
+        let listed = legacy(single.to_string().as_bytes(), &wanted);
+        assert_eq!(listed.expect("a document"), found);
         let text = serde_json::to_string(&found).expect("JSON");
         assert!(!text.contains("surprise"), "{text}");
     }

@@ -44,7 +44,7 @@ pub fn set_identity(headers: &mut HeaderMap, user: &User) {
     }
 }
 
-/// A key as part of a header's name: what cannot be there as `%` and two digits.
+/// Returns a key as part of a header's name: what cannot be there as `%` and two digits.
 fn escaped(key: &str) -> String {
     let mut escaped = String::with_capacity(key.len());
     for byte in key.bytes() {

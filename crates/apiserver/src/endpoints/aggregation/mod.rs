@@ -1,4 +1,4 @@
-//! APIs that other servers serve: what is known of them, and requests that are passed on to them.
+//! APIs that other servers serve (API aggregation): their discovery, and the proxy of their requests.
 //!
 //! ```text
 //!   APIService, with a service ------controllers------> Remote --+-- discovery, the index of OpenAPI
@@ -28,30 +28,31 @@ use super::openapi;
 use super::relay::{Backend, PROXY_CONNECT_TIMEOUT};
 use crate::{RemoteApi, ServiceAddresses};
 
-/// How many parts of a path after the version say what is asked for: `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
+/// How many segments of a path after the version name what is authorised:
+/// `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
 const AUTHORISED_PARTS: usize = 6;
 
 /// The mark of a response whose body comes from another server, which may never end it.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxiedResponse;
 
-/// An API that another server serves, and what that server says of it.
+/// An API that another server serves, with that server's discovery.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// The parsed APIService.
+    /// The APIService object, parsed.
     pub api: RemoteApi,
-    /// How TLS is spoken with the server; else why it cannot be.
+    /// The client's side of TLS for the server, or the message that says why the APIService's settings cannot be used.
     pub tls: Result<Arc<ClientConfig>, String>,
-    /// Its resources.
+    /// The resources that the server's discovery document lists; empty until it has answered once.
     pub resources: Arc<Vec<ResourceDiscovery>>,
     /// True if the server did not answer discovery the last time, so that older resources are shown.
     pub is_stale: bool,
-    /// Where its OpenAPI document is, with the hash in the query; `None` if it has none.
+    /// The URL of its OpenAPI document, with the hash in the query; `None` if it has none.
     pub openapi: Option<String>,
 }
 
 impl Remote {
-    /// An API of which nothing is known yet.
+    /// Returns an API whose server has not been asked for its resources yet.
     #[must_use]
     pub fn new(tls: Result<Arc<ClientConfig>, String>, api: RemoteApi) -> Self {
         Self {
@@ -63,12 +64,14 @@ impl Remote {
         }
     }
 
-    /// The backend at a place where the service is reached. Who proves to be the right one may be anywhere; one who need
-    /// not must not be on this machine or its link, where more listens than is meant for others.
+    /// Returns the backend for one address of the service. A server whose certificate is verified may be anywhere; with
+    /// `insecureSkipTLSVerify` the address must not be local to this machine or its link, so that the proxy reaches
+    /// nothing that listens only there.
     #[must_use]
     pub fn backend(
         &self,
-        (host, port): (String, u16),
+        host: String,
+        port: u16,
         tls: Arc<ClientConfig>,
         clock: &Clock,
     ) -> Backend {
@@ -88,14 +91,14 @@ impl Remote {
 #[derive(Clone, Debug, Default)]
 pub struct Remotes {
     by_version: BTreeMap<GroupVersion, Arc<Remote>>,
-    /// Where services are.
+    /// Resolves a service to an address; `None` while no APIs of other servers are known.
     services: Option<ServiceAddresses>,
     /// The name of this server in the `Via` header of proxied requests.
     via: String,
 }
 
 impl Remotes {
-    /// These APIs, whose services are found there.
+    /// Collects these APIs, whose services `services` resolves.
     #[must_use]
     pub fn new(
         remotes: impl IntoIterator<Item = Arc<Remote>>,
@@ -110,7 +113,7 @@ impl Remotes {
         }
     }
 
-    /// All of them.
+    /// Returns all aggregated APIs, ordered by group and version.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Remote>> {
         self.by_version.values()
     }
@@ -137,7 +140,7 @@ impl Remotes {
         self.by_version.get(&version).filter(|_| !is_ambiguous)
     }
 
-    /// Where their OpenAPI documents are, by their roots, such as `apis/apps/v1`.
+    /// Returns the URLs of the OpenAPI documents, by roots such as `apis/apps/v1`.
     pub(super) fn openapi(&self) -> BTreeMap<String, String> {
         let documents = self.iter().filter_map(|remote| {
             let root = remote.api.path().trim_start_matches('/').to_owned();

@@ -1,4 +1,4 @@
-//! A request that another server answers.
+//! Proxies a request to the server of an aggregated API.
 //!
 //! Errors are lines of text, as kube-apiserver's aggregator writes them.
 
@@ -7,14 +7,16 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 
-use super::super::body::respond;
-use super::super::body::{RequestBody, ResponseBody, full};
-use super::super::errors::{self, TextError};
-use super::super::relay::{Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade};
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
+use crate::endpoints::body::respond;
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::errors::{self, TextError};
+use crate::endpoints::relay::{
+    Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade,
+};
 
-/// The path under which the client reaches what is proxied.
+/// The header that tells the backend by which path the client reaches it.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 /// The message about a server that redirects clients elsewhere, where its authority would not be checked.
@@ -23,21 +25,21 @@ const REDIRECTED: &str = "the backend attempted to redirect this request, which 
 /// The head of a request that is passed on to another server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHead<'a> {
-    /// The method.
-    pub(in super::super) method: &'a Method,
+    /// The method of the client's request.
+    pub(in crate::endpoints) method: &'a Method,
     /// The path and query as the client wrote them.
-    pub(in super::super) path_and_query: &'a str,
-    /// The headers.
-    pub(in super::super) headers: &'a HeaderMap,
+    pub(in crate::endpoints) path_and_query: &'a str,
+    /// The headers of the client's request; hop-by-hop ones are not passed on.
+    pub(in crate::endpoints) headers: &'a HeaderMap,
     /// Bounds connecting to the other server.
-    pub(in super::super) clock: &'a Clock,
+    pub(in crate::endpoints) clock: &'a Clock,
 }
 
 /// Passes a request on.
 pub(crate) async fn proxy(
     remotes: &Remotes,
     remote: &Remote,
-    asked: RequestHead<'_>,
+    head: RequestHead<'_>,
     body: RequestBody,
     user: &User,
 ) -> Response<ResponseBody> {
@@ -50,14 +52,14 @@ pub(crate) async fn proxy(
     };
     // A loop would go on until somebody's time is over.
     let via = format!("1.1 {}", remotes.via);
-    if asked.headers.get_all(VIA).iter().any(|it| *it == via) {
+    if head.headers.get_all(VIA).iter().any(|it| *it == via) {
         return unavailable("error trying to reach service: the request came from this server");
     }
-    let Some(place) = remotes.place(remote).await else {
+    let Some((host, port)) = remotes.place(remote).await else {
         return unavailable("service unavailable");
     };
-    let backend = remote.backend(place, tls.clone(), asked.clock);
-    let request = passed_on(asked.method, asked.headers, asked.path_and_query, body);
+    let backend = remote.backend(host, port, tls.clone(), head.clock);
+    let request = passed_on(head.method, head.headers, head.path_and_query, body);
     let mut request = match request {
         Ok(request) => request,
         Err(error) => return unavailable(&error.status().message),
@@ -66,7 +68,7 @@ pub(crate) async fn proxy(
     request
         .headers_mut()
         .extend(HeaderValue::try_from(via).map(|via| (VIA, via)));
-    if is_upgrade(asked.headers) {
+    if is_upgrade(head.headers) {
         let upgraded = upgrade(&backend, request).await;
         return upgraded.unwrap_or_else(|error| unavailable(&error.to_string()));
     }
@@ -97,7 +99,7 @@ fn unreachable(why: &str) -> Response<ResponseBody> {
 }
 
 impl Remotes {
-    /// A place where the service of an API is reached.
+    /// Returns the host and port of one endpoint of the API's service; `None` if it has none.
     async fn place(&self, remote: &Remote) -> Option<(String, u16)> {
         let service = &remote.api.service;
         let addresses = self.services.as_ref()?;

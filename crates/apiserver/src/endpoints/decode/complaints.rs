@@ -14,12 +14,12 @@ const YAML_ERRORS: &str = "yaml: unmarshal errors:";
 pub(super) struct Complaints {
     /// Keys that its YAML repeats, by line.
     pub(super) repeated: Vec<String>,
-    /// Fields, in the order in which they are told.
+    /// The messages about unknown and duplicate fields, in the order of the response's warnings.
     pub(super) fields: Vec<String>,
 }
 
 impl Complaints {
-    /// All of them as one error of a strict reader; `None` if there are none.
+    /// Joins the complaints into the error of a strict decoder; `None` if there are none.
     pub(super) fn error(&self) -> Option<String> {
         let yaml = yaml_error(&self.repeated);
         let all: Vec<&str> = yaml
@@ -30,7 +30,7 @@ impl Complaints {
         (!all.is_empty()).then(|| format!("strict decoding error: {}", all.join(", ")))
     }
 
-    /// Each as a warning.
+    /// Returns the complaints as warnings, one each.
     pub(super) fn warnings(self) -> impl Iterator<Item = String> {
         self.repeated.into_iter().chain(self.fields)
     }
@@ -85,11 +85,11 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// How many steps a path may have that is looked for. No document is nested more than 128 deep, so a longer one has dots or brackets
-/// in its names.
+/// How many steps a path may have that is looked for. No document is nested more than 128 deep, so a longer one has
+/// dots or brackets in its names.
 const STEPS_MAX: usize = 256;
 
-/// The steps of a path; none if it cannot be one.
+/// Splits a path of a field into steps; `None` if it cannot be one.
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -107,7 +107,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
-/// Where in a document the values at some paths are: a tree of their steps.
+/// A tree of the steps of paths that are looked for, with the places at which the document has values there.
 #[derive(Debug, Default)]
 struct Places<'a> {
     /// How many of the values on these paths were met before this one; `None` if it was not met.
@@ -129,7 +129,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The number of the last value at a path. What stands in an earlier one of two fields is not in the last.
+    /// Returns the number of the last value at a path. What stands in an earlier one of two fields is not in the last.
     fn place(&self, path: &str) -> Option<usize> {
         let mut at = self;
         for step in steps(path)? {

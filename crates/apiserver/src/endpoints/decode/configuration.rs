@@ -2,9 +2,9 @@
 
 use serde_json::Map;
 
-use super::super::errors::Failure;
 use super::strict::Decoded;
 use super::{go_json, yaml};
+use crate::endpoints::errors::Failure;
 
 /// Reads what is to be applied. Whether it is of the right version and kind is not looked at.
 ///

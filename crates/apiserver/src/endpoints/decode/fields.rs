@@ -7,9 +7,9 @@ use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
-use super::super::params::FieldValidation;
-use super::super::patches::Patch;
 use super::{Expected, metadata};
+use crate::endpoints::params::FieldValidation;
+use crate::endpoints::patches::Patch;
 
 /// Checks the types of the fields, drops fields that the kind does not have, and puts metadata where
 /// there is none. Returned are the paths of what was dropped.
@@ -35,14 +35,15 @@ pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {path:?}")
 }
 
-/// Checks what a patch has made of an existing object, as [`check`] does, and tells of unknown fields and
-/// of those that the patch has twice, as the client wishes.
+/// Checks what a patch has made of an existing object, as [`check`] does, and treats its unknown and duplicate
+/// fields as `validation` says.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong.
 pub(crate) fn check_patched(
     object: &mut Value,
-    (patch, existing): (&Patch, &Value),
+    patch: &Patch,
+    existing: &Value,
     expected: Expected<'_>,
     validation: FieldValidation,
     context: &RequestContext,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::error::Category;
 
-/// The words for an error of serde_json at its place in the content.
+/// Returns the words for an error of serde_json at its place in the content.
 pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
     if error.classify() == Category::Eof {
         return "unexpected end of JSON input".to_owned();
@@ -39,7 +39,7 @@ pub(super) fn message(error: &serde_json::Error, content: &[u8]) -> String {
     }
 }
 
-/// The words for a value of the wrong type in a field of a kind.
+/// Returns the words for a value of the wrong type in a field of a kind.
 pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> String {
     let found = kind_of(value);
     format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
@@ -57,7 +57,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The letter at which the error was noticed.
+/// Returns the letter at which the error was noticed.
 fn letter(error: &serde_json::Error, content: &[u8]) -> Option<char> {
     let line = content
         .split(|byte| *byte == b'\n')

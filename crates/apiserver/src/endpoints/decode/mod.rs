@@ -43,11 +43,11 @@ const SUMMARY_BYTES_MAX: usize = 30;
 pub(super) struct Expected<'a> {
     /// The group and version.
     pub(super) group_version: &'a GroupVersion,
-    /// The kind.
+    /// The kind, such as `Deployment`.
     pub(super) kind: &'a str,
-    /// How the kind is written, if it is that of a stored resource.
+    /// The strategy of the kind's resource, if the kind is that of a stored one.
     pub(super) strategy: Option<&'a dyn Strategy>,
-    /// True for the kind of a custom resource. Then another kind is refused when it is written.
+    /// True for the kind of a custom resource; then an object of another kind is refused when it is stored.
     pub(super) custom: bool,
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn read_body(
     Ok(content.into())
 }
 
-/// The media type of a request's body, without parameters; JSON if it is not said.
+/// Returns the media type of a request's body, without parameters; JSON if it is not said.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
     headers
         .get(CONTENT_TYPE)
@@ -114,7 +114,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
 /// version and kind, they are `default`.
 ///
 /// # Errors
-/// 415 for a syntax that is not known; the inner error tells in Go's words what is wrong.
+/// 415 for a syntax that is not known; the inner error is the parser's, in Go's words.
 pub(super) fn document(
     headers: &HeaderMap,
     content: &[u8],
@@ -155,22 +155,22 @@ pub(super) fn object(
     checked(decoded, content, expected, known, validation, context)
 }
 
-/// An object of the expected kind, and what is wrong with the document that it came as.
+/// An object of the expected kind, with the faults of its document that do not keep it from being used.
 #[derive(Debug)]
 pub(super) struct Typed {
-    /// The object, without what its kind does not have.
+    /// The object, without unknown fields.
     pub(super) value: Value,
-    /// The paths of fields that its kind does not have.
+    /// The paths of the unknown fields.
     pub(super) unknown: Vec<String>,
-    /// Fields that come twice, by path.
+    /// The paths of duplicate fields of a JSON document.
     duplicates: Vec<String>,
-    /// Keys that YAML repeats, by line.
+    /// The lines of duplicate keys of a YAML document.
     pub(super) repeated: Vec<String>,
 }
 
 impl Typed {
-    /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to their
-    /// schema, which is asked when everything has been read.
+    /// Returns the document with the complaints of a strict decoder. The fields of custom resources are only known to
+    /// their schema, which is asked when everything has been read.
     fn complaints(self, content: &[u8], expected: Expected<'_>) -> (Value, Complaints) {
         let mut fields = self.duplicates;
         let unknown = self.unknown.iter().map(|path| fields::unknown_field(path));
@@ -184,10 +184,11 @@ impl Typed {
     }
 }
 
-/// An object of the expected kind, which came as this document.
+/// Checks that a decoded document is an object of the expected kind, and treats unknown and duplicate fields as
+/// `validation` says.
 ///
 /// # Errors
-/// As [`object`].
+/// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
 pub(super) fn checked(
     decoded: Decoded,
     content: &[u8],
@@ -212,10 +213,11 @@ pub(super) fn checked(
     }
 }
 
-/// The same, whatever the client wishes about fields that are not known or come twice.
+/// Checks that a decoded document is an object of the expected kind; its complaints about fields are left to the
+/// caller.
 ///
 /// # Errors
-/// As [`object`].
+/// 415 for a syntax that is not known, 400 for everything that is wrong with the content, as [`object`].
 pub(super) fn typed(
     decoded: Decoded,
     content: &[u8],
@@ -279,7 +281,7 @@ pub(super) fn patched(
     check_type(&kind, &version, expected, known)
 }
 
-/// The body is no object of the expected kind.
+/// Returns the 400 for a body that is no object of the expected kind.
 fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure {
     Failure::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {error} ({})",
@@ -288,7 +290,7 @@ fn unrecognized(content: &[u8], expected: Expected<'_>, error: &str) -> Failure 
     ))
 }
 
-/// The object is of this kind and version, but wrong.
+/// Returns the 400 for an object of this kind and version that cannot be decoded.
 fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &str) -> Failure {
     let (_, version) = version.rsplit_once('/').unwrap_or(("", version));
     Failure::bad_request(format!(
@@ -297,7 +299,7 @@ fn cannot_be_handled(kind: &str, version: &str, expected: Expected<'_>, error: &
     ))
 }
 
-/// The kind and version of a body, which are set if they were left out.
+/// Returns the kind and version of a body, and sets those that were left out to the expected ones.
 fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (String, String) {
     let mut text = |name: &str, default: String| {
         let said = members
@@ -355,7 +357,7 @@ pub(super) fn go_package(group: &str) -> &str {
     }
 }
 
-/// The beginning of an unreadable body.
+/// Returns the beginning of an unreadable body.
 fn summarize(content: &[u8]) -> String {
     if content.is_empty() {
         return "<empty>".to_owned();
@@ -471,12 +473,12 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_have_a_limit() {
-        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
+        let body = crate::endpoints::body::full(vec![b'x'; BODY_BYTES_MAX + 1]);
         let (memory, headers) = (MemoryGate::open(), HeaderMap::new());
         let failure = read_body(&memory, &headers, body).await;
         let failure = failure.expect_err("large");
         assert_eq!(failure.code(), 413);
-        let body = super::super::body::full(vec![b'x'; BODY_BYTES_MAX]);
+        let body = crate::endpoints::body::full(vec![b'x'; BODY_BYTES_MAX]);
         assert!(read_body(&memory, &headers, body).await.is_ok());
     }
 }

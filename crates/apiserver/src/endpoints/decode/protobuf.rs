@@ -1,11 +1,11 @@
-//! Objects in protobuf.
+//! Decodes the protobuf bodies of requests, in Kubernetes' envelope (`runtime.Unknown`).
 
 use ringwatch::codec::{self, DecodeError};
 use ringwatch_apimachinery::GroupVersion;
 
-use super::super::errors::Failure;
-use super::super::negotiation::OBJECT_MEDIA_TYPES;
 use super::{Decoded, Expected, cannot_be_handled, check_type};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::OBJECT_MEDIA_TYPES;
 
 /// Reads any object. If it does not tell its version and kind, they are `default`.
 pub(super) fn read(content: &[u8], default: (&str, &str)) -> Result<Decoded, DecodeError> {

@@ -8,24 +8,24 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How many duplicate fields are told, as in kube-apiserver; of more nobody is told.
+/// How many duplicate fields are reported, as in kube-apiserver; further ones are silently dropped.
 pub(super) const COMPLAINTS_MAX: usize = 100;
 
 /// How many bytes of paths are written at most: one name of a megabyte may stand above all duplicates.
 const PATH_BYTES_MAX: usize = 256 << 10;
 
-/// A document.
+/// A decoded JSON, YAML or protobuf document, and the duplicate fields found in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoded {
-    /// Its content.
-    pub(in super::super) value: Value,
-    /// Fields that it has twice, as JSON tells them: by their path.
-    pub(in super::super) complaints: Vec<String>,
-    /// Keys that it has twice, as YAML tells them: by their line.
-    pub(in super::super) repeated: Vec<String>,
+    /// The document as a tree; of duplicate fields it has the last.
+    pub(in crate::endpoints) value: Value,
+    /// The complaints about duplicate fields of a JSON document, each with the field's path.
+    pub(in crate::endpoints) complaints: Vec<String>,
+    /// The complaints about duplicate keys of a YAML document, each with the key's line.
+    pub(in crate::endpoints) repeated: Vec<String>,
 }
 
-/// Reads JSON.
+/// Reads JSON, and notes duplicate fields, at most [`COMPLAINTS_MAX`].
 pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     let mut duplicates = Duplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(content);
@@ -37,12 +37,12 @@ pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     deserializer.end()?;
     Ok(Decoded {
         value,
-        complaints: duplicates.told,
+        complaints: duplicates.reported,
         repeated: Vec::new(),
     })
 }
 
-/// Where a value is.
+/// The path of a value in a document, as a list from the value up to the root.
 enum Path<'a> {
     Root,
     Field(&'a Self, &'a str),
@@ -60,28 +60,28 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// The fields that come twice.
+/// Collects the complaints about duplicate fields while a document is read.
 #[derive(Default)]
 struct Duplicates {
-    told: Vec<String>,
-    /// How many bytes of paths were written, also of those that were told before.
+    reported: Vec<String>,
+    /// How many bytes of paths have been written, those of duplicates that were reported before included.
     path_bytes: usize,
 }
 
 impl Duplicates {
-    fn tell(&mut self, path: &Path<'_>) {
-        if self.told.len() >= COMPLAINTS_MAX || self.path_bytes >= PATH_BYTES_MAX {
+    fn report(&mut self, path: &Path<'_>) {
+        if self.reported.len() >= COMPLAINTS_MAX || self.path_bytes >= PATH_BYTES_MAX {
             return;
         }
         let complaint = format!("duplicate field \"{path}\"");
         self.path_bytes += complaint.len();
-        if !self.told.contains(&complaint) {
-            self.told.push(complaint);
+        if !self.reported.contains(&complaint) {
+            self.reported.push(complaint);
         }
     }
 }
 
-/// A value that is to be read.
+/// The seed that deserializes the value at a path.
 struct Node<'a> {
     path: &'a Path<'a>,
     duplicates: &'a mut Duplicates,
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             };
             let value = members.next_value_seed(node)?;
             if object.contains_key(&name) {
-                self.duplicates.tell(&path);
+                self.duplicates.report(&path);
             }
             object.insert(name, value);
         }

@@ -11,7 +11,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::strict::Decoded;
 
-/// How many repeated keys are told.
+/// How many duplicate keys are reported.
 const REPEATED_MAX: usize = 100;
 
 /// How many aliases a document may have; objects have none.
@@ -23,7 +23,7 @@ const ALIAS_EVENTS_MAX: usize = 20_000;
 /// How many values a document may have; the largest bodies have fewer.
 const NODES_MAX: usize = 1_000_000;
 
-/// Reads one document.
+/// Reads one YAML document, and notes duplicate keys, at most [`REPEATED_MAX`]. Fails with the parser's message.
 pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
     let decoded = |value, repeated| Decoded {
         value,
@@ -59,7 +59,7 @@ fn tree(content: &[u8], duplicates: DuplicateKeyPolicy) -> Result<Value, serde_s
     serde_saphyr::from_slice_with_options(content, options(duplicates))
 }
 
-/// All keys that a readable document repeats, in its order.
+/// Returns all keys that a readable document repeats, in its order.
 fn repeated_keys(content: &[u8]) -> Vec<String> {
     let mut repeated = Vec::new();
     let read = serde_saphyr::with_deserializer_from_slice_with_options(
@@ -72,7 +72,8 @@ fn repeated_keys(content: &[u8]) -> Vec<String> {
     repeated
 }
 
-/// A value whose keys are looked at; gives the line of the first one, if it is a map.
+/// The seed that collects the complaints about a value's keys; it gives the line of the first key, if the value is a
+/// map.
 struct Node<'a>(&'a mut Vec<String>);
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {

@@ -7,16 +7,16 @@ use ringwatch_registry::{Resource, Subresource};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha512};
 
-use super::super::negotiation::Clause;
 use super::Aggregated;
 use super::groups::{Content, Group, Version};
 use super::resources::verb_names;
+use crate::endpoints::negotiation::Clause;
 
 /// The Content-Type of the document.
 pub(super) const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The same of its form in protobuf.
+/// The Content-Type of the document in protobuf.
 pub(super) const AGGREGATED_PROTOBUF_MEDIA_TYPE: &str =
     "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -27,7 +27,7 @@ pub(super) fn is_wanted(clause: &Clause) -> bool {
         && clause.parameter("v") == Some("v2")
 }
 
-/// The document of the core alone, or of all other groups.
+/// Encodes the aggregated document of the core group alone, or of all other groups.
 pub(super) fn document(groups: &[Group], core: bool) -> Aggregated {
     let items: Vec<Value> = groups
         .iter()
@@ -83,9 +83,9 @@ fn resource_value(resource: &Resource) -> Value {
         "Cluster"
     };
     // Of custom resources the group and version are told.
-    let told = resource.is_custom().then_some(&resource.group_version);
+    let shown = resource.is_custom().then_some(&resource.group_version);
     let mut value = json!({"resource": resource.plural,
-        "responseKind": kind_value(told, &resource.kind), "scope": scope,
+        "responseKind": kind_value(shown, &resource.kind), "scope": scope,
         "singularResource": resource.singular, "verbs": verb_names(&resource.verbs)});
     if !resource.short_names.is_empty() {
         value["shortNames"] = json!(resource.short_names);
@@ -98,21 +98,21 @@ fn resource_value(resource: &Resource) -> Value {
         if !resource.is_custom() {
             below.sort_by(|one, other| one.name.cmp(&other.name));
         }
-        let below = below.into_iter().map(|it| subresource_value(it, told));
+        let below = below.into_iter().map(|it| subresource_value(it, shown));
         let below: Vec<Value> = below.collect();
         value["subresources"] = json!(below);
     }
     value
 }
 
-fn subresource_value(subresource: &Subresource, told: Option<&GroupVersion>) -> Value {
-    let group_version = subresource.group_version.as_ref().or(told);
+fn subresource_value(subresource: &Subresource, shown: Option<&GroupVersion>) -> Value {
+    let group_version = subresource.group_version.as_ref().or(shown);
     let kind = kind_value(group_version, &subresource.kind);
     json!({"subresource": subresource.name, "responseKind": kind,
         "verbs": verb_names(&subresource.verbs)})
 }
 
-/// A kind; its group and version are left empty if they are those of the resource.
+/// Returns a GroupVersionKind; group and version are left empty if they are those of the resource.
 fn kind_value(group_version: Option<&GroupVersion>, kind: &str) -> Value {
     let (group, version) = group_version.map_or(("", ""), |it| (&it.group, &it.version));
     json!({"group": group, "version": version, "kind": kind})

@@ -9,9 +9,9 @@ use ringwatch_resources::built_in;
 use ringwatch_resources::local_priorities;
 use serde_json::{Value, json};
 
-use super::super::aggregation::{Remote, Remotes};
+use crate::endpoints::aggregation::{Remote, Remotes};
 
-/// A group.
+/// An API group in discovery, such as `apps`.
 #[derive(Debug)]
 pub(super) struct Group {
     /// Its name; empty for the core.
@@ -25,7 +25,7 @@ pub(super) struct Group {
 pub(super) struct Version {
     /// Its group and name.
     pub(super) group_version: GroupVersion,
-    /// Its resources.
+    /// The resources that the version has, and the server that serves them.
     pub(super) content: Content,
 }
 
@@ -39,7 +39,8 @@ pub(super) enum Content {
 }
 
 impl Group {
-    /// Where it comes among groups: those with the highest priority first, then by name where they are not built in.
+    /// Returns the key by which groups are ordered: the highest priority first, then the name where they are not built
+    /// in.
     fn place(&self) -> impl Ord {
         let priority = self.versions.iter().map(|it| it.priorities().0).max();
         let built_in = self.versions.iter().all(Version::is_built_in);
@@ -55,7 +56,7 @@ impl Version {
         }
     }
 
-    /// The priorities of its group and of itself.
+    /// Returns the priorities of its group and of itself.
     fn priorities(&self) -> (i64, i64) {
         match &self.content {
             Content::Local(_) => local_priorities(&self.group_version),
@@ -63,14 +64,14 @@ impl Version {
         }
     }
 
-    /// Where it comes in its group.
+    /// Returns the key by which the versions of a group are ordered.
     fn place(&self) -> impl Ord {
         let (_, priority) = self.priorities();
         let order = version_order(&self.group_version.version);
         (Reverse(priority), Reverse(order))
     }
 
-    /// Where it is.
+    /// Returns the path of the version's discovery document, such as `/apis/apps/v1`.
     pub(super) fn path(&self) -> String {
         let prefix = if self.group_version.group.is_empty() {
             "/api"
@@ -81,8 +82,8 @@ impl Version {
     }
 }
 
-/// The groups in the order of the built-in ones; others follow as their resources do, and those of other servers come
-/// where their APIServices say.
+/// Returns the groups in the order of the built-in ones; others follow as their resources do, and those of other
+/// servers come where their APIServices say.
 pub(super) fn groups(
     stores: &[Arc<Store>],
     storeless: &[Arc<Resource>],
@@ -127,7 +128,7 @@ fn local(stores: &[Arc<Store>], storeless: &[Arc<Resource>]) -> Vec<Group> {
     groups
 }
 
-/// The group of a name, which comes last if it is new.
+/// Returns the group of a name; a new one is added at the end.
 fn of_name<'a>(groups: &'a mut Vec<Group>, name: &str) -> &'a mut Group {
     let at = groups.iter().position(|it| it.name == name);
     let at = at.unwrap_or_else(|| {
@@ -156,7 +157,7 @@ fn add(group: &mut Group, resource: &Arc<Resource>) {
     });
 }
 
-/// `/api`.
+/// Returns the body of `/api`: an APIVersions with the versions of the core group.
 pub(super) fn api_versions(groups: &[Group], server_address: &str) -> Vec<u8> {
     let core = groups.iter().filter(|group| group.name.is_empty());
     let versions: Vec<&str> = core
@@ -169,7 +170,7 @@ pub(super) fn api_versions(groups: &[Group], server_address: &str) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// `/apis`.
+/// Returns the body of `/apis`: an APIGroupList of all groups but the core.
 pub(super) fn group_list(groups: &[Group]) -> Vec<u8> {
     let named = groups.iter().filter(|group| !group.name.is_empty());
     let groups: Vec<Value> = named.map(group_value).collect();
@@ -177,7 +178,7 @@ pub(super) fn group_list(groups: &[Group]) -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// `/apis/GROUP`.
+/// Returns the body of `/apis/GROUP`: an APIGroup.
 pub(super) fn group(group: &Group) -> Vec<u8> {
     let mut document = group_value(group);
     document["kind"] = json!("APIGroup");

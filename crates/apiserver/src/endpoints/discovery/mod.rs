@@ -19,14 +19,14 @@ use ringwatch_registry::Store;
 use self::aggregated::{AGGREGATED_MEDIA_TYPE, AGGREGATED_PROTOBUF_MEDIA_TYPE};
 use self::groups::{Content, Version};
 use super::aggregation::Remotes;
-use super::api::ApiConfig;
+use super::api_config::ApiConfig;
 use super::body::{ResponseBody, full};
-use super::errors::{Failure, TextError};
+use super::errors::Failure;
 use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::openapi;
 use super::response;
 
-/// The documents.
+/// The discovery documents by their paths. They are made when resources change, not for each request.
 #[derive(Debug)]
 pub(super) struct Discovery {
     documents: HashMap<String, Document>,
@@ -35,11 +35,11 @@ pub(super) struct Discovery {
 /// A document at a path.
 #[derive(Debug)]
 struct Document {
-    /// Its content.
+    /// The document as JSON, on one line.
     json: Bytes,
     /// True if it is indented for every client.
     always_pretty: bool,
-    /// Its other form, if it has one.
+    /// The aggregated form, which only `/api` and `/apis` have.
     aggregated: Option<Aggregated>,
 }
 
@@ -48,11 +48,11 @@ struct Document {
 struct Aggregated {
     json: Bytes,
     protobuf: Bytes,
-    /// Changes with the content.
+    /// The ETag, a hash of the content.
     etag: HeaderValue,
 }
 
-/// Which form of a document is wanted.
+/// The form of a document that a client asks for.
 enum Wanted {
     Plain(Format),
     Aggregated(Format),
@@ -113,7 +113,7 @@ impl Discovery {
             self.documents.get(path)
         });
         let Some(document) = known else {
-            return page_not_found();
+            return response::page_not_found();
         };
         let format = negotiation::status_format(headers, pretty);
         let answer = if method == Method::GET || method == Method::HEAD {
@@ -154,7 +154,7 @@ impl Document {
         }
     }
 
-    /// The best form that the client accepts and the document has.
+    /// Chooses the best form that the client accepts and the document has.
     fn wanted(&self, headers: &HeaderMap, pretty: bool) -> Result<Wanted, Failure> {
         for clause in negotiation::clauses(headers) {
             let Some(format) = clause.format() else {
@@ -202,9 +202,4 @@ impl Aggregated {
         answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
         response
     }
-}
-
-/// The answer at a path where nothing is, in Go's words.
-pub(super) fn page_not_found() -> Response<ResponseBody> {
-    TextError::PageNotFound.response()
 }

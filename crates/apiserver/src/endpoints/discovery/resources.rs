@@ -6,7 +6,7 @@ use ringwatch_apimachinery::GroupVersion;
 use ringwatch_registry::{Resource, Subresource, Verb};
 use serde_json::{Value, json};
 
-/// The document.
+/// Returns the body of `/apis/GROUP/VERSION`: an APIResourceList with the resources, their subresources and verbs.
 pub(super) fn resource_list(version: &GroupVersion, resources: &[Arc<Resource>]) -> Vec<u8> {
     let mut resources: Vec<Value> = resources
         .iter()
@@ -26,7 +26,7 @@ pub(super) fn resource_list(version: &GroupVersion, resources: &[Arc<Resource>])
     document.to_string().into_bytes()
 }
 
-/// The names of verbs, in their order.
+/// Returns the names of verbs, in their order.
 pub(super) fn verb_names(verbs: &[Verb]) -> Vec<&'static str> {
     verbs.iter().map(|verb| verb.name()).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// The document.
+/// Returns the body of `/`: the paths, sorted, with those that every server has.
 pub(super) fn root(mut paths: Vec<String>) -> Vec<u8> {
     for always in ["/apis/", "/version"] {
         paths.push(always.to_owned());

@@ -38,28 +38,28 @@ pub struct EncodingCache(Arc<Shared>);
 struct Shared {
     /// How many bytes the encodings may take.
     bytes_max: usize,
-    /// How many they take.
+    /// How many bytes the kept encodings take.
     sum: EncodedBytes,
-    /// Tells how many they may take when memory is short.
+    /// Bounds the encodings when memory is short.
     ledger: Ledger,
     queue: Mutex<Queue>,
-    /// The served versions that have been encoded; their places are their numbers in keys.
+    /// The served versions that have been encoded; the index of each is its number in keys.
     versions: Mutex<Vec<GroupVersion>>,
     made: Counter,
     evicted: Counter,
 }
 
-/// The order of the encodings.
+/// The order in which encodings are evicted.
 #[derive(Debug)]
 struct Queue {
-    /// Oldest first.
+    /// The encodings in the order in which they were made, the oldest first.
     kept: VecDeque<Kept>,
-    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the next
-    /// change.
+    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the
+    /// next change.
     share: Share,
 }
 
-/// Where an encoding is.
+/// A kept encoding: its object, and its key there.
 #[derive(Debug)]
 struct Kept {
     object: Weak<Object>,
@@ -67,7 +67,7 @@ struct Kept {
 }
 
 impl EncodingCache {
-    /// A cache of so many bytes, or fewer when the ledger says so.
+    /// Creates a cache of at most `bytes_max` bytes, or fewer while the ledger is short of memory.
     #[must_use]
     pub fn new(bytes_max: usize, ledger: &Ledger) -> Self {
         Self(Arc::new(Shared {
@@ -99,19 +99,19 @@ impl EncodingCache {
         );
     }
 
-    /// How many bytes the encodings take.
+    /// Returns how many bytes the kept encodings take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.sum.get()
     }
 
-    /// How many encodings have been made.
+    /// Returns how many encodings have been made.
     #[must_use]
     pub fn made(&self) -> u64 {
         self.0.made.get()
     }
 
-    /// The number of a served version, for keys. There are as many as the server serves.
+    /// Returns the number of a served version, for keys. There are as many as the server serves.
     pub(crate) fn version(&self, version: &GroupVersion) -> u32 {
         let versions = &self.0.versions;
         let mut versions = versions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,10 +123,10 @@ impl EncodingCache {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
-    /// An encoding of an object; made if it is not kept.
+    /// Returns an encoding of an object, and makes and keeps it if it is not there.
     ///
     /// # Errors
-    /// That of `make`.
+    /// The error of `make`; then nothing is kept.
     pub(crate) fn get_or_make<E>(
         &self,
         object: &Arc<Object>,
@@ -169,7 +169,7 @@ impl EncodingCache {
         }
     }
 
-    /// The oldest encoding, if there are too many.
+    /// Takes the oldest encoding out of the queue if the cache is too large.
     fn one_too_many(&self) -> Option<Kept> {
         let mut queue = self.queue();
         let bytes = self.bytes();

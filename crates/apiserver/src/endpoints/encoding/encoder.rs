@@ -1,7 +1,7 @@
 //! The objects of a resource in the form that a client asked for.
 //!
-//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the form
-//! in which the object is stored is a slice of that, and need not be made.
+//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the
+//! form in which the object is stored is a slice of that, and need not be made.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use ringwatch::meta::{EncodingKey, Item, Object};
 use ringwatch_registry::Store;
 use serde_json::Value;
 
-use super::super::errors::Failure;
-use super::super::negotiation::{Form, Format, Output};
 use super::cache::EncodingCache;
 use super::frame;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::{Form, Format, Output};
 
-/// Encodes the objects of a resource.
+/// Encodes the objects of a resource in one negotiated form, by way of the cache of encodings.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     cache: EncodingCache,
@@ -25,20 +25,20 @@ pub(crate) struct Encoder {
     format: Format,
     /// True if only metadata is encoded: PartialObjectMetadata.
     partial: bool,
-    /// The part that all keys have in common.
+    /// The bits that the cache keys of all its encodings have in common.
     key: u32,
 }
 
-/// An item that is a part of what is stored.
+/// An item of a list whose bytes are a part of the stored ones.
 #[derive(Debug)]
 pub(crate) struct StoredItem<'a> {
-    /// The bytes before it.
+    /// The bytes that come before it in the list.
     pub(crate) head: ListItemHead,
-    /// The part, of [`Object::bytes`].
+    /// The part of [`Object::bytes`] that is sent.
     pub(crate) body: &'a [u8],
 }
 
-/// An encoding of an object.
+/// The purpose of an encoding, which decides what surrounds the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum What {
@@ -52,15 +52,15 @@ pub(crate) enum What {
     Item,
 }
 
-/// Where in a key it says that only metadata is told.
+/// The bit of a cache key that is set for metadata alone.
 const KEY_PARTIAL: u32 = 1 << 2;
-/// Where it says that it is protobuf.
+/// The bit of a cache key that is set for protobuf.
 const KEY_PROTOBUF: u32 = 1 << 3;
-/// Where the served version begins.
+/// The position of the served version in a cache key, in bits.
 const KEY_VERSION_SHIFT: u32 = 4;
 
 impl Encoder {
-    /// An encoder for a watch, or for a list.
+    /// Creates an encoder of the objects of a store, for a watch or for a list.
     pub(crate) fn new(cache: EncodingCache, store: Arc<Store>, output: Output) -> Self {
         let partial = output.form != Form::Whole;
         let version = cache.version(&store.resource().group_version);
@@ -85,12 +85,12 @@ impl Encoder {
         &self.store
     }
 
-    /// In which syntax; people's are written as JSON first.
+    /// Returns the encoding of items; indented JSON and YAML are made of JSON.
     pub(crate) fn format(&self) -> Format {
         self.format
     }
 
-    /// An event about an object, or an item.
+    /// Encodes an event about an object, or an item of a list.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or written.
@@ -100,8 +100,8 @@ impl Encoder {
             .get_or_make(object, key, || self.make(what, object))
     }
 
-    /// An item that needs not be made; JSON comes without its opening brace. Items of custom resources
-    /// tell their kind, others leave it to the list.
+    /// Returns an item whose stored bytes can be sent as they are; JSON comes without its opening brace. Items of
+    /// custom resources tell their kind, others leave it to the list.
     pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<StoredItem<'a>> {
         if self.partial || self.store.converts_objects() {
             return None;
@@ -123,10 +123,10 @@ impl Encoder {
         }
     }
 
-    /// The length of all items together, in bytes. Other tasks get their turn in between.
+    /// Returns the length of all items together, in bytes. Other tasks get their turn in between.
     ///
     /// # Errors
-    /// As [`Encoder::encode`].
+    /// 500 when an object cannot be converted or written, as [`Encoder::encode`].
     pub(crate) async fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
         let mut bytes = 0;
         for object in objects {
@@ -141,7 +141,7 @@ impl Encoder {
         Ok(bytes)
     }
 
-    /// A bookmark of a watch.
+    /// Encodes a bookmark with this revision. `initial_events_end` marks the one that ends the initial events.
     ///
     /// # Errors
     /// 500 when the kind cannot be written.
@@ -155,7 +155,7 @@ impl Encoder {
         frame::event(self.format, "BOOKMARK", object.as_bytes())
     }
 
-    /// The last event of a watch that fails; empty if not even that can be written.
+    /// Encodes the `ERROR` event that ends a failed watch; empty if not even that can be written.
     pub(crate) fn error(&self, failure: &Failure) -> Bytes {
         let status = serde_json::to_vec(failure.status()).unwrap_or_default();
         // A Status has every form. If it had not, the watch would end without one.
@@ -185,14 +185,14 @@ impl Encoder {
 }
 
 impl StoredItem<'_> {
-    /// How many bytes it has.
+    /// Returns the item's length in bytes.
     fn len(&self) -> usize {
         self.head.len() + self.body.len()
     }
 }
 
 impl What {
-    /// The event's name; `None` for what is no event.
+    /// Returns the type of the watch event; `None` for an item of a list.
     fn event(self) -> Option<&'static str> {
         match self {
             Self::Added => Some("ADDED"),
@@ -203,7 +203,7 @@ impl What {
     }
 }
 
-/// An object of a list in protobuf, as a whole field.
+/// Encodes an object of a list in protobuf, as a field of the list message.
 fn protobuf_item(json: &[u8]) -> Result<Bytes, Failure> {
     let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
     let item = codec::list_item(&value)

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use ringwatch::meta::Object;
 use ringwatch_registry::Store;
 
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::encoder::{Encoder, What};
 use super::frame;
 use super::table::Tables;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// Writes the events of a watch.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum EventEncoder {
 pub(crate) enum EventType {
     /// It came into the selection.
     Added,
-    /// It changed.
+    /// It was selected before the change and is selected after it.
     Modified,
     /// It left the selection.
     Deleted,
@@ -36,16 +36,16 @@ pub(crate) enum EventType {
 #[derive(Debug)]
 pub(crate) struct TableEvents {
     tables: Tables,
-    /// True once the client has been told the columns, which come with the first table alone.
-    columns_told: bool,
+    /// True once the columns have been sent, which come with the first table alone.
+    columns_sent: bool,
 }
 
 impl EventEncoder {
-    /// An encoder of tables.
+    /// Creates an encoder that writes events as tables of one row.
     pub(crate) fn tables(tables: Tables) -> Self {
         Self::Tables(Box::new(TableEvents {
             tables,
-            columns_told: false,
+            columns_sent: false,
         }))
     }
 
@@ -57,7 +57,7 @@ impl EventEncoder {
         }
     }
 
-    /// An event about an object.
+    /// Encodes an event about an object.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or written.
@@ -72,7 +72,7 @@ impl EventEncoder {
         }
     }
 
-    /// A bookmark.
+    /// Encodes a bookmark with this revision. `initial_events_end` marks the one that ends the initial events.
     ///
     /// # Errors
     /// 500 when the kind cannot be written.
@@ -87,8 +87,7 @@ impl EventEncoder {
         }
     }
 
-    /// The last event of a watch that fails, which is no table; empty if not even that can be
-    /// written.
+    /// Encodes the `ERROR` event that ends a failed watch, which is no table; empty if not even that can be written.
     pub(crate) fn error(&self, failure: &Failure) -> Bytes {
         match self {
             Self::Objects(encoder) => encoder.error(failure),
@@ -120,18 +119,18 @@ impl EventType {
 
 impl TableEvents {
     fn event(&mut self, kind: EventType, object: &Arc<Object>) -> Result<Bytes, Failure> {
-        let table = self.tables.of_object(object, !self.columns_told)?;
-        self.columns_told = true;
+        let table = self.tables.object_table(object, !self.columns_sent)?;
+        self.columns_sent = true;
         frame::event(Format::Json, kind.name(), &table)
     }
 
-    /// A bookmark is a row too, that of an object without anything but its version.
+    /// Encodes a bookmark, which is a row too: that of an object without anything but its version.
     fn bookmark(&mut self, revision: u64, initial_events_end: bool) -> Result<Bytes, Failure> {
         let resource = self.tables.store().resource();
         let object = frame::bookmark(resource, false, revision, initial_events_end);
         let object = serde_json::from_str(&object).map_err(Failure::internal)?;
-        let table = self.tables.of_value(&object, !self.columns_told)?;
-        self.columns_told = true;
+        let table = self.tables.value_table(&object, !self.columns_sent)?;
+        self.columns_sent = true;
         frame::event(Format::Json, "BOOKMARK", &table)
     }
 }

@@ -6,14 +6,14 @@ use ringwatch_registry::Resource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::protobuf;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
-/// An event about an object, given as JSON.
+/// Frames a watch event about an object that is given as JSON.
 ///
 /// # Errors
-/// When it is to be protobuf and the bytes are no JSON of a kind that has such a form.
+/// Fails when the format is protobuf and the bytes are no JSON of a kind that has a form in protobuf.
 pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, Failure> {
     if format == Format::Protobuf {
         let object = protobuf(object).map_err(Failure::internal)?;
@@ -31,14 +31,14 @@ pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, 
     Ok(parts.concat().into())
 }
 
-/// An event about an object, given as protobuf with its envelope.
+/// Frames a watch event about an object that is given as protobuf with its envelope.
 pub(crate) fn protobuf_event(kind: &str, object: &[u8]) -> Bytes {
     let frame = codec::event_frame(kind, object);
     // It may be kept for long, so without the room that it was written into.
     frame.into_boxed_slice().into()
 }
 
-/// An object that says that everything up to a revision has been delivered.
+/// Returns the object of a bookmark, which says that everything up to a revision has been delivered.
 pub(crate) fn bookmark(
     resource: &Resource,
     partial: bool,
@@ -61,10 +61,10 @@ pub(crate) fn bookmark(
     )
 }
 
-/// An object's metadata as PartialObjectMetadata, in a version of `meta.k8s.io`.
+/// Returns an object's metadata as PartialObjectMetadata, in a version of `meta.k8s.io`.
 ///
 /// # Errors
-/// When the bytes are not an object with metadata.
+/// Fails when the bytes are not an object with metadata.
 pub(crate) fn partial_metadata(json: &[u8], version: &str) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Partial<'a> {

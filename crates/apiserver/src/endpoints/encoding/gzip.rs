@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Body, Frame};
 
-use super::super::body::{BoxError, ResponseBody};
+use crate::endpoints::body::{BoxError, ResponseBody};
 
 /// From which size on a response is worth compressing, in bytes.
 pub(crate) const GZIP_MIN_BYTES: u64 = 128 * 1024;
@@ -20,7 +20,7 @@ const GZIP_LEVEL: u32 = 1;
 /// How much is compressed before it is handed on, in bytes.
 const GZIP_CHUNK_BYTES: usize = 16 * 1024;
 
-/// A compressed body.
+/// A response body that is compressed with gzip while it is sent.
 pub(crate) struct GzipBody {
     plain: ResponseBody,
     /// `None` after the end.
@@ -28,7 +28,7 @@ pub(crate) struct GzipBody {
 }
 
 impl GzipBody {
-    /// Compresses a body.
+    /// Wraps a body, which is read and compressed in chunks of [`GZIP_CHUNK_BYTES`].
     pub(crate) fn new(plain: ResponseBody) -> Self {
         Self {
             plain,
@@ -80,8 +80,8 @@ mod tests {
 
     use http_body_util::BodyExt;
 
-    use super::super::super::body::full;
     use super::*;
+    use crate::endpoints::body::full;
 
     #[tokio::test]
     async fn what_goes_in_comes_out() {

@@ -1,7 +1,7 @@
-//! JSON for people: the same bytes with two spaces of indentation.
+//! Indents JSON by two spaces a level, for clients that show it to people.
 
-/// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as long; a list
-/// of numbers a hundred levels down would become a hundred times as long.
+/// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as
+/// long; a list of numbers a hundred levels down would become a hundred times as long.
 pub(super) const INDENTED_FACTOR_MAX: usize = 8;
 
 /// How long any value may become by indentation, in bytes.
@@ -17,7 +17,7 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The most bytes that so many bytes of JSON may become by indentation.
+/// Returns the most bytes that so many bytes of JSON may become by indentation.
 pub(super) fn indented_max(json_bytes: usize) -> usize {
     json_bytes
         .saturating_mul(INDENTED_FACTOR_MAX)

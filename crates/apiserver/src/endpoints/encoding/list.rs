@@ -1,8 +1,8 @@
 //! A list as a body that is put together while it is sent.
 //!
-//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it
-//! is made when its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of
-//! memory, however long it is. Its length must be known beforehand, which takes a first round.
+//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it is made when
+//! its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of memory,
+//! however long it is. Its length must be known beforehand, which takes a first round.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::codec;
 use ringwatch::meta::Object;
 
-use super::super::body::BoxError;
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::encoder::{Encoder, What};
+use crate::endpoints::body::BoxError;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// How much is put together before it is handed on, in bytes. Longer items go out as they are.
 const LIST_CHUNK_BYTES: usize = 32 * 1024;
@@ -46,7 +46,7 @@ struct Punctuation {
     end: &'static [u8],
 }
 
-/// A list.
+/// A list's response body, which encodes its items while it is sent.
 #[derive(Debug)]
 pub(crate) struct ListBody {
     encoder: Encoder,
@@ -65,7 +65,8 @@ pub(crate) struct ListBody {
 }
 
 impl ListBody {
-    /// A list of these objects. `head` writes all that comes before them, and is told their length.
+    /// Creates the body of a list of these objects. `head` writes all that comes before the items, whose length it is
+    /// given.
     ///
     /// # Errors
     /// 500 when an object cannot be converted or written.
@@ -98,7 +99,7 @@ impl ListBody {
         })
     }
 
-    /// The next chunk; empty at the end.
+    /// Encodes the next chunk; empty at the end.
     fn next_chunk(&mut self) -> Result<Bytes, Failure> {
         if let Some(item) = self.waiting.take() {
             if item.len() >= LIST_CHUNK_BYTES {

@@ -1,4 +1,4 @@
-//! How answers become bytes.
+//! Encodes objects, lists and watch events as JSON, YAML, protobuf and tables.
 
 mod cache;
 mod encoder;

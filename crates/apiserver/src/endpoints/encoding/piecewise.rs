@@ -1,4 +1,4 @@
-//! A list as a body that is written while it is sent: as a table, and in the syntaxes for people.
+//! The body of a list that is written while it is sent: as a table, as indented JSON or as YAML.
 //!
 //! Chunks are not kept, so the length of a long list is not known beforehand. A body too short for
 //! compression is written at once, so that a short list has a length and nobody else has to know
@@ -14,14 +14,14 @@ use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::meta::Object;
 use serde_json::{Map, Value};
 
-use super::super::body::BoxError;
-use super::super::errors::Failure;
-use super::super::negotiation::Format;
 use super::encoder::{Encoder, What};
 use super::gzip::GZIP_MIN_BYTES;
 use super::indent::Indenter;
 use super::table::Tables;
 use super::yaml::{yaml_around, yaml_item};
+use crate::endpoints::body::BoxError;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::Format;
 
 /// How much is written before it is handed on, in bytes; an item more if that ends there.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -34,12 +34,12 @@ const END: &[u8] = b"]}";
 pub(crate) enum Items {
     /// Rows of a table.
     Rows(Tables),
-    /// The objects themselves.
+    /// The objects as such.
     Objects(Encoder),
 }
 
 impl Items {
-    /// The name of the list that they are in.
+    /// Returns the name of the member of the list that has them.
     fn list(&self) -> &'static str {
         match self {
             Self::Rows(_) => "rows",
@@ -47,7 +47,7 @@ impl Items {
         }
     }
 
-    /// An item in JSON.
+    /// Encodes one item in JSON.
     fn json(&self, object: &Arc<Object>) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Rows(tables) => tables.row(object),
@@ -64,11 +64,11 @@ impl Items {
 enum Syntax {
     Json,
     Pretty(Indenter),
-    /// With what follows the items.
+    /// YAML, with the text after the items.
     Yaml(String),
 }
 
-/// A list that is written while it is sent.
+/// The body of a list that is written while it is sent, an item at a time.
 #[derive(Debug)]
 pub(crate) struct PiecewiseBody {
     items: Items,
@@ -80,12 +80,12 @@ pub(crate) struct PiecewiseBody {
     begun: bool,
     /// True once the end has been written.
     ended: bool,
-    /// True if a chunk has been handed on since other tasks had their turn.
+    /// True if a chunk has been handed on since the task last yielded.
     gives_way: bool,
 }
 
 impl PiecewiseBody {
-    /// A list of these objects. `head` is the JSON before its items.
+    /// Creates the body of a list of these objects. `head` is the JSON before its items.
     ///
     /// # Errors
     /// 500 when one of the first objects cannot be converted or read.

@@ -3,10 +3,10 @@
 use ringwatch::codec;
 use serde_json::Value;
 
-/// A JSON object in protobuf; `None` if its kind has no form in protobuf.
+/// Converts a JSON object to protobuf; `None` if its kind has no form in protobuf.
 ///
 /// # Errors
-/// When the bytes are not JSON.
+/// Fails when the bytes are not JSON.
 pub(crate) fn protobuf(json: &[u8]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let value: Value = serde_json::from_slice(json)?;
     Ok(codec::encode_value(&value))

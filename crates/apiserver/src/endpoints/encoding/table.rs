@@ -16,9 +16,9 @@ use ringwatch_registry::Store;
 use ringwatch_resources::Printer;
 use serde_json::{Value, json};
 
-use super::super::errors::Failure;
-use super::super::negotiation::{IncludeObject, TableForm};
 use super::frame;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::{IncludeObject, TableForm};
 
 /// The bytes after the rows.
 pub(crate) const TABLE_END: &[u8] = b"]}";
@@ -28,7 +28,7 @@ pub(crate) const TABLE_END: &[u8] = b"]}";
 pub(crate) struct Tables {
     store: Arc<Store>,
     form: TableForm,
-    /// The time, for ages.
+    /// The clock by which ages are computed.
     clock: Clock,
     printer: Printer,
 }
@@ -55,11 +55,11 @@ impl Tables {
         &self.store
     }
 
-    /// An object as a table of one row.
+    /// Encodes an object as a table of one row.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or read.
-    pub(crate) fn of_object(
+    pub(crate) fn object_table(
         &self,
         object: &Arc<Object>,
         with_columns: bool,
@@ -76,11 +76,15 @@ impl Tables {
         Ok(table)
     }
 
-    /// A table of one row, made of an object that is not stored as it is shown.
+    /// Encodes an object that is not stored as it is shown, as a table of one row.
     ///
     /// # Errors
     /// 500 when the object cannot be written.
-    pub(crate) fn of_value(&self, object: &Value, with_columns: bool) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn value_table(
+        &self,
+        object: &Value,
+        with_columns: bool,
+    ) -> Result<Vec<u8>, Failure> {
         let version = object.pointer("/metadata/resourceVersion");
         let metadata = version.map_or_else(|| json!({}), |it| json!({"resourceVersion": it}));
         let mut table = self.head(&metadata, with_columns)?;
@@ -107,7 +111,7 @@ impl Tables {
         Ok(head.into_bytes())
     }
 
-    /// An object as a row.
+    /// Encodes an object as a row.
     ///
     /// # Errors
     /// 500 when the object cannot be converted or read.
@@ -123,7 +127,7 @@ impl Tables {
         self.row_of(&stored, &json)
     }
 
-    /// A row of an object as it is stored, and as it is served.
+    /// Encodes a row of an object as it is stored, and as it is served.
     fn row_of(&self, stored: &Value, served: &[u8]) -> Result<Vec<u8>, Failure> {
         let row = self.printer.row(stored, self.clock.wall());
         let mut json = serde_json::to_vec(&row).map_err(Failure::internal)?;

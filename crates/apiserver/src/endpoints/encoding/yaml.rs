@@ -14,10 +14,10 @@ use super::indent::indented_max;
 /// How much deeper a block is than what it is in, in spaces.
 const INDENT: usize = 2;
 
-/// Longer keys, in bytes, are written with a question mark, as YAML wants it.
+/// Keys of more bytes are written with a question mark, as YAML's explicit keys.
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
 
-/// Text that is not text without quotes.
+/// Words that YAML reads as other types than text unless they are quoted.
 const RESERVED: &[&str] = &[
     "", "~", "<<", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "y",
     "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF",
@@ -32,7 +32,7 @@ enum Style {
     Literal,
 }
 
-/// Text that is given up when it becomes too long.
+/// A text of bounded length, which stops growing when it becomes too long.
 struct Text {
     written: String,
     /// The most bytes that it may have.
@@ -59,7 +59,7 @@ impl Text {
         self.written.len() > self.bytes_max
     }
 
-    /// The text, or if it became too long the value as JSON, which is YAML as well.
+    /// Returns the text, or if it became too long the value as JSON, which is YAML as well.
     fn or_json(self, begin: &str, value: &Value) -> String {
         if self.is_too_long() {
             format!("{begin}{value}\n")
@@ -102,7 +102,7 @@ pub(crate) fn yaml_around(
     (before.written, after.written)
 }
 
-/// An item of a list of a document, which has so many bytes in JSON.
+/// Encodes an item of a list in YAML. `json_bytes` is its length in JSON, which bounds that of the text.
 pub(crate) fn yaml_item(value: &Value, json_bytes: usize) -> String {
     const MARK: &str = "- ";
     let mut out = Text::new(MARK, indented_max(json_bytes));

@@ -1,15 +1,15 @@
-//! The answers of the filters and of the paths beside the API: what is refused before the API is asked.
+//! Responses of the filters and of the paths beside the API to requests that they refuse.
 
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
 
-use super::super::body::{ResponseBody, full, respond};
+use crate::endpoints::body::{ResponseBody, full, respond};
 
-/// When a client that was turned away may come again, in seconds.
+/// The seconds after which a client may retry that was turned away because of too many requests.
 const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
 
-/// When a client that came too early may come again, in seconds.
+/// The seconds after which a client may retry that came before the API was complete.
 const STARTING_RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The answer to a head that is too large, as in Go.
@@ -28,7 +28,7 @@ const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
 /// A request that is refused with a `Status` before the API is asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The client has no good credentials.
+    /// The client has no valid credentials.
     #[error("Unauthorized")]
     Unauthenticated,
     /// The `timeout` parameter is not a duration.
@@ -37,7 +37,7 @@ pub(crate) enum Refusal {
     /// The request took longer than it may.
     #[error("Timeout: request did not complete within the allotted timeout")]
     DeadlineExceeded,
-    /// The server does not know all of the API yet.
+    /// The server has not installed all of the API yet.
     #[error(
         "the request has been made before all known HTTP paths have been installed, please try again"
     )]
@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub(crate) fn code(&self) -> StatusCode {
         match self {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -74,13 +74,13 @@ impl Refusal {
         }
     }
 
-    /// When the client may come again, if that is said.
+    /// Returns after how many seconds the client may retry, if the refusal says so.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
         matches!(self, Self::Starting).then_some(STARTING_RETRY_AFTER_SECONDS)
     }
 }
 
-/// An error that is told as a line of text, as Go's `http.Error` tells it.
+/// An error that is sent as a line of text, as Go's `http.Error` sends it.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError<'a> {
     /// Too many requests are in progress.
@@ -89,13 +89,13 @@ pub enum TextError<'a> {
     /// The request hit a fault of this program.
     #[error("This request caused apiserver to panic. Look in the logs for details.")]
     Panicked,
-    /// Something in the server failed.
+    /// The server failed, as the message says.
     #[error("{0}")]
     Internal(&'a str),
     /// There is nothing at the path.
     #[error("404 page not found")]
     PageNotFound,
-    /// The server of an aggregated API cannot be asked.
+    /// The server of an aggregated API cannot be reached, as the message says.
     #[error("{0}")]
     Unavailable(&'a str),
 }
@@ -125,10 +125,10 @@ impl TextError<'_> {
 /// The status of an answer that is a redirection which this server must not pass on.
 pub(crate) const REDIRECTED: StatusCode = StatusCode::BAD_GATEWAY;
 
-/// The status of an answer with an empty body to a client that accepts no representation of a document.
+/// The status of a response with an empty body to a client that accepts no representation of a document.
 pub(crate) const NOT_ACCEPTABLE: StatusCode = StatusCode::NOT_ACCEPTABLE;
 
-/// Why a connection ends before the head of a request has been read.
+/// The reason why a connection ends before the head of a request has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadRefusal {
     /// A head was larger than such a client may send.
@@ -150,7 +150,7 @@ impl HeadRefusal {
     }
 }
 
-/// An error as a line of text, as Go's `http.Error` writes it.
+/// Returns an error as a line of text, as Go's `http.Error` writes it.
 fn error_text(code: StatusCode, text: &str) -> Response<ResponseBody> {
     let body = full(format!("{text}\n"));
     let mut response = respond(code, "text/plain; charset=utf-8", body);

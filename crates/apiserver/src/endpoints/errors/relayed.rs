@@ -5,12 +5,12 @@ use ringwatch::meta::Status;
 use super::{Failure, internal, named, unknown};
 
 impl Failure {
-    /// An error that kube-apiserver does not translate: 500 without a reason.
+    /// Returns the failure for an error that kube-apiserver does not translate: 500 without a reason.
     pub(crate) fn untranslated(message: impl Into<String>) -> Self {
         unknown(message.into())
     }
 
-    /// The server that a request is relayed to cannot be reached: 503.
+    /// Returns the 503 for a backend that cannot be reached.
     pub(crate) fn service_unavailable(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(
             503,
@@ -19,8 +19,8 @@ impl Failure {
         )))
     }
 
-    /// Another server refused what this one asked it for on the client's behalf.
-    pub(crate) fn of_backend(code: u16, text: &str, resource: &str, name: &str) -> Self {
+    /// Translates the refusal of a backend that this server asked on the client's behalf.
+    pub(crate) fn from_backend(code: u16, text: &str, resource: &str, name: &str) -> Self {
         let (reason, message) = match code {
             400 => return Self::bad_request(text),
             500 => return internal(text),

@@ -9,13 +9,13 @@ use ringwatch_apply::Manager;
 use ringwatch_registry::{RequestContext, Resource, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{self, read_body};
-use super::super::errors::Failure;
-use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::response;
 use super::update::check_name;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{self, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
+use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
 
 /// The media type of configurations.
 const APPLY_MEDIA_TYPE: &str = "application/apply-patch+yaml";
@@ -64,11 +64,11 @@ pub(crate) async fn apply(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object).await
+    object_response::object(code, output, call, object).await
 }
 
-/// The configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that its
-/// type does not have, whatever the client wishes.
+/// Reads the configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that
+/// its type does not have, whatever the client wishes.
 fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
     let resource = call.store.resource();
     let decoded = decode::configuration(content)?;
@@ -108,7 +108,7 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
     Ok(config)
 }
 
-/// The object after an apply.
+/// The update of an object by server-side apply.
 struct Applied {
     config: Value,
     api_version: String,

@@ -9,13 +9,13 @@ use ringwatch_registry::{RequestContext, UpdatedObject};
 use ringwatch_resources::bind_pod;
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
 use super::update::update_options;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams};
+use crate::endpoints::response;
 
 /// Assigns the pod to the node that the Binding in the body names.
 ///
@@ -70,7 +70,7 @@ pub(crate) async fn bind(
     response::serialized(StatusCode::CREATED, output.format, &status)
 }
 
-/// The pod that is bound: that of the path, which the Binding must name, or else the one that it names.
+/// Returns the pod that is bound: that of the path, which the Binding must name, or else the one that it names.
 fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
     let named = binding.pointer("/metadata/name").and_then(Value::as_str);
     let named = named.unwrap_or_default();
@@ -110,7 +110,7 @@ fn check_target(binding: &Value, name: &str) -> Result<(), Error> {
     })
 }
 
-/// A pod on its node.
+/// The update of a pod that binds it to a node.
 struct Bound {
     name: String,
     binding: Value,
@@ -134,7 +134,7 @@ impl UpdatedObject for Bound {
         Ok(pod)
     }
 
-    /// A binding is not a claim to fields: who manages what stays as it is.
+    /// Returns false: a binding is not a claim to fields, and their managers stay.
     fn tracks_fields(&self) -> bool {
         true
     }

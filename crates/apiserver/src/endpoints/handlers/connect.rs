@@ -1,18 +1,18 @@
-//! Admission of a connection, by its options, before it is made.
+//! Admits a connection (`exec`, `attach`, `portforward`, `proxy`) by its options, before it is made.
 
 use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Map, Value, json};
 
-use super::super::call::Call;
-use super::super::errors::Failure;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
 
-/// The options of streams.
+/// The boolean options by which clients ask for streams.
 const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
 
 /// Asks admission whether the client may be connected. `more` are options of this subresource alone.
 ///
 /// # Errors
-/// A refusal.
+/// 404 for a subresource that does not exist, else the status of admission's refusal.
 pub(super) async fn admit_connection(
     call: &Call<'_>,
     more: Map<String, Value>,

@@ -1,14 +1,14 @@
-//! Creating an object.
+//! Creates an object: POST to a collection.
 
 use http::{Response, StatusCode};
 use ringwatch_registry::CreateOptions;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
+use crate::endpoints::params::{WriteKind, WriteParams};
 
 /// Creates the object in the body and answers with it.
 ///
@@ -31,5 +31,5 @@ pub(crate) async fn create(
         .create(&call.context, call.namespace(), object, &options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::object(StatusCode::CREATED, output, call, created).await
+    object_response::object(StatusCode::CREATED, output, call, created).await
 }

@@ -1,4 +1,4 @@
-//! Deleting one object.
+//! Deletes one object, or marks it for deletion: DELETE with options in the query or the body.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -6,14 +6,15 @@ use ringwatch::meta::{Status, StatusDetails};
 use ringwatch_registry::DeleteOptions;
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{self, read_body};
-use super::super::errors::Failure;
-use super::super::params::read_delete_options;
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{self, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
+use crate::endpoints::params::read_delete_options;
+use crate::endpoints::response;
 
-/// The verb that deleting an object needs, beside its own, when the object need not be readable.
+/// The verb that a user needs besides `delete` to delete an object that cannot be read.
 const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
 
 /// Deletes the object, or begins to, and answers with it or a Status about it.
@@ -39,7 +40,7 @@ pub(crate) async fn delete(
         StatusCode::OK
     };
     if !deleted.finished || deleted.returns_object {
-        return response::object(code, output, call, deleted.object).await;
+        return object_response::object(code, output, call, deleted.object).await;
     }
     let resource = call.store.resource();
     if unsafely {
@@ -60,7 +61,7 @@ pub(crate) async fn delete(
     response::serialized(code, output.format, &status)
 }
 
-/// The options in the body, or in the parameters.
+/// Reads DeleteOptions from the body, or from the query parameters.
 pub(super) async fn delete_options(
     call: &Call<'_>,
     body: RequestBody,

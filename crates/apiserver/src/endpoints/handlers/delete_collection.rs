@@ -1,15 +1,15 @@
-//! Deleting what a list selects.
+//! Deletes the objects that a list selects: DELETE of a collection.
 
 use http::Response;
 use ringwatch_apimachinery::FieldError;
 use ringwatch_registry::IGNORE_STORE_READ_ERROR;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::params::ListParams;
-use super::super::response;
 use super::delete::delete_options;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
+use crate::endpoints::params::ListParams;
 
 /// Deletes the objects and answers with the list of them.
 ///
@@ -32,5 +32,5 @@ pub(crate) async fn delete_collection(
         .delete_collection(&call.context, call.namespace(), options, selection)
         .await
         .map_err(|error| call.fail(error))?;
-    response::list(output, call, list).await
+    object_response::list(output, call, list).await
 }

@@ -2,7 +2,7 @@
 //! allows it. `kubectl drain` asks for it.
 
 mod budget;
-mod mark;
+mod condition;
 
 use http::{Response, StatusCode};
 use ringwatch::meta::Status;
@@ -14,12 +14,12 @@ use ringwatch_resources::disruption_budget::still_processed;
 use serde_json::{Value, json};
 
 use self::budget::Permission;
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams, read_delete_options};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams, read_delete_options};
+use crate::endpoints::response;
 
 /// How often a pod is read again that changes while it is deleted, as in kube-apiserver.
 const ATTEMPTS_MAX: u32 = 20;
@@ -119,7 +119,7 @@ async fn evict_guarded(
     }
     let mut result = Ok(());
     if !options.dry_run {
-        result = mark::mark(call, params, &mut options).await;
+        result = condition::set(call, params, &mut options).await;
     }
     if result.is_ok() {
         result = delete(call, options).await;

@@ -1,13 +1,13 @@
-//! Reading one object, or a subresource that is read like one.
+//! Reads one object, or a subresource that is read like one: GET.
 
 use http::{Response, StatusCode};
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::{GetOptions, StorageError};
 
-use super::super::body::ResponseBody;
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::response;
+use crate::endpoints::body::ResponseBody;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
 
 /// Answers with the object.
 ///
@@ -21,13 +21,13 @@ pub(crate) async fn get(call: &Call<'_>) -> Result<Response<ResponseBody>, Failu
         .get(call.namespace(), call.name(), options)
         .await
         .map_err(|error| call.fail(error))?;
-    response::object(StatusCode::OK, output, call, object).await
+    object_response::object(StatusCode::OK, output, call, object).await
 }
 
-/// The parameters of a read.
+/// Reads the query parameters of a read.
 pub(super) fn get_options(call: &Call<'_>) -> Result<GetOptions, Failure> {
     let text = call.query.first("resourceVersion");
     let resource_version = ResourceVersion::parse(text)
-        .map_err(|error| Failure::of_storage(&StorageError::from(error), call.about()))?;
+        .map_err(|error| Failure::from_storage_error(&StorageError::from(error), call.about()))?;
     Ok(GetOptions { resource_version })
 }

@@ -1,15 +1,15 @@
-//! Listing the objects of a namespace, or of all.
+//! Lists the objects of a namespace, or of all: GET of a collection.
 
 use http::Response;
 use ringwatch::storage::StorageError;
 use ringwatch_apimachinery::Error;
 
-use super::super::body::ResponseBody;
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::memory_gate::MemoryGate;
-use super::super::params::ListParams;
-use super::super::response;
+use crate::endpoints::body::ResponseBody;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::memory_gate::MemoryGate;
+use crate::endpoints::object_response;
+use crate::endpoints::params::ListParams;
 
 /// Answers with the list.
 ///
@@ -28,5 +28,5 @@ pub(crate) async fn list(
         Error::Storage(StorageError::OutOfMemory(exceeded)) => memory.refuse_list(exceeded),
         other => call.fail(other),
     })?;
-    response::list(output, call, list).await
+    object_response::list(output, call, list).await
 }

@@ -1,4 +1,4 @@
-//! The handlers of requests, one file for each verb.
+//! The handlers of requests, one file for each verb or subresource.
 
 mod apply;
 mod binding;
@@ -17,24 +17,26 @@ mod proxy;
 mod relaying;
 mod reviews;
 mod scale;
+mod subresource;
 mod token_request;
 mod update;
 mod watch;
 
 pub(super) use apply::{apply, is_apply};
-pub(super) use binding::bind;
+use binding::bind;
 pub(super) use create::create;
 pub(super) use delete::delete;
 pub(super) use delete_collection::delete_collection;
-pub(super) use eviction::evict;
+use eviction::evict;
 pub(super) use get::get;
 pub(super) use list::list;
 pub(super) use patch::patch;
-pub(super) use pod_log::pod_log;
-pub(super) use pod_stream::pod_stream;
-pub(super) use proxy::proxy;
+use pod_log::pod_log;
+use pod_stream::pod_stream;
+use proxy::proxy;
 pub(super) use reviews::{Review, review};
-pub(super) use scale::{get_scale, patch_scale, update_scale};
-pub(super) use token_request::request_token;
+use scale::{get_scale, patch_scale, update_scale};
+pub(super) use subresource::subresource;
+use token_request::request_token;
 pub(super) use update::update;
 pub(super) use watch::watch;

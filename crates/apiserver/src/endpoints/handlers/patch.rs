@@ -1,4 +1,4 @@
-//! Changing an object by a patch.
+//! Patches an object: PATCH with a JSON patch, a merge patch or a strategic merge patch.
 //!
 //! The patch runs inside the update, again on every new content, so that it never conflicts with
 //! other writers unless it carries a resource version itself.
@@ -9,19 +9,19 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{self, Decoded, read_body};
-use super::super::errors::Failure;
-use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::patches::{Patch, Syntax};
-use super::super::response;
 use super::update::update_options;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{self, Decoded, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
+use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
+use crate::endpoints::patches::{Patch, Syntax};
 
-/// The patches whose lists are merged by keys, which only built-in kinds have.
+/// The media type of patches whose lists are merged by keys, which only built-in kinds have.
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// The patches of custom resources.
+/// The media types of patches that custom resources accept.
 const CUSTOM_PATCHES: &[&str] = &[
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -59,10 +59,10 @@ pub(crate) async fn patch(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object).await
+    object_response::object(code, output, call, object).await
 }
 
-/// The patch in the body, and the parameters.
+/// Reads the patch in the body, and the query parameters.
 pub(super) async fn read_patch(
     call: &Call<'_>,
     body: RequestBody,
@@ -76,14 +76,14 @@ pub(super) async fn read_patch(
     }
     let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
-    let syntax = Syntax::of(media_type)?;
+    let syntax = Syntax::from_media_type(media_type)?;
     let Decoded {
         value, complaints, ..
     } = decode::patch(&content)?;
     Ok((Patch::read(syntax, value, complaints)?, params))
 }
 
-/// The object after a patch.
+/// The update of an object by a patch.
 struct Patched<'a> {
     call: &'a Call<'a>,
     patch: Patch,
@@ -104,9 +104,8 @@ impl UpdatedObject for Patched<'_> {
             });
         };
         let mut object = self.patch.apply(existing)?;
-        let patch = (&self.patch, existing);
         self.call
-            .check_patched(&mut object, patch, self.validation)?;
+            .check_patched(&mut object, &self.patch, existing, self.validation)?;
         Ok(object)
     }
 }

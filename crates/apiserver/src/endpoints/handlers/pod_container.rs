@@ -1,13 +1,13 @@
-//! Which container of a pod a request is about.
+//! Chooses the container of a pod that a request is about.
 
 use serde_json::Value;
 
-use super::super::errors::Failure;
+use crate::endpoints::errors::Failure;
 
-/// Where a pod has containers, in the order in which they are named.
+/// The members of a pod's spec that list containers, in the order in which messages name them.
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The container that is asked for, or the only one if none is.
+/// Returns the container that is asked for, or the only one if none is.
 ///
 /// # Errors
 /// 400 for a container that the pod does not have, and when one of several must be named.

@@ -1,4 +1,4 @@
-//! The `log` subresource of pods: what the kubelet of the pod's node has of a container's output.
+//! The `log` subresource of pods: the output of a container, from the kubelet of the pod's node.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use ringwatch::clock::Clock;
 use ringwatch_apimachinery::FieldError;
 use serde_json::json;
 
-use super::super::body::{ResponseBody, full};
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::params::Query;
-use super::super::relay::{Backend, Relayed, exchange};
 use super::pod_container::container;
 use super::relaying::{kubelet, node_of, pod};
+use crate::endpoints::body::{ResponseBody, full};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::Query;
+use crate::endpoints::relay::{Backend, Relayed, exchange};
 
-/// So much is read of what a kubelet says when it refuses, as in kube-apiserver.
+/// How many bytes of a kubelet's refusal are read, as in kube-apiserver.
 const REFUSAL_BYTES_MAX: usize = 50_000;
-/// And for so long.
+/// For how many seconds a kubelet's refusal is read.
 const REFUSAL_SECONDS_MAX: u64 = 5;
 
 /// Answers with the log as the kubelet gives it, or with nothing for a pod without a node: nothing was
@@ -45,7 +45,7 @@ pub(crate) async fn pod_log(call: &Call<'_>) -> Result<Response<ResponseBody>, F
     if !(200..=206).contains(&log.status().as_u16()) {
         let code = log.status().as_u16();
         let text = beginning(log.into_body(), &call.context.clock).await;
-        return Err(Failure::of_backend(code, &text, "pods/log", name));
+        return Err(Failure::from_backend(code, &text, "pods/log", name));
     }
     let mut response = Response::new(log.into_body());
     let text = HeaderValue::from_static("text/plain");
@@ -61,7 +61,7 @@ fn nothing() -> Response<ResponseBody> {
     response
 }
 
-/// The kubelet's answer, whatever it is.
+/// Sends the request to the kubelet, and returns its response, be it a refusal.
 async fn ask(backend: &Backend, path: &str) -> Result<Response<ResponseBody>, Failure> {
     let request = Request::builder().method(Method::GET).uri(path);
     let request = request.body(full("")).map_err(Failure::internal)?;
@@ -79,7 +79,7 @@ async fn ask(backend: &Backend, path: &str) -> Result<Response<ResponseBody>, Fa
     )))
 }
 
-/// The beginning of a refusal, as far as it comes in time.
+/// Reads the beginning of a refusal's body, as far as it comes in time.
 async fn beginning(mut body: ResponseBody, clock: &Clock) -> String {
     let mut text = Vec::new();
     let read = async {
@@ -97,7 +97,7 @@ async fn beginning(mut body: ResponseBody, clock: &Clock) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The parameters as the kubelet takes them, in the order of their names.
+/// Returns the parameters as the kubelet takes them, in the order of their names.
 fn log_query(call: &Call<'_>) -> Result<String, Failure> {
     let mut pairs = Vec::new();
     for name in ["follow", "previous", "timestamps"] {
@@ -145,7 +145,7 @@ fn log_query(call: &Call<'_>) -> Result<String, Failure> {
     })
 }
 
-/// From when on, to the second.
+/// Returns the time from which on lines are wanted, to the second.
 fn since(query: &Query) -> Result<Option<String>, Failure> {
     let text = query.first("sinceTime");
     if text.is_empty() {

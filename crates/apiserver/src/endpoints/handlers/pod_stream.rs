@@ -3,17 +3,18 @@
 
 use form_urlencoded::Serializer;
 use http::Response;
+use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
 
-use super::super::body::ResponseBody;
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::relay::is_upgrade;
 use super::connect::admit_connection;
 use super::pod_container::container;
 use super::relaying::{kubelet, node_of, pod, upgrade};
+use crate::endpoints::body::ResponseBody;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::relay::is_upgrade;
 
-/// The streams that a client may ask for, and what the kubelet calls them, in the kubelet's order.
+/// The streams that a client may ask for with the kubelet's names of them, in the kubelet's order.
 const STREAMS: [(&str, &str); 4] = [
     ("stderr", "error"),
     ("stdin", "input"),
@@ -24,12 +25,13 @@ const STREAMS: [(&str, &str); 4] = [
 /// Joins the client with the kubelet.
 ///
 /// # Errors
-/// 403 for a user who may not create the subresource, 404 for a pod or node that does not exist, 400 for a container that the pod does not have, for a
-/// pod without a node, and for a request that is no upgrade; 500 when the kubelet cannot be asked.
+/// 403 for a user who may not create the subresource, 404 for a pod or node that does not exist, 400 for a container
+/// that the pod does not have, for a pod without a node, and for a request that is no upgrade; 500 when the kubelet
+/// cannot be asked.
 pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
     // A client upgrades with a GET, but doing something in a pod is more than reading it: `ensureAuthorizedForVerb` of
     // Kubernetes 1.36 (`pkg/registry/core/pod/rest`).
-    if call.info.verb != "create" {
+    if call.verb != Verb::Create {
         call.check("create").await?;
     }
     let ports = ports(call)?;
@@ -50,7 +52,7 @@ pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>
     upgrade(call, &backend, &path).await
 }
 
-/// The options that only one of the subresources has.
+/// Returns the options that only one of the subresources has.
 fn own_options(call: &Call<'_>, ports: &[String]) -> Map<String, Value> {
     let mut options = Map::new();
     let command = call.query.all("command");
@@ -64,7 +66,7 @@ fn own_options(call: &Call<'_>, ports: &[String]) -> Map<String, Value> {
     options
 }
 
-/// The ports to forward; only numbers are ports.
+/// Returns the ports to forward; only numbers are ports.
 fn ports(call: &Call<'_>) -> Result<Vec<String>, Failure> {
     if call.info.subresource != "portforward" {
         return Ok(Vec::new());

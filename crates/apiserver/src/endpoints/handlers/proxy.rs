@@ -1,5 +1,4 @@
-//! The `proxy` subresource of nodes, pods and services: any request to what stands there, and its
-//! answer as it is.
+//! The `proxy` subresource of nodes, pods and services: relays any request to them, and the response as it is.
 
 mod location;
 mod target;
@@ -10,12 +9,12 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use serde_json::Map;
 
 use self::location::{Place, relocate};
-use super::super::body::{RequestBody, ResponseBody, full};
-use super::super::call::Call;
-use super::super::errors::Failure;
-use super::super::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_answer};
 use super::connect::admit_connection;
 use super::relaying::{request, upgrade};
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_answer};
 
 /// The methods that can be proxied.
 const METHODS: [Method; 7] = [
@@ -28,10 +27,10 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// The path under which the client reaches what is proxied.
+/// The header that tells the backend by which path the client reaches it.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
-/// Relays the request.
+/// Relays the request to the node, pod or service that the path names, and the answer to the client.
 ///
 /// # Errors
 /// 400 for a name that names nothing or an address that may not be reached, 404 for what does not exist,
@@ -44,7 +43,7 @@ pub(crate) async fn proxy(
         return Err(Failure::method_not_allowed());
     }
     let namespaced = call.store.resource().namespaced;
-    let place = Place::of(&call.info.path, namespaced);
+    let place = Place::parse(&call.info.path, namespaced);
     let options = Map::from_iter([("path".to_owned(), place.rest.into())]);
     admit_connection(call, options).await?;
     let backend = target::find(call).await?;
@@ -86,7 +85,7 @@ async fn pass_on(
     Ok(answer)
 }
 
-/// A redirection within what is proxied stays within it.
+/// Rewrites the Location of a redirection that stays within what is proxied, so that the client stays behind the proxy.
 fn relocate_answer(headers: &mut HeaderMap, place: &Place<'_>, authority: &str) {
     let location = headers.get(LOCATION).and_then(|it| it.to_str().ok());
     let location = location.and_then(|it| relocate(it, place.prefix, authority));
@@ -99,7 +98,7 @@ fn unreachable(why: &str) -> Failure {
     Failure::service_unavailable(format!("error trying to reach service: {why}"))
 }
 
-/// Relative links of a first page need the slash.
+/// Redirects to the path with a slash at its end, which relative links of a first page need.
 fn redirect(location: &str) -> Result<Response<ResponseBody>, Failure> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;

@@ -1,16 +1,17 @@
-//! The common parts of the handlers that ask kubelets: the pod, its node's kubelet, and the headers that are relayed.
+//! The common parts of the handlers that call kubelets: the pod, its node's kubelet, and the headers that are relayed.
 
 use http::{Request, Response};
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
+use ringwatch_registry::Verb;
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody, full};
-use super::super::call::Call;
-use super::super::errors::{About, Failure};
-use super::super::relay::{self, Backend};
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::relay::{self, Backend};
 
-/// The pod that the request is about.
+/// Reads the pod that the request is about.
 pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {
     let pod = call
         .store
@@ -20,13 +21,13 @@ pub(super) async fn pod(call: &Call<'_>) -> Result<Value, Failure> {
     codec::tree(&pod).map_err(Failure::internal)
 }
 
-/// The node of a pod, once it has one.
+/// Returns the node of a pod, once it has one.
 pub(super) fn node_of(pod: &Value) -> Option<&str> {
     let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
     node.filter(|node| !node.is_empty())
 }
 
-/// The kubelet of a node.
+/// Finds the kubelet of a node.
 ///
 /// # Errors
 /// 404 when there is no such node, 500 when it does not say where its kubelet is.
@@ -39,16 +40,16 @@ pub(super) async fn kubelet(
     let about = About {
         resource: nodes.resource(),
         name: node,
-        verb: "get",
+        verb: Verb::Get,
     };
     let node = nodes.get("", node, GetOptions::default()).await;
-    let node = node.map_err(|error| Failure::of(&error, about))?;
+    let node = node.map_err(|error| Failure::from_error(&error, about))?;
     let node = codec::tree(&node).map_err(Failure::internal)?;
     call.kubelets
         .backend(&node, unverified, &call.context.clock)
 }
 
-/// The client's request as the kubelet gets it: without the client's credentials.
+/// Returns the client's request as the kubelet gets it: without the client's credentials.
 pub(super) fn request(
     call: &Call<'_>,
     path_and_query: &str,

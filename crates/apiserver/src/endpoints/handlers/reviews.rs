@@ -1,4 +1,4 @@
-//! Reviews: who somebody is and what they may do. Nothing is stored.
+//! Reviews of access and of tokens, which are answered and never stored.
 
 mod access;
 mod token;
@@ -10,41 +10,41 @@ use ringwatch_apimachinery::{Error, User};
 use ringwatch_apply::Manager;
 use ringwatch_authentication::Authenticator;
 use ringwatch_authorization::Authorizer;
-use ringwatch_registry::{RequestContext, Resource};
+use ringwatch_registry::{RequestContext, Resource, Verb};
 use serde_json::{Value, json};
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::decode::{self, Expected, read_body};
-use super::super::errors::{About, Failure};
-use super::super::memory_gate::MemoryGate;
-use super::super::negotiation::negotiate_whole;
-use super::super::params::{Query, WriteKind, WriteParams};
-use super::super::response;
-use super::super::routes::Routes;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::decode::{self, Expected, read_body};
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::memory_gate::MemoryGate;
+use crate::endpoints::negotiation::negotiate_whole;
+use crate::endpoints::params::{Query, WriteKind, WriteParams};
+use crate::endpoints::response;
+use crate::endpoints::routes::Routes;
 
-/// One question.
+/// A request for a review, such as a SubjectAccessReview: it is answered and never stored.
 #[derive(Debug)]
 pub(crate) struct Review<'a> {
     /// The resources that are served.
-    pub(in super::super) routes: &'a Routes,
-    /// Which review.
-    pub(in super::super) resource: &'a Resource,
-    /// The parameters.
-    pub(in super::super) query: &'a Query,
-    /// The headers.
-    pub(in super::super) headers: &'a HeaderMap,
+    pub(in crate::endpoints) routes: &'a Routes,
+    /// The kind of review that is asked for.
+    pub(in crate::endpoints) resource: &'a Resource,
+    /// The query parameters.
+    pub(in crate::endpoints) query: &'a Query,
+    /// The HTTP headers of the request.
+    pub(in crate::endpoints) headers: &'a HeaderMap,
     /// The user and the time of the request.
-    pub(in super::super) context: &'a RequestContext,
-    /// Authorizes requests.
-    pub(in super::super) authorizer: &'a Authorizer,
-    /// Admits its body.
-    pub(in super::super) memory: &'a MemoryGate,
-    /// Judges tokens.
-    pub(in super::super) authenticator: &'a Authenticator,
+    pub(in crate::endpoints) context: &'a RequestContext,
+    /// Decides for access reviews whether a user may do something.
+    pub(in crate::endpoints) authorizer: &'a Authorizer,
+    /// Reserves memory for the request's body.
+    pub(in crate::endpoints) memory: &'a MemoryGate,
+    /// Authenticates the token of a TokenReview.
+    pub(in crate::endpoints) authenticator: &'a Authenticator,
     /// The namespace of the request; empty for none.
-    pub(in super::super) namespace: &'a str,
+    pub(in crate::endpoints) namespace: &'a str,
     /// True if the answer is indented for people.
-    pub(in super::super) pretty: bool,
+    pub(in crate::endpoints) pretty: bool,
 }
 
 /// Answers with the review in the body, its status filled in.
@@ -67,7 +67,7 @@ pub(crate) async fn review(
         strategy: None,
         custom: false,
     };
-    let asked = decode::object(
+    let object = decode::object(
         review.headers,
         &content,
         expected,
@@ -78,14 +78,14 @@ pub(crate) async fn review(
     let about = About {
         resource,
         name: "",
-        verb: "create",
+        verb: Verb::Create,
     };
-    let answer = answer(&review, &version, asked).await;
-    let answer = answer.map_err(|error| Failure::of(&error, about))?;
+    let answer = answer(&review, &version, object).await;
+    let answer = answer.map_err(|error| Failure::from_error(&error, about))?;
     response::serialized(StatusCode::CREATED, output.format, &answer)
 }
 
-async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<Value, Error> {
+async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result<Value, Error> {
     let context = review.context;
     let status = match review.resource.kind.as_str() {
         "SelfSubjectReview" => {
@@ -97,19 +97,19 @@ async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<
             }));
         }
         "SelfSubjectAccessReview" => {
-            access::check_attributes(&asked)?;
-            access::decide(review.authorizer, &context.user, &asked).await
+            access::check_attributes(&object)?;
+            access::decide(review.authorizer, &context.user, &object).await
         }
         "SubjectAccessReview" => {
-            access::check_subject(&asked)?;
-            access::decide(review.authorizer, &access::subject(&asked), &asked).await
+            access::check_subject(&object)?;
+            access::decide(review.authorizer, &access::subject(&object), &object).await
         }
         "LocalSubjectAccessReview" => {
-            access::check_local(&asked, review.namespace)?;
-            access::decide(review.authorizer, &access::subject(&asked), &asked).await
+            access::check_local(&object, review.namespace)?;
+            access::decide(review.authorizer, &access::subject(&object), &object).await
         }
         "SelfSubjectRulesReview" => {
-            let namespace = asked.pointer("/spec/namespace").and_then(Value::as_str);
+            let namespace = object.pointer("/spec/namespace").and_then(Value::as_str);
             let namespace = namespace.unwrap_or_default();
             if namespace.is_empty() {
                 return Err(Error::BadRequest("no namespace on request".to_owned()));
@@ -118,18 +118,18 @@ async fn answer(review: &Review<'_>, version: &str, mut asked: Value) -> Result<
             work::leave(Work::Permissions).await;
             access::rules(&review.authorizer.rules(&context.user, namespace))
         }
-        "TokenReview" => token::status(review.authenticator, context, &asked).await?,
+        "TokenReview" => token::status(review.authenticator, context, &object).await?,
         other => return Err(Error::Internal(format!("no answer to a {other}"))),
     };
-    note_manager(context, version, &mut asked);
-    asked["status"] = status;
-    Ok(asked)
+    note_manager(context, version, &mut object);
+    object["status"] = status;
+    Ok(object)
 }
 
 /// Notes who manages the fields, as with any object that is created.
-fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
-    if !asked.get("metadata").is_some_and(Value::is_object) {
-        asked["metadata"] = json!({});
+fn note_manager(context: &RequestContext, version: &str, object: &mut Value) {
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object["metadata"] = json!({});
     }
     let manager = Manager {
         name: &context.field_manager,
@@ -139,7 +139,7 @@ fn note_manager(context: &RequestContext, version: &str, asked: &mut Value) {
         custom: None,
         time: Some(context.clock.wall()),
     };
-    ringwatch_apply::update(None, asked, &manager);
+    ringwatch_apply::update(None, object, &manager);
 }
 
 fn user_info(user: &User) -> Value {

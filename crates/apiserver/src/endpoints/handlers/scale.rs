@@ -13,19 +13,19 @@ use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, Update
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::{Expected, check_patched, read_body};
-use super::super::errors::Failure;
-use super::super::negotiation::{Form, Output};
-use super::super::params::{FieldValidation, WriteKind, WriteParams};
-use super::super::patches::Patch;
-use super::super::response;
 use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::{Expected, check_patched, read_body};
+use crate::endpoints::errors::Failure;
+use crate::endpoints::negotiation::{Form, Output};
+use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
+use crate::endpoints::patches::Patch;
+use crate::endpoints::response;
 
-/// The group, version and kind.
+/// The group, version and kind of a Scale.
 const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
 
 /// The members of a Scale's metadata.
@@ -131,19 +131,19 @@ fn respond(
     let scale = scale_of(&object, paths(call)?);
     if let Form::Table(form) = output.form {
         let tables = call.tables(form).with_printer(Printer::for_scale());
-        let table = tables.of_value(&scale, true)?;
+        let table = tables.value_table(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }
     response::serialized(StatusCode::OK, output.format, &scale)
 }
 
-/// The change of the Scale.
+/// The change of a Scale that a request makes.
 enum Change {
     Replace(Value),
     Patch(Patch),
 }
 
-/// The object after a change of its Scale.
+/// The update of an object by a change of its Scale.
 struct Scaled {
     change: Change,
     paths: ScalePaths,
@@ -153,7 +153,7 @@ struct Scaled {
 }
 
 impl Scaled {
-    /// The Scale of the existing object after the change.
+    /// Returns the Scale of the existing object after the change.
     fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
         let patch = match &self.change {
             Change::Replace(scale) => return Ok(scale.clone()),
@@ -169,7 +169,8 @@ impl Scaled {
         };
         check_patched(
             &mut scale,
-            (patch, &before),
+            patch,
+            &before,
             expected,
             self.validation,
             context,
@@ -177,7 +178,7 @@ impl Scaled {
         Ok(scale)
     }
 
-    /// The existing object with the replicas that a Scale wants.
+    /// Returns the existing object with the replicas that a Scale wants.
     fn object(&self, scale: &Value, existing: &Value) -> Result<Value, Error> {
         let replicas = replicas_of(scale, &self.name)?;
         let mut object = existing.clone();
@@ -190,7 +191,7 @@ impl Scaled {
     }
 }
 
-/// The same, once admission agrees to the Scale.
+/// The update of an object by its Scale, once admission has accepted the Scale.
 struct AdmittedScale<'a> {
     store: &'a Store,
     namespace: &'a str,
@@ -239,7 +240,7 @@ impl UpdatedObject for AdmittedScale<'_> {
     }
 }
 
-/// The replicas that a Scale wants.
+/// Returns the replicas that a Scale wants.
 fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
     let wanted = scale.pointer("/spec/replicas").filter(|it| !it.is_null());
     let replicas = wanted.map_or(Some(0), Value::as_i64);
@@ -257,7 +258,7 @@ fn replicas_of(scale: &Value, name: &str) -> Result<i64, Error> {
     }
 }
 
-/// The Scale of an object.
+/// Returns the Scale of an object.
 fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     let mut metadata = Map::new();
     for name in METADATA {
@@ -284,7 +285,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         "status": status})
 }
 
-/// A selector as text.
+/// Returns a selector as text.
 fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
     match form {
         SelectorForm::Text => selector.as_str().unwrap_or_default().to_owned(),
@@ -293,7 +294,7 @@ fn selector_in_words(selector: &Value, form: SelectorForm) -> String {
     }
 }
 
-/// The value at a dotted path.
+/// Returns the value at a dotted path.
 fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.')
         .try_fold(object, |value, name| value.get(name))

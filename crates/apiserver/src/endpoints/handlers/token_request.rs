@@ -1,4 +1,4 @@
-//! The `token` subresource of service accounts: a token for whoever may have it.
+//! The `token` subresource of service accounts: issues a token, as a TokenRequest asks.
 
 use http::{Response, StatusCode};
 use jiff::Timestamp;
@@ -11,17 +11,17 @@ use ringwatch_registry::Store;
 use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Value, json};
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::params::{WriteKind, WriteParams};
+use crate::endpoints::response;
 
 const KIND: &str = "TokenRequest";
 const QUALIFIED_KIND: &str = "TokenRequest.authentication.k8s.io";
 
-/// For how long a token is good if that is not said, and which times may be asked for.
+/// The lifetime of a token whose request says none, in seconds; the bounds of requested ones follow.
 const SECONDS_DEFAULT: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;
@@ -29,8 +29,8 @@ const SECONDS_MAX: i64 = 1 << 32;
 /// Answers with the TokenRequest in the body and the token in its status.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for a bad TokenRequest; 404 without the account or what the token is to be bound to; 409 when one
-/// of them is another.
+/// 400, 413, 415 and 422 for a bad TokenRequest; 404 without the account or what the token is to be bound to; 409 when
+/// one of them is another.
 pub(crate) async fn request_token(
     call: &Call<'_>,
     body: RequestBody,
@@ -98,11 +98,11 @@ async fn answer(
     let expires = expires.map_err(Failure::internal)?;
     request["spec"] = json!({"audiences": audiences, "expirationSeconds": seconds,
         "boundObjectRef": reference});
-    request["status"] = json!({"token": token, "expirationTimestamp": written(expires)});
+    request["status"] = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     Ok(())
 }
 
-/// For how long the token is at most, of which the client is told.
+/// Returns the lifetime that the token gets, in seconds; a client that asked for a longer one is warned.
 fn shortened(call: &Call<'_>, seconds: i64) -> i64 {
     let shortened = call.token_issuer.longest(seconds);
     if shortened < seconds {
@@ -151,7 +151,7 @@ fn complete_metadata(
     metadata["name"] = json!(account.name);
     metadata["namespace"] = json!(call.namespace());
     metadata["uid"] = json!(account.uid);
-    metadata["creationTimestamp"] = json!(written(now));
+    metadata["creationTimestamp"] = json!(rfc3339(now));
     Ok(())
 }
 
@@ -227,7 +227,7 @@ async fn bound(call: &Call<'_>, reference: &Value) -> Result<Bound, Failure> {
     }))
 }
 
-/// A pod of the account, and the node that it is on.
+/// Finds a pod of the account, and the node that it is on.
 async fn bound_pod(call: &Call<'_>, name: &str) -> Result<(String, Bound), Failure> {
     let fail = |error| call.fail(error);
     let pods = call.routes.needed("", "v1", "pods")?;
@@ -273,8 +273,8 @@ async fn found(
         .map_err(|error| call.fail(error))
 }
 
-/// A time as objects have it.
-fn written(time: Timestamp) -> String {
+/// Returns a time as objects have it.
+fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -1,4 +1,4 @@
-//! Replacing an object, or a subresource that is written like one.
+//! Replaces an object, or a subresource that is written like one: PUT.
 
 use async_trait::async_trait;
 use http::{Response, StatusCode};
@@ -6,12 +6,12 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::{RequestContext, UpdateOptions, UpdatedObject};
 use serde_json::Value;
 
-use super::super::body::{RequestBody, ResponseBody};
-use super::super::call::Call;
-use super::super::decode::read_body;
-use super::super::errors::Failure;
-use super::super::params::{WriteKind, WriteParams};
-use super::super::response;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::endpoints::call::Call;
+use crate::endpoints::decode::read_body;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::object_response;
+use crate::endpoints::params::{WriteKind, WriteParams};
 
 /// Replaces the object by the one in the body and answers with it.
 ///
@@ -43,7 +43,7 @@ pub(crate) async fn update(
     } else {
         StatusCode::OK
     };
-    response::object(code, output, call, object).await
+    object_response::object(code, output, call, object).await
 }
 
 /// Returns the options of an update by its query parameters.
@@ -82,7 +82,7 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
     Ok(())
 }
 
-/// The object in the body of a PUT.
+/// The update of an object that replaces it by the body of a PUT.
 struct Replacement(Value);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Following the objects of a namespace, or of all.
+//! Watches the objects of a namespace, or of all: GET with `watch=true`.
 //!
 //! The hard part is joining: all events that wait go out as one chunk, so that a burst costs one
 //! write and not one an event. A lone event goes out as it is, the same bytes to every watch. The
@@ -18,22 +18,23 @@ use ringwatch::budget::Share;
 use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
+use ringwatch_registry::Verb;
 
-use super::super::body::{BoxError, EventStream, ResponseBody, respond};
-use super::super::call::{Call, WatchTerms};
-use super::super::encoding::{EventEncoder, EventType};
-use super::super::errors::{About, Failure};
-use super::super::event_sizes::Tally;
-use super::super::metrics::{LongRunning, WatchCounts};
-use super::super::params::ListParams;
+use crate::endpoints::body::{BoxError, EventStream, ResponseBody, respond};
+use crate::endpoints::call::{Call, WatchTerms};
+use crate::endpoints::encoding::{EventEncoder, EventType};
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::event_sizes::Tally;
+use crate::endpoints::metrics::{LongRunning, WatchCounts};
+use crate::endpoints::params::ListParams;
 
-/// How many bytes of events are joined: what fits into a TLS record, and into a frame of HTTP/2.
+/// How many bytes of events are joined to a chunk: what fits into a TLS record, and into a frame of HTTP/2.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers with a stream of events.
 ///
 /// # Errors
-/// 400 and 422 for bad parameters, 406, 429 while the cache is not ready. What comes later is told
+/// 400 and 422 for bad parameters, 406, 429 while the cache is not ready. Later errors are sent
 /// in the stream.
 pub(crate) async fn watch(
     call: &Call<'_>,
@@ -77,30 +78,30 @@ pub(crate) async fn watch(
     Ok(response)
 }
 
-/// A random duration, so that watches that began together do not end together.
+/// Returns a random duration of one to two times this one, so that watches that began together do not end together.
 fn between_one_and_two_times(base: Duration) -> Duration {
     base.mul_f64(1.0 + rand::random::<f64>())
 }
 
-/// The events of a watch as they come.
+/// The response body of a watch, which encodes events as they come.
 struct WatchBody {
     events: WatchStream,
     encoder: EventEncoder,
-    /// Counts the events.
+    /// The counters of sent events and bytes, labelled by resource.
     counts: WatchCounts,
-    /// The events of the chunk that is made.
+    /// The sizes of the events in the chunk that is being made.
     tally: Tally,
-    /// The time.
+    /// The clock of the deadline and of the metrics.
     clock: Clock,
-    /// When the watch was asked for.
+    /// The time at which the watch was requested.
     begun: Instant,
     /// Counts the watch as running.
     _running: LongRunning,
     /// The watch's share of the memory budget.
     _share: Share,
-    /// When the watch ends.
+    /// The time at which the watch ends.
     deadline: Instant,
-    /// Wakes the task then.
+    /// Wakes the task at the deadline.
     timer: Timer,
     /// The waker of the task that polled last.
     task: Option<Waker>,
@@ -111,7 +112,7 @@ struct WatchBody {
 }
 
 impl WatchBody {
-    /// The next event as it is written; `None` at the end. After an error comes the end.
+    /// Polls for the next event in its encoding; `None` at the end, which also follows an error.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(next) = self.next.take() {
             return Poll::Ready(Some(next));
@@ -161,9 +162,9 @@ impl WatchBody {
         let about = About {
             resource: self.encoder.store().resource(),
             name: "",
-            verb: "watch",
+            verb: Verb::Watch,
         };
-        Failure::of_storage(error, about)
+        Failure::from_storage_error(error, about)
     }
 
     /// Returns the queued events, joined as far as they fit into a chunk; `None` at the end.
@@ -192,8 +193,8 @@ impl WatchBody {
         Poll::Ready(Some(chunk))
     }
 
-    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on the
-    /// time is read, which costs less than to look into the timer.
+    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on
+    /// the time is read, which costs less than to look into the timer.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let task = context.waker();
         if self

@@ -1,4 +1,4 @@
-//! Documents as answers: which form a client accepts, and what it may keep.
+//! Responses with documents: negotiation of their encoding, ETags and caching.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
@@ -6,15 +6,15 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha512};
 
-use super::super::body::respond;
-use super::super::body::{ResponseBody, full};
-use super::super::errors;
-use super::super::negotiation;
 use super::document::{Form, Syntax};
+use crate::endpoints::body::respond;
+use crate::endpoints::body::{ResponseBody, full};
+use crate::endpoints::errors;
+use crate::endpoints::negotiation;
 
 const JSON: &str = "application/json";
 
-/// The subtypes of protobuf, and older spellings of them.
+/// The media subtypes of v2 in protobuf: the current one and an older spelling.
 const V2_PROTOBUF: [&str; 2] = [
     "com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "com.github.proto-openapi.spec.v2@v1.0+protobuf",
@@ -24,7 +24,7 @@ const V3_PROTOBUF: [&str; 2] = [
     "com.github.proto-openapi.spec.v3@v1.0+protobuf",
 ];
 
-/// In what a client wants a document.
+/// Chooses the syntax of a document by the Accept header; `None` if neither is accepted.
 pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
     let protobuf = match form {
         Form::V2 => V2_PROTOBUF,
@@ -40,14 +40,15 @@ pub(super) fn wanted(headers: &HeaderMap, form: Form) -> Option<Syntax> {
     })
 }
 
-/// For how long a client may keep what never changes: as long as caches take for always.
+/// The expiry of documents that never change: a year, the most that caches honour.
 const ALWAYS: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// A document, or that the client has it. Under its hash it never changes, whatever the time, and
-/// caches that know no better are told an end.
+/// Answers with a document, or with 304 if the client has it. A document under its hash never changes, so it may be
+/// kept for ever; caches that do not know `immutable` get an expiry.
 pub(super) fn document(
     headers: &HeaderMap,
-    (form, syntax): (Form, Syntax),
+    form: Form,
+    syntax: Syntax,
     hash: &str,
     hashed: Option<Timestamp>,
     content: Bytes,
@@ -76,14 +77,14 @@ pub(super) fn document(
     response
 }
 
-/// The index.
+/// Answers with the index of the v3 documents: 200, or 304 if the client has it already.
 pub(super) fn index(headers: &HeaderMap, content: Vec<u8>) -> Response<ResponseBody> {
     let digest = Sha512::digest(&content);
     let hash: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
     tagged(headers, JSON, &hash, content.into())
 }
 
-/// Content with its tag, unless the client has it.
+/// Answers with content and its ETag, or with 304 if the client has it.
 fn tagged(
     headers: &HeaderMap,
     media_type: &'static str,
@@ -108,7 +109,7 @@ fn tagged(
     response
 }
 
-/// Where the document has gone.
+/// Answers that the document is at another URL: 301.
 pub(super) fn moved(url: &str) -> Response<ResponseBody> {
     let body = format!("<a href=\"{url}\">Moved Permanently</a>.\n\n");
     let code = StatusCode::MOVED_PERMANENTLY;
@@ -119,7 +120,7 @@ pub(super) fn moved(url: &str) -> Response<ResponseBody> {
     response
 }
 
-/// Nothing that the client accepts can be written.
+/// Answers that the client accepts no form of the document: 406.
 pub(super) fn not_acceptable() -> Response<ResponseBody> {
     let mut response = Response::new(full(Bytes::new()));
     *response.status_mut() = errors::NOT_ACCEPTABLE;

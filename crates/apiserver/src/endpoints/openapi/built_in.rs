@@ -16,7 +16,7 @@ pub(super) const COMPRESSED: &[u8] = include_bytes!("schemas.txt.gz");
 /// How much is unpacked before other tasks have their turn, in bytes.
 const STEP_BYTES: usize = 128 << 10;
 
-/// The schemas, unpacked.
+/// The text of the built-in schemas, decompressed: one line for each type.
 #[derive(Debug)]
 pub(super) struct BuiltIn {
     text: String,
@@ -30,17 +30,17 @@ pub(super) struct Index<'a> {
     kinds: BTreeMap<&'a str, &'a str>,
 }
 
-/// A schema.
+/// The schema of one built-in type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
-    /// As JSON.
+    /// The schema in OpenAPI v3's form, as JSON text.
     pub(super) json: &'a str,
-    /// True if it is a kind of many groups, all of which it names.
+    /// True if the kind belongs to every group, as DeleteOptions does; the schema names all of them.
     pub(super) of_many: bool,
 }
 
 impl BuiltIn {
-    /// Unpacks the schemas.
+    /// Decompresses [`COMPRESSED`], with other tasks between steps of [`STEP_BYTES`].
     pub(super) async fn unpack() -> Self {
         let mut text = Vec::new();
         let mut unpacked = GzDecoder::new(COMPRESSED);
@@ -77,12 +77,12 @@ impl BuiltIn {
 }
 
 impl<'a> Index<'a> {
-    /// The schema of a name.
+    /// Returns the schema of a name.
     pub(super) fn schema(&self, name: &str) -> Option<Entry<'a>> {
         self.schemas.get(name).copied()
     }
 
-    /// The name of a kind's schema.
+    /// Returns the name of a kind's schema.
     pub(super) fn name(&self, group_version: &GroupVersion, kind: &str) -> Option<&'a str> {
         let GroupVersion { group, version } = group_version;
         let key = format!("{group}/{version}/{kind}");

@@ -1,4 +1,4 @@
-//! Some documents that were made, the latest asked for.
+//! A cache of finished documents, of which the ones asked for last are kept.
 //!
 //! Documents are known by their hash, so that what is served may change without forgetting those that stay. One that is
 //! forgotten is still found as long as a client reads it, so that many who ask for a large one share it.
@@ -11,10 +11,10 @@ use ringwatch::budget::{Account, Ledger, Share};
 
 use super::document::{Form, Syntax};
 
-/// How many bytes are kept.
+/// How many bytes of documents are kept.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A cache of documents.
+/// A cache of finished documents by their hashes.
 #[derive(Debug)]
 pub(super) struct DocumentCache {
     kept: Mutex<Kept>,
@@ -24,7 +24,7 @@ pub(super) struct DocumentCache {
 
 #[derive(Debug)]
 struct Kept {
-    /// The latest asked for comes first.
+    /// The kept documents, the one asked for last in front.
     documents: VecDeque<Document>,
     share: Share,
 }
@@ -41,7 +41,7 @@ struct Document {
 #[derive(Debug)]
 struct Content(Vec<u8>);
 
-/// The content for one client.
+/// A document's bytes as one response holds them.
 struct Shared(Arc<Content>);
 
 impl AsRef<[u8]> for Shared {
@@ -51,7 +51,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl DocumentCache {
-    /// A cache without documents.
+    /// Creates a cache without documents.
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self {
             kept: Mutex::new(Kept {
@@ -62,7 +62,7 @@ impl DocumentCache {
         }
     }
 
-    /// The document of a hash, which is made if it is not kept.
+    /// Returns the document of a hash, which is made if it is not kept.
     pub(super) async fn get<M: Future<Output = Vec<u8>>>(
         &self,
         kind: (Form, Syntax),

@@ -1,4 +1,4 @@
-//! The schemas of custom resources: what their definitions say, in the frame that all objects have.
+//! The schemas of custom resources: those of their definitions, completed by the fields that all objects have.
 //!
 //! Nothing of them is kept. They are read out of the definitions, which the watch cache has.
 
@@ -15,25 +15,25 @@ use super::built_in::Index;
 use super::document::Form;
 use super::v3;
 
-/// Built-in types of which custom ones have their frame.
+/// The built-in types from which custom ones take the members that all objects and lists have.
 const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
 const LIST: &str = "io.k8s.api.core.v1.ConfigMapList";
 
-/// How deep schemas are looked into; deeper ones are shown as they are.
+/// How many levels of schemas are rewritten; deeper ones are shown as they are.
 const LEVELS_MAX: usize = 64;
 
-/// Where the schemas of custom resources are.
+/// Finds the schemas of custom resources in their definitions.
 #[derive(Debug)]
 pub(super) struct CustomSchemas {
-    /// The store of definitions.
+    /// The store of CustomResourceDefinitions.
     definitions: Option<Arc<Store>>,
-    /// By version.
+    /// The custom resources by their group and version.
     resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>>,
 }
 
 impl CustomSchemas {
-    /// Those of the custom resources among these stores.
-    pub(super) fn of(stores: &[Arc<Store>]) -> Self {
+    /// Collects the custom resources among these stores.
+    pub(super) fn new(stores: &[Arc<Store>]) -> Self {
         let mut resources: BTreeMap<GroupVersion, Vec<Arc<Resource>>> = BTreeMap::new();
         for resource in stores
             .iter()
@@ -57,20 +57,20 @@ impl CustomSchemas {
         }
     }
 
-    /// The name of the schema of a kind, such as `com.example.v1.Widget`.
+    /// Returns the name of the schema of a kind, such as `com.example.v1.Widget`.
     pub(super) fn name(group_version: &GroupVersion, kind: &str) -> String {
         let GroupVersion { group, version } = group_version;
         let group: Vec<&str> = group.rsplit('.').collect();
         format!("{}.{version}.{kind}", group.join("."))
     }
 
-    /// The version of the definition of a resource; 0 if it is gone.
+    /// Returns the version of the definition of a resource; 0 if it is gone.
     pub(super) async fn version(&self, resource: &Resource) -> u64 {
         let definition = self.definition(resource).await;
         definition.map_or(0, |it| it.revision())
     }
 
-    /// The schema of a kind, or of a kind of list; open if nothing is known of it.
+    /// Returns the schema of a kind, or of a kind of list; open if nothing is known of it.
     pub(super) async fn schema(
         &self,
         group_version: &GroupVersion,
@@ -122,7 +122,7 @@ impl CustomSchemas {
         schema
     }
 
-    /// The definition of a resource.
+    /// Returns the definition of a resource.
     async fn definition(&self, resource: &Resource) -> Option<Arc<Object>> {
         let options = GetOptions {
             resource_version: ResourceVersion::parse("0").ok().flatten(),
@@ -172,7 +172,7 @@ fn put(schema: &mut Value, members: &Map<String, Value>) {
     }
 }
 
-/// The schema of lists of a resource.
+/// Returns the schema of lists of a resource.
 fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
     let item = CustomSchemas::name(&resource.group_version, &resource.kind);
     let mut schema = json!({

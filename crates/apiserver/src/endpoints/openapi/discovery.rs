@@ -2,10 +2,10 @@
 
 use ringwatch_apimachinery::GroupVersion;
 
+use super::operation_names::Scope;
 use super::operations::{Media, OK, Operation, PathItem, Type};
-use super::words::Scope;
 
-/// A document of discovery.
+/// Returns the path item of a discovery document.
 pub(super) fn item(root: &str) -> PathItem {
     let named = |kind: &'static str| Type::Named(kind);
     let parts: Vec<&str> = root.split('/').collect();
@@ -25,7 +25,7 @@ pub(super) fn item(root: &str) -> PathItem {
             Media::Discovery,
         ),
         ["apis", group] => {
-            let scope = Scope::of_group(group);
+            let scope = Scope::from_group(group);
             (
                 format!("get{}APIGroup", scope.id),
                 scope.tag,
@@ -36,7 +36,7 @@ pub(super) fn item(root: &str) -> PathItem {
         }
         ["api", version] | ["apis", _, version] => {
             let group = if parts.len() == 2 { "" } else { parts[1] };
-            let scope = Scope::of_version(&GroupVersion::new(group, version));
+            let scope = Scope::from_version(&GroupVersion::new(group, version));
             (
                 format!("get{}APIResources", scope.id),
                 scope.tag,

@@ -1,4 +1,4 @@
-//! A document, put together piece by piece.
+//! Builds a document, path by path and schema by schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,13 +36,13 @@ pub(super) struct Assembly<'a> {
     names: Names<'a>,
     paths: Vec<u8>,
     schemas: Vec<u8>,
-    /// The parameters that v2 writes once.
+    /// The parameters that a v2 document defines once and refers to.
     shared: v2::Shared,
     /// The only version that the document is about.
     only: Option<GroupVersion>,
 }
 
-/// The names of schemas, and which of them are wanted.
+/// The names of schemas, and which of them the document has to contain.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
     index: &'a Index<'a>,
@@ -52,8 +52,8 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The name of a type's schema, which is wanted from now on; `None` for text.
-    pub(super) fn of(&mut self, about: &Type) -> Option<String> {
+    /// Returns the name of a type's schema, which the document will contain; `None` for text.
+    pub(super) fn require(&mut self, about: &Type) -> Option<String> {
         let name = match about {
             Type::Text => return None,
             Type::Named(name) => (*name).to_owned(),
@@ -73,7 +73,7 @@ impl Names<'_> {
 }
 
 impl<'a> Assembly<'a> {
-    /// A document without content.
+    /// Starts a document without content.
     pub(super) fn new(form: Form, syntax: Syntax, index: &'a Index<'a>) -> Self {
         Self {
             form,
@@ -91,13 +91,13 @@ impl<'a> Assembly<'a> {
     }
 
     /// Says that the document is about one version alone.
-    pub(super) fn of_version(&mut self, only: &GroupVersion) {
+    pub(super) fn limit_to(&mut self, only: &GroupVersion) {
         if self.form == Form::V3 {
             self.only = Some(only.clone());
         }
     }
 
-    /// Adds a path.
+    /// Adds a path with its operations, and notes the schemas that these refer to.
     pub(super) fn add(&mut self, item: &PathItem) {
         let value = match self.form {
             Form::V2 => v2::item(item, &mut self.names, &mut self.shared),
@@ -217,7 +217,7 @@ fn put(syntax: Syntax, piece: Piece, out: &mut Vec<u8>, name: &str, value: &Valu
     }
 }
 
-/// A member of an object, with a comma in front if it is not the first.
+/// Writes a member of an object, with a comma in front if it is not the first.
 fn member(out: &mut Vec<u8>, name: &str, json: &str) {
     if !out.is_empty() {
         out.push(b',');

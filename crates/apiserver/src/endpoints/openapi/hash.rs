@@ -1,4 +1,5 @@
-//! By what clients know that a document has changed: a hash of what it is made of.
+//! The hashes in the index, by which clients know that a document has changed: of the resources it is made of, not of
+//! its text.
 //!
 //! kube-apiserver hashes the document itself and so makes all of them for the index. What they are made of says as
 //! much: this program with its built-in schemas, the resources, and the definitions of custom ones.
@@ -11,19 +12,19 @@ use sha2::{Digest, Sha512};
 use super::built_in;
 use super::{OpenApi, Root};
 
-/// The hash of the schemas that the program has.
+/// The hash of the built-in schemas.
 static BUILT_IN: LazyLock<Vec<u8>> =
     LazyLock::new(|| Sha512::digest(built_in::COMPRESSED).to_vec());
 
 impl OpenApi {
-    /// The hash of the document at a root.
+    /// Returns the hash of the document at a root.
     pub(super) async fn hash_of(&self, path: &str, root: &Root) -> String {
         let mut digest = self.digest();
         self.digest_root(&mut digest, path, root).await;
         hex(digest)
     }
 
-    /// The hash of the document of everything.
+    /// Returns the hash of the document of everything.
     pub(super) async fn hash_of_all(&self) -> String {
         let mut digest = self.digest();
         for (path, root) in &self.roots {
@@ -53,7 +54,7 @@ impl OpenApi {
     }
 }
 
-/// All of a resource that a document shows.
+/// Returns all of a resource that a document shows, as text to be hashed.
 fn shape(resource: &Resource) -> String {
     let Resource {
         plural,

@@ -4,16 +4,17 @@ use serde_json::Value;
 
 use self::Kind::{Bool, Double, Integer, Many, Map, One, Text, Texts, Yaml};
 
-/// A message.
+/// A message of gnostic's protobuf definitions, which says how an object of a document is encoded.
 pub(super) enum Message {
-    /// An object of members; others are kept under a number if their names begin with `x-`.
+    /// An object with known members; others are kept as extensions under the number `extensions` if their names begin
+    /// with `x-`.
     Fields {
         fields: &'static [(&'static str, u32, Kind)],
         extensions: u32,
     },
-    /// Names and values, in a list of this number.
+    /// An object that is a map, encoded as a list of names and values under this number.
     Members(u32, &'static Self),
-    /// One of several, by what the value is.
+    /// A oneof: the field is chosen by the value.
     OneOf(fn(&Value) -> Option<(u32, Kind)>),
 }
 
@@ -21,16 +22,16 @@ pub(super) enum Message {
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Text,
-    /// A text or a list of them.
+    /// A string or a list of strings.
     Texts,
     Bool,
     Integer,
     Double,
-    /// Any value.
+    /// Any JSON value, kept as YAML text.
     Yaml,
     One(&'static Message),
     Many(&'static Message),
-    /// An object whose members are names and values, in a list of this number.
+    /// An object that is a map, encoded as a list of names and values under this number.
     Map(u32, &'static Message),
 }
 
@@ -44,13 +45,13 @@ const fn fields(fields: &'static [(&'static str, u32, Kind)], extensions: u32) -
     Message::Fields { fields, extensions }
 }
 
-/// A choice between a reference and something else.
+/// Chooses the field of a reference or of something else, by what the value is.
 fn reference_or(value: &Value, reference: (u32, Kind), other: (u32, Kind)) -> Option<(u32, Kind)> {
     let is_reference = value.get("$ref").is_some();
     Some(if is_reference { reference } else { other })
 }
 
-/// Any value.
+/// gnostic's `Any`: a value of any type, kept as YAML text.
 pub(super) static ANY: Message = Message::OneOf(|_| Some((2, Yaml)));
 
 static TEXT_LIST: Message = Message::OneOf(|_| Some((1, Texts)));
@@ -61,7 +62,7 @@ static REFERENCE: Message = fields(&[("$ref", 1, Text)], 0);
 
 static V2_INFO: Message = fields(&[("title", 1, Text), ("version", 2, Text)], 7);
 
-/// The document, without paths and schemas.
+/// gnostic's v2 `Document`, without paths and schemas.
 pub(super) static V2_DOCUMENT: Message = fields(
     &[
         ("swagger", 1, Text),
@@ -85,7 +86,7 @@ static V2_API_KEY: Message = fields(
     5,
 );
 
-/// A path.
+/// gnostic's v2 `PathItem`: the operations at a path.
 pub(super) static V2_PATH_ITEM: Message = fields(
     &[
         ("get", 2, One(&V2_OPERATION)),
@@ -177,7 +178,7 @@ static V2_RESPONSE: Message = fields(
 
 static V2_SCHEMA_ITEM: Message = Message::OneOf(|_| Some((1, One(&V2_SCHEMA))));
 
-/// A schema.
+/// gnostic's v2 `Schema`.
 pub(super) static V2_SCHEMA: Message = fields(
     &[
         ("$ref", 1, Text),
@@ -221,11 +222,11 @@ static V2_ITEMS: Message = Message::OneOf(|_| Some((1, One(&V2_SCHEMA))));
 
 static V3_INFO: Message = fields(&[("title", 1, Text), ("version", 6, Text)], 7);
 
-/// The document, without paths and components.
+/// gnostic's v3 `Document`, without paths and components.
 pub(super) static V3_DOCUMENT: Message =
     fields(&[("openapi", 1, Text), ("info", 2, One(&V3_INFO))], 9);
 
-/// The components that are referred to, without schemas.
+/// gnostic's v3 `Components`, without schemas.
 pub(super) static V3_COMPONENTS: Message = fields(
     &[(
         "securitySchemes",
@@ -248,7 +249,7 @@ static V3_SECURITY_SCHEME: Message = fields(
     9,
 );
 
-/// A path.
+/// gnostic's v3 `PathItem`: the operations at a path.
 pub(super) static V3_PATH_ITEM: Message = fields(
     &[
         ("get", 4, One(&V3_OPERATION)),
@@ -310,7 +311,7 @@ static V3_RESPONSE: Message = fields(
 
 static V3_MEDIA_TYPE: Message = fields(&[("schema", 1, One(&V3_SCHEMA_OR_REFERENCE))], 5);
 
-/// A schema.
+/// gnostic's v3 `SchemaOrReference`.
 pub(super) static V3_SCHEMA_OR_REFERENCE: Message =
     Message::OneOf(|value| reference_or(value, (2, One(&REFERENCE)), (1, One(&V3_SCHEMA))));
 
@@ -358,7 +359,7 @@ static V3_ADDITIONAL: Message = Message::OneOf(|value| {
     })
 });
 
-/// gnostic knows plain defaults alone; others are there without a value.
+/// gnostic's v3 `DefaultType`, which knows scalars alone; other defaults are encoded without a value.
 static V3_DEFAULT: Message = Message::OneOf(|value| match value {
     Value::Number(_) => Some((1, Double)),
     Value::Bool(_) => Some((2, Bool)),

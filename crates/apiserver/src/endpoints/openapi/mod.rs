@@ -20,6 +20,7 @@ mod discovery;
 mod document;
 mod hash;
 mod messages;
+mod operation_names;
 mod operations;
 mod parameters;
 mod protobuf;
@@ -28,7 +29,6 @@ mod roots;
 mod tests;
 mod v2;
 mod v3;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,35 +43,34 @@ use self::built_in::BuiltIn;
 use self::cache::DocumentCache;
 use self::custom::CustomSchemas;
 use self::document::{Assembly, Form};
-use super::aggregation::Remotes;
-use super::api::ApiConfig;
+use super::api_config::ApiConfig;
 use super::body::ResponseBody;
 use super::errors::Failure;
 use super::negotiation;
 use super::params::Query;
 use super::response;
 
-/// Where the document of everything is.
+/// The path of the v2 document, which describes the whole API.
 pub(super) const V2: &str = "/openapi/v2";
 
-/// Where the index is; the document of a group version is below it.
+/// The path of the index of the v3 documents; the document of a group version is below it.
 pub(super) const V3: &str = "/openapi/v3";
 
-/// The cached documents.
+/// A cache of the finished documents that were asked for last.
 #[derive(Debug)]
 pub(super) struct Documents(DocumentCache);
 
 impl Documents {
-    /// Keeps what the ledger is told of.
+    /// Creates an empty cache, whose documents count against the budget of this ledger.
     pub(super) fn new(ledger: &Ledger) -> Self {
         Self(DocumentCache::new(ledger))
     }
 }
 
-/// The API as documents describe it.
+/// The API that the documents describe, and how to make them.
 #[derive(Debug)]
 pub(super) struct OpenApi {
-    /// The content of each root, such as `apis/apps/v1`.
+    /// The documents of v3 by their roots, such as `apis/apps/v1`.
     roots: BTreeMap<String, Root>,
     custom: CustomSchemas,
     /// The program's own version.
@@ -79,31 +78,36 @@ pub(super) struct OpenApi {
     clock: Clock,
     /// The version of Kubernetes, such as `1.36`.
     version: String,
-    /// Where the documents of other servers are, by their roots.
+    /// The URLs of the documents of aggregated APIs, by their roots.
     remote: BTreeMap<String, String>,
 }
 
-/// A root, which has a document of its own.
+/// The content of one document of v3.
 #[derive(Debug)]
 enum Root {
     /// The resources of a group version.
     Version(GroupVersion, Vec<Arc<Resource>>),
-    /// A document of discovery.
+    /// The paths of discovery itself, such as `/apis/apps/`.
     Discovery,
 }
 
 impl OpenApi {
-    /// Describes what these stores and the resources without a store serve.
-    pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
+    /// Describes what these stores and the resources without a store serve. `remote` has the URLs of aggregated APIs'
+    /// documents, by their roots.
+    pub(super) fn new(
+        config: &ApiConfig,
+        stores: &[Arc<Store>],
+        remote: BTreeMap<String, String>,
+    ) -> Self {
         let stored = stores.iter().map(|store| store.resource());
         let resources = stored.chain(&config.storeless);
         Self {
-            roots: roots::of(resources),
-            custom: CustomSchemas::of(stores),
+            roots: roots::collect(resources),
+            custom: CustomSchemas::new(stores),
             build: config.version.git_version.clone(),
             clock: config.clock.clone(),
             version: format!("{}.{}", config.version.major, config.version.minor),
-            remote: remotes.openapi(),
+            remote,
         }
     }
 
@@ -113,8 +117,8 @@ impl OpenApi {
         path == V2 || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress those
-    /// of v3.
+    /// Returns true if answers to a path are compressed for clients that accept it. kube-apiserver does not compress
+    /// those of v3.
     pub(super) fn is_compressed(path: &str) -> bool {
         path == V2 || !Self::has(path)
     }
@@ -156,7 +160,7 @@ impl OpenApi {
             assembly.finish(&self.version, &self.custom).await
         });
         let content = made.await;
-        answer::document(headers, (Form::V2, syntax), &hash, None, content)
+        answer::document(headers, Form::V2, syntax, &hash, None, content)
     }
 
     async fn serve_v3(
@@ -167,7 +171,7 @@ impl OpenApi {
         headers: &HeaderMap,
     ) -> Response<ResponseBody> {
         let Some(root) = self.roots.get(path) else {
-            return super::discovery::page_not_found();
+            return response::page_not_found();
         };
         let Some(syntax) = answer::wanted(headers, Form::V3) else {
             return answer::not_acceptable();
@@ -186,10 +190,10 @@ impl OpenApi {
         });
         let content = made.await;
         let now = asked.map(|_| self.clock.wall());
-        answer::document(headers, (Form::V3, syntax), &hash, now, content)
+        answer::document(headers, Form::V3, syntax, &hash, now, content)
     }
 
-    /// Where the documents are, as JSON.
+    /// Returns the index of the documents and their URLs, as JSON.
     async fn index(&self) -> Vec<u8> {
         let mut paths = serde_json::Map::new();
         for (path, root) in &self.roots {
@@ -209,10 +213,10 @@ impl OpenApi {
         match root {
             Root::Discovery => assembly.add(&discovery::item(path)),
             Root::Version(group_version, resources) => {
-                assembly.of_version(group_version);
+                assembly.limit_to(group_version);
                 assembly.add(&discovery::item(path));
                 for resource in resources {
-                    for item in operations::of_resource(path, resource) {
+                    for item in operations::path_items(path, resource) {
                         assembly.add(&item);
                     }
                     tokio::task::yield_now().await;

@@ -1,33 +1,33 @@
-//! The operations at each path, whatever the document's version.
+//! The operations at each path, whichever version of OpenAPI the document has.
 
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_registry::{Resource, Subresource, Verb};
 
+use super::operation_names::{Scope, camel, with_article};
 use super::parameters::{self, Parameter};
-use super::words::{Scope, camel, with_article};
 
-/// A path and what can be done there.
+/// A path and its operations.
 #[derive(Debug)]
 pub(super) struct PathItem {
     pub(super) path: String,
-    /// Those that all operations have.
+    /// The parameters that all operations of the path have.
     pub(super) parameters: Vec<Parameter>,
     pub(super) operations: Vec<Operation>,
 }
 
-/// Something that can be done.
+/// One method at one path.
 #[derive(Debug)]
 pub(super) struct Operation {
-    /// The method in small letters.
+    /// The HTTP method in lower case.
     pub(super) method: &'static str,
     pub(super) id: String,
     pub(super) tag: String,
     pub(super) description: String,
-    /// The action in Kubernetes' words, and its kind; `None` for discovery.
+    /// `x-kubernetes-action`, and the kind of `x-kubernetes-group-version-kind`; `None` for discovery.
     pub(super) action: Option<(&'static str, GroupVersion, String)>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
-    /// The answers beside 401.
+    /// The status codes of responses and their descriptions, without 401, which all have.
     pub(super) codes: &'static [(&'static str, &'static str)],
     pub(super) answer: Type,
     pub(super) media: Media,
@@ -36,41 +36,41 @@ pub(super) struct Operation {
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
-    /// An object.
+    /// An object of this type, which is required.
     Object(Type),
-    /// How to delete; may be left out.
+    /// DeleteOptions, which may be left out.
     DeleteOptions,
-    /// A patch.
+    /// A patch in one of the patch media types.
     Patch,
 }
 
 /// A type that has a schema.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
-    /// A kind.
+    /// The schema of a kind, by group, version and kind.
     Kind(GroupVersion, String),
-    /// A schema by its name.
+    /// A schema of this name.
     Named(&'static str),
-    /// Any text.
+    /// A plain string, which needs no schema.
     Text,
 }
 
-/// In which media types an operation answers and takes bodies.
+/// The media types of an operation's responses and request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
-    /// Objects.
+    /// The media types of single objects.
     Object,
-    /// Lists, which may be watched.
+    /// The media types of lists that may be watched.
     List,
-    /// Custom resources and their lists.
+    /// The media types of custom resources and their lists.
     Custom,
-    /// Documents of discovery.
+    /// The media types of discovery documents.
     Discovery,
-    /// JSON and nothing else.
+    /// JSON alone.
     Json,
-    /// A log.
+    /// Plain text and JSON, as the log of a pod has it.
     Log,
-    /// Whatever the other side sends.
+    /// Any media type, as a proxy has it.
     Anything,
 }
 
@@ -82,12 +82,12 @@ const CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
 const ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const ALL_THREE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
-/// The paths of a resource below a root such as `apis/apps/v1`.
-pub(super) fn of_resource(root: &str, resource: &Resource) -> Vec<PathItem> {
+/// Returns the paths of a resource below a root such as `apis/apps/v1`.
+pub(super) fn path_items(root: &str, resource: &Resource) -> Vec<PathItem> {
     let plural = &resource.plural;
     let place = Place {
         resource,
-        scope: Scope::of_version(&resource.group_version),
+        scope: Scope::from_version(&resource.group_version),
     };
     let inside = if resource.namespaced {
         "namespaces/{namespace}/"
@@ -123,21 +123,21 @@ pub(super) fn of_resource(root: &str, resource: &Resource) -> Vec<PathItem> {
     items
 }
 
-/// A resource and what its operations are called after.
+/// A resource, and the name by which its operations are called.
 struct Place<'a> {
     resource: &'a Resource,
     scope: Scope,
 }
 
 impl Place<'_> {
-    /// A path with those of the verbs that the resource has.
+    /// Returns the path item with those of the verbs that the resource has.
     fn item(&self, path: String, verbs: &[Verb]) -> PathItem {
         let has = |verb: &&Verb| self.resource.verbs.contains(verb);
         let operations = verbs.iter().filter(has).map(|verb| self.operation(*verb));
         self.hoisted(path, operations.collect())
     }
 
-    /// A path, to which go the parameters that all its operations have.
+    /// Returns a path item, to which the parameters move that all its operations have.
     fn hoisted(&self, path: String, mut operations: Vec<Operation>) -> PathItem {
         let kind = &self.resource.kind;
         let mut parameters = Vec::new();
@@ -187,7 +187,7 @@ impl Place<'_> {
         operation
     }
 
-    /// `NamespacedPod` or `Node`.
+    /// Returns the last part of an operation's id, such as `NamespacedPod` or `Node`.
     fn suffix(&self) -> String {
         let namespaced = if self.resource.namespaced {
             "Namespaced"
@@ -197,7 +197,7 @@ impl Place<'_> {
         format!("{namespaced}{}", self.resource.kind)
     }
 
-    /// A description of what a verb does to the object or a subresource.
+    /// Returns a description of what a verb does to the object or a subresource.
     fn words(&self, verb: Verb, part: &str) -> String {
         let kind = &self.resource.kind;
         let of = if part.is_empty() {
@@ -277,7 +277,7 @@ impl Place<'_> {
         }
     }
 
-    /// The list or the watch of a namespaced resource in all namespaces.
+    /// Returns the list or the watch of a namespaced resource in all namespaces.
     fn all_namespaces(&self, path: String, watch: bool) -> PathItem {
         if watch {
             return self.watch(path, "ListForAllNamespaces");
@@ -288,7 +288,7 @@ impl Place<'_> {
         self.hoisted(path, vec![list])
     }
 
-    /// A path below `watch/`, as clients of old use it.
+    /// Returns a path item below `watch/`, the old way to watch.
     fn watch(&self, path: String, suffix: &'static str) -> PathItem {
         let kind = &self.resource.kind;
         let what = if suffix.ends_with("ForAllNamespaces") {
@@ -312,10 +312,10 @@ impl Place<'_> {
         self.hoisted(path, vec![watch])
     }
 
-    /// The paths of a subresource.
+    /// Returns the path items of a subresource.
     fn below(&self, object: &str, subresource: &Subresource) -> Vec<PathItem> {
         let path = format!("{object}/{}", subresource.name);
-        let Some(options) = parameters::of_options(&subresource.kind) else {
+        let Some(options) = parameters::subresource_queries(&subresource.kind) else {
             return vec![self.part(path, subresource)];
         };
         let connect = |path: String, suffix: &str| {

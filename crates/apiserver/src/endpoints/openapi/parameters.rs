@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-/// A parameter.
+/// A query or path parameter of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
-    /// `query` or `path`; what is in the path is required.
+    /// The place of the parameter, `query` or `path`; those in the path are required.
     pub(super) place: &'static str,
-    /// Its type in JSON schemas.
+    /// The type of its value in JSON schemas.
     pub(super) kind: &'static str,
     pub(super) description: Cow<'static, str>,
 }
 
-/// Those of a list or watch.
+/// The query parameters of a list or watch.
 pub(super) const LIST: &[&str] = &[
     "allowWatchBookmarks",
     "continue",
@@ -27,13 +27,13 @@ pub(super) const LIST: &[&str] = &[
     "watch",
 ];
 
-/// Those of a creation or update.
+/// The query parameters of a creation or update.
 pub(super) const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
 
-/// Those of a patch.
+/// The query parameters of a patch.
 pub(super) const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
 
-/// Those of a deletion.
+/// The query parameters of a deletion.
 pub(super) const DELETE: &[&str] = &[
     "dryRun",
     "gracePeriodSeconds",
@@ -42,7 +42,7 @@ pub(super) const DELETE: &[&str] = &[
     "propagationPolicy",
 ];
 
-/// Those of the deletion of many.
+/// The query parameters of the deletion of a collection.
 pub(super) const DELETE_COLLECTION: &[&str] = &[
     "continue",
     "dryRun",
@@ -59,8 +59,8 @@ pub(super) const DELETE_COLLECTION: &[&str] = &[
     "timeoutSeconds",
 ];
 
-/// Those of subresources that are no objects, by their kind.
-const OF_OPTIONS: &[(&str, &[&str])] = &[
+/// The query parameters of subresources that are no objects, by their kind.
+const SUBRESOURCE_QUERIES: &[(&str, &[&str])] = &[
     ("NodeProxyOptions", &["path"]),
     (
         "PodAttachOptions",
@@ -75,7 +75,7 @@ const OF_OPTIONS: &[(&str, &[&str])] = &[
     ("ServiceProxyOptions", &["path"]),
 ];
 
-/// Those of a pod's log.
+/// The query parameters of a pod's log.
 pub(super) const LOG: &[&str] = &[
     "container",
     "follow",
@@ -88,7 +88,7 @@ pub(super) const LOG: &[&str] = &[
     "timestamps",
 ];
 
-/// The name, type and description of each parameter; the type of others is string.
+/// The name, type and description of each query parameter; others are strings without a description.
 const MEANINGS: &[(&str, &str, &str)] = &[
     (
         "allowWatchBookmarks",
@@ -223,18 +223,18 @@ const MEANINGS: &[(&str, &str, &str)] = &[
     ("watch", "boolean", "Whether changes are sent as they come."),
 ];
 
-/// Query parameters by their names.
+/// Returns the query parameters of these names.
 pub(super) fn queries(names: &[&'static str]) -> Vec<Parameter> {
     names.iter().map(|name| query(name)).collect()
 }
 
-/// Those of a subresource of a kind such as `PodExecOptions`; `None` for the kinds of objects.
-pub(super) fn of_options(kind: &str) -> Option<Vec<Parameter>> {
-    let known = OF_OPTIONS.iter().find(|(known, _)| *known == kind);
+/// Returns the query parameters of a subresource of a kind such as `PodExecOptions`; `None` for the kinds of objects.
+pub(super) fn subresource_queries(kind: &str) -> Option<Vec<Parameter>> {
+    let known = SUBRESOURCE_QUERIES.iter().find(|(known, _)| *known == kind);
     known.map(|(_, names)| queries(names))
 }
 
-/// A query parameter.
+/// Returns the query parameter of this name, with its type and description.
 pub(super) fn query(name: &'static str) -> Parameter {
     let known = MEANINGS.iter().find(|(known, ..)| *known == name);
     let (_, kind, meaning) = known.copied().unwrap_or((name, "string", ""));
@@ -246,7 +246,7 @@ pub(super) fn query(name: &'static str) -> Parameter {
     }
 }
 
-/// A part of the path.
+/// Returns a path parameter.
 pub(super) fn path(name: &'static str, description: impl Into<Cow<'static, str>>) -> Parameter {
     Parameter {
         name,

@@ -1,4 +1,5 @@
-//! Documents in gnostic's protobuf, which kubectl and client-go ask for: the same tree in messages that know each member.
+//! Documents in gnostic's protobuf, which kubectl and client-go ask for: the same tree in messages that know each
+//! member.
 //!
 //! gnostic has a message for each object of OpenAPI, one of name and value for each member of a map, and keeps what it
 //! does not know, `x-kubernetes-...` above all, as YAML. JSON is YAML too.
@@ -8,20 +9,20 @@ use serde_json::Value;
 use super::document::Form;
 use super::messages::{self, Kind, Message};
 
-/// The fields of a name and its value.
+/// The numbers of the fields of a named value: its name and its value.
 const NAME: u32 = 1;
 const VALUE: u32 = 2;
 
-/// A part that is added to a document.
+/// The encoding of an entry of a document's paths or schemas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// Its field among the paths or schemas.
+    /// The number of the repeated field that has the entries.
     number: u32,
     message: &'static Message,
 }
 
 impl Piece {
-    /// A path.
+    /// Returns the encoding of an entry of a document's `paths`.
     pub(super) fn path(form: Form) -> Self {
         match form {
             Form::V2 => Self {
@@ -35,7 +36,7 @@ impl Piece {
         }
     }
 
-    /// A schema.
+    /// Returns the encoding of an entry of a document's schemas.
     pub(super) fn schema(form: Form) -> Self {
         let message = match form {
             Form::V2 => &messages::V2_SCHEMA,
@@ -50,7 +51,7 @@ impl Piece {
     }
 }
 
-/// A document of pieces that have been written.
+/// Puts together a document of paths and schemas that have been written.
 pub(super) fn document(
     form: Form,
     head: &Value,
@@ -78,7 +79,7 @@ pub(super) fn document(
     out
 }
 
-/// The fields of a value.
+/// Writes the fields of a value.
 fn message(out: &mut Vec<u8>, message: &Message, value: &Value) {
     match message {
         Message::OneOf(choose) => {
@@ -143,14 +144,14 @@ fn field(out: &mut Vec<u8>, number: u32, kind: Kind, value: &Value) {
     }
 }
 
-/// The members of a map.
+/// Writes the members of a map.
 fn members(out: &mut Vec<u8>, number: u32, inner: &'static Message, value: &Value) {
     for (name, member) in value.as_object().into_iter().flatten() {
         named(out, number, name, member, inner);
     }
 }
 
-/// A member of a map.
+/// Writes one member of a map.
 fn named(out: &mut Vec<u8>, number: u32, name: &str, value: &Value, inner: &'static Message) {
     let mut content = Vec::new();
     bytes(&mut content, NAME, name.as_bytes());

@@ -1,4 +1,4 @@
-//! The roots that have documents of their own.
+//! The roots of the API that have v3 documents of their own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,11 +7,13 @@ use ringwatch_registry::Resource;
 
 use super::Root;
 
-/// Documents beside those of groups and versions.
+/// The roots of discovery that every server has.
 const ALWAYS: [&str; 3] = ["api", "apis", "version"];
 
-/// The roots of these resources by their paths, without a leading slash.
-pub(super) fn of<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> BTreeMap<String, Root> {
+/// Returns the roots of these resources by their paths, without a leading slash.
+pub(super) fn collect<'a>(
+    resources: impl Iterator<Item = &'a Arc<Resource>>,
+) -> BTreeMap<String, Root> {
     let always = ALWAYS
         .iter()
         .map(|path| ((*path).to_owned(), Root::Discovery));

@@ -15,13 +15,13 @@ use super::built_in::BuiltIn;
 use super::document::{Assembly, Form, Syntax};
 use super::{CustomSchemas, OpenApi, roots, v2};
 
-/// The API of all built-in resources, without stores.
+/// Returns the API of all built-in resources, without stores.
 fn api() -> OpenApi {
     let resources = built_in();
     OpenApi {
         remote: BTreeMap::new(),
-        roots: roots::of(resources.iter()),
-        custom: CustomSchemas::of(&[]),
+        roots: roots::collect(resources.iter()),
+        custom: CustomSchemas::new(&[]),
         build: "v1.36.2".to_owned(),
         clock: Clock::real(),
         version: "1.36".to_owned(),

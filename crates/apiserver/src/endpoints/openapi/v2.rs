@@ -14,18 +14,18 @@ use super::operations::{Body, Media, Operation, PathItem};
 use super::parameters::Parameter;
 use super::v3;
 
-/// In front of the name of a schema that is referred to.
+/// The prefix of references to schemas.
 pub(super) const REFERENCE: &str = "#/definitions/";
 
-/// How much of a hash tells parameters of one name apart, in letters.
+/// How many letters of a hash distinguish parameters of one name.
 const HASH_LETTERS: usize = 8;
 
-/// The parameters that are written once.
+/// The parameters that a document defines once, by their names.
 #[derive(Debug, Default)]
 pub(super) struct Shared(BTreeMap<String, Value>);
 
 impl Shared {
-    /// A reference to a parameter.
+    /// Moves a parameter among the shared ones, and returns a reference to it.
     fn refer(&mut self, parameter: Value) -> Value {
         let name = parameter["name"].as_str().unwrap_or_default();
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(parameter.to_string()));
@@ -35,13 +35,13 @@ impl Shared {
         reference
     }
 
-    /// All of them.
+    /// Returns the document's `parameters` object.
     pub(super) fn into_value(self) -> Value {
         Value::Object(self.0.into_iter().collect())
     }
 }
 
-/// A path.
+/// Returns a path item of OpenAPI v2, and notes the schemas and shared parameters that it refers to.
 pub(super) fn item(item: &PathItem, names: &mut Names<'_>, shared: &mut Shared) -> Value {
     let mut value = Map::new();
     for one in &item.operations {
@@ -130,8 +130,7 @@ impl Media {
     }
 }
 
-/// A built-in schema of v3 in v2: nothing is one of several, and no value has a default, as kubectl would believe it
-/// to be the client's.
+/// Converts a built-in schema of v3 to v2: without `oneOf` and defaults, which kubectl would take for the client's.
 pub(super) fn to_v2(schema: Value) -> Value {
     match schema {
         Value::Array(items) => items.into_iter().map(to_v2).collect(),

@@ -6,13 +6,13 @@ use super::document::Names;
 use super::operations::{Body, Media, Operation, PathItem, Type};
 use super::parameters::Parameter;
 
-/// In front of the name of a schema that is referred to.
+/// The prefix of references to schemas.
 pub(super) const REFERENCE: &str = "#/components/schemas/";
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// A path.
+/// Returns a path item of OpenAPI v3, and notes the schemas that it refers to.
 pub(super) fn item(item: &PathItem, names: &mut Names<'_>) -> Value {
     let mut value = Map::new();
     for one in &item.operations {
@@ -67,7 +67,7 @@ fn request_body(body: &Body, media: Media, names: &mut Names<'_>) -> Value {
     value
 }
 
-/// The schema of a body, and whether there must be one.
+/// Returns the schema of a body, and whether there must be one.
 pub(super) fn body(body: &Body, names: &mut Names<'_>) -> (Value, bool) {
     let about = match body {
         Body::Object(about) => about,
@@ -82,9 +82,9 @@ fn content(media_types: &[&str], schema: &Value) -> Value {
     Value::Object(media_types.iter().map(one).collect())
 }
 
-/// The schema of a type: a reference.
+/// Returns the schema of a type: a reference.
 pub(super) fn schema(about: &Type, names: &mut Names<'_>) -> Value {
-    match names.of(about) {
+    match names.require(about) {
         Some(name) => json!({"$ref": format!("{REFERENCE}{name}")}),
         None => json!({"type": "string"}),
     }
@@ -106,7 +106,7 @@ fn parameter(parameter: &Parameter) -> Value {
 }
 
 impl Media {
-    /// In what operations answer.
+    /// Returns the media types of the operations' responses.
     pub(super) fn answers(self) -> &'static [&'static str] {
         match self {
             Self::Object | Self::Discovery => &[
@@ -133,7 +133,7 @@ impl Media {
         }
     }
 
-    /// In what they take a body.
+    /// Returns the media types of the bodies that the operations take.
     pub(super) fn takes(self, body: &Body) -> &'static [&'static str] {
         let custom = self == Self::Custom;
         match (body, custom) {

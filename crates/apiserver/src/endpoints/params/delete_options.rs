@@ -4,11 +4,11 @@ use ringwatch_registry::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPoli
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::errors::Failure;
 use super::query::Query;
 use super::write_options::read_dry_run;
+use crate::endpoints::errors::Failure;
 
-/// The options as they are sent.
+/// DeleteOptions as a client sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Sent {

@@ -1,7 +1,7 @@
 //! The parameters of lists, watches and collection deletions: metav1.ListOptions.
 //!
 //! The hard part is the order of kube-apiserver's checks, since only the first kind of error is
-//! told: what cannot be read (400), what must not be combined (422), then the selectors' fields
+//! reported: what cannot be read (400), what must not be combined (422), then the selectors' fields
 //! (400). Versions are read last, because their error depends on the verb.
 
 use std::collections::HashSet;
@@ -12,10 +12,10 @@ use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::Resource;
 
-use super::super::errors::{About, Failure};
 use super::query::Query;
+use crate::endpoints::errors::{About, Failure};
 
-/// A watch may ask for so many seconds, 30 years; more would pass the end of the clock.
+/// The most seconds that a watch may ask for, 30 years; more would pass the end of the clock.
 const WATCH_SECONDS_MAX: u64 = 30 * 365 * 24 * 3_600;
 
 /// metav1.ListOptions as sent, with its defaults.
@@ -84,7 +84,7 @@ impl ListParams {
         Ok(())
     }
 
-    /// For how long a watch shall run, if that was said.
+    /// Returns the longest time that a watch shall run, if the client says one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.timeout_seconds?).ok()?;
         (seconds > 0).then(|| Duration::from_secs(seconds.min(WATCH_SECONDS_MAX)))
@@ -98,7 +98,7 @@ impl ListParams {
     pub(crate) fn into_options(self, about: About<'_>) -> Result<ListOptions, Failure> {
         let field = stored_fields(self.field, about.resource)?;
         let resource_version = ResourceVersion::parse(&self.resource_version)
-            .map_err(|error| Failure::of_storage(&StorageError::from(error), about))?;
+            .map_err(|error| Failure::from_storage_error(&StorageError::from(error), about))?;
         let version_match = match self.version_match.as_str() {
             "Exact" => Some(VersionMatch::Exact),
             "NotOlderThan" => Some(VersionMatch::NotOlderThan),
@@ -123,7 +123,7 @@ impl ListParams {
         })
     }
 
-    /// A watch from no particular version begins with the current state.
+    /// Sets the defaults of a watch: one from no particular version begins with the current state.
     fn default(&mut self) {
         let any = matches!(self.resource_version.as_str(), "" | "0");
         if self.watch && any && self.send_initial_events.is_none() && self.version_match.is_empty()
@@ -203,7 +203,7 @@ fn unsupported_match(value: &str, supported: &str) -> FieldError {
     )
 }
 
-/// The selector in the names under which the resource's fields are stored.
+/// Translates a selector to the names under which the resource's fields are stored.
 fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSelector, Failure> {
     // The name under which a field is stored is the resource's, or the client's own.
     let names = selector.names().into_iter().map(str::to_owned);

@@ -1,6 +1,6 @@
-//! The parameters of a request as text, and how Go reads them.
+//! The query parameters of a request, parsed as Go does.
 
-use super::super::errors::Failure;
+use crate::endpoints::errors::Failure;
 
 /// The decoded parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ impl Query {
         )
     }
 
-    /// The first value of a parameter; empty if it is not there.
+    /// Returns the first value of a parameter; empty if it is not there.
     pub(crate) fn first(&self, name: &str) -> &str {
         self.0
             .iter()
@@ -29,7 +29,7 @@ impl Query {
         self.0.iter().any(|(known, _)| known == name)
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(crate) fn all(&self, name: &str) -> Vec<String> {
         self.0
             .iter()
@@ -38,20 +38,20 @@ impl Query {
             .collect()
     }
 
-    /// The parameters as they are written in a URL.
+    /// Encodes the parameters as they are written in a URL.
     pub(crate) fn encode(&self) -> String {
         let mut text = form_urlencoded::Serializer::new(String::new());
         text.extend_pairs(&self.0);
         text.finish()
     }
 
-    /// A switch: on if it is there with anything but `false` and `0`.
+    /// Returns the value of a boolean parameter: true unless it is `false` or `0`; `None` if it is not there.
     pub(crate) fn switch(&self, name: &str) -> Option<bool> {
         self.has(name)
             .then(|| !matches!(self.first(name), "false" | "0"))
     }
 
-    /// A number of 64 bits; `None` if the parameter is not there or empty.
+    /// Parses a parameter as a number of 64 bits; `None` if it is not there or empty.
     ///
     /// # Errors
     /// 400 in the words of Go's `strconv`.

@@ -1,10 +1,11 @@
 //! The parameters of writes: metav1.CreateOptions, UpdateOptions and PatchOptions.
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_registry::Verb;
 use serde_json::{Value, json};
 
-use super::super::errors::Failure;
 use super::query::Query;
+use crate::endpoints::errors::Failure;
 
 /// How long the name of a field manager may be, in bytes.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;
@@ -12,7 +13,7 @@ const FIELD_MANAGER_BYTES_MAX: usize = 128;
 /// The query parameters of a write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteParams {
-    /// Do everything but store.
+    /// True if nothing is to be stored: `dryRun=All`.
     pub(crate) dry_run: bool,
     /// The treatment of unknown and duplicate fields.
     pub(crate) field_validation: FieldValidation,
@@ -23,21 +24,21 @@ pub(crate) struct WriteParams {
 /// The treatment of unknown and duplicate fields: `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
-    /// They are dropped.
+    /// Drops them silently.
     Ignore,
-    /// They are dropped with a warning.
+    /// Drops them, and sends a warning for each.
     #[default]
     Warn,
-    /// They are errors.
+    /// Refuses the request with 400.
     Strict,
 }
 
-/// Which options are read.
+/// The kind of the options object that a write has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// CreateOptions.
+    /// CreateOptions, of a POST.
     Create,
-    /// UpdateOptions.
+    /// UpdateOptions, of a PUT.
     Update,
     /// PatchOptions of any patch but an apply.
     Patch,
@@ -92,12 +93,12 @@ impl WriteKind {
     }
 }
 
-/// The parameters of a write as the object that admission sees; `None` for other requests.
-pub(crate) fn write_options(verb: &str, query: &Query) -> Option<Value> {
-    let kind = match verb {
-        "create" => WriteKind::Create,
-        "update" => WriteKind::Update,
-        "patch" => WriteKind::Patch,
+/// Returns the options object of a write that admission sees; `None` for other requests.
+pub(crate) fn write_options(verb: Option<Verb>, query: &Query) -> Option<Value> {
+    let kind = match verb? {
+        Verb::Create => WriteKind::Create,
+        Verb::Update => WriteKind::Update,
+        Verb::Patch => WriteKind::Patch,
         _ => return None,
     };
     let mut options = json!({"kind": kind.name(), "apiVersion": "meta.k8s.io/v1"});
@@ -116,7 +117,7 @@ pub(crate) fn write_options(verb: &str, query: &Query) -> Option<Value> {
     Some(options)
 }
 
-/// The name under which fields are managed: what was said, or the start of the user agent.
+/// Returns the name under which fields are managed: the one that is given, or the start of the user agent.
 pub(crate) fn manager_name(said: &str, user_agent: &str) -> String {
     if !said.is_empty() {
         return said.to_owned();

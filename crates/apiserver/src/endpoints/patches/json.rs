@@ -6,7 +6,7 @@ use ringwatch_apimachinery::bounds::{Growth, LEVELS_MAX, too_deep};
 use ringwatch_apimachinery::work;
 use serde_json::Value;
 
-use super::super::errors::Failure;
+use crate::endpoints::errors::Failure;
 
 /// How many operations a patch may have.
 const OPERATIONS_MAX: usize = 10_000;
@@ -17,12 +17,12 @@ const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// How many items of lists all operations of a patch may shift, each by putting one in before them or taking one out.
 const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 
-/// A JSON patch.
+/// A JSON patch (RFC 6902), parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPatch(Vec<PatchOperation>);
 
 impl JsonPatch {
-    /// Reads a patch.
+    /// Parses a JSON patch of at most [`OPERATIONS_MAX`] operations.
     ///
     /// # Errors
     /// 400 when it is none, 413 when it has too many operations.
@@ -45,7 +45,7 @@ impl JsonPatch {
             .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
     }
 
-    /// The object after all operations.
+    /// Applies all operations, and returns the object after them.
     ///
     /// # Errors
     /// [`Error::Unprocessable`] when one of them fails, [`Error::TooLarge`] when one of them would make it too deep.

@@ -1,4 +1,4 @@
-//! Patches: what they are read from and what they make of an object.
+//! Patches: parses them and applies them to objects.
 
 mod json;
 mod strategic;
@@ -10,15 +10,15 @@ use serde_json::Value;
 use self::json::JsonPatch;
 use super::errors::Failure;
 
-/// A patch, ready to be applied again and again.
+/// A parsed patch, which can be applied several times when a write is retried.
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
     form: Form,
-    /// Duplicate fields, which do not keep the patch from being applied.
+    /// The complaints about duplicate fields, which do not keep the patch from being applied.
     pub(super) complaints: Vec<String>,
 }
 
-/// How a patch is written.
+/// The kind of a patch, by its media type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Syntax {
     Json,
@@ -28,20 +28,20 @@ pub(super) enum Syntax {
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json(JsonPatch),
-    /// RFC 7386.
+    /// A JSON merge patch (RFC 7386).
     Merge(Value),
-    /// Kubernetes' own: lists of objects are merged by their keys.
+    /// A strategic merge patch: lists of objects are merged by their keys.
     Strategic(Value),
 }
 
 impl Syntax {
-    /// That of a media type.
+    /// Returns the syntax of a media type.
     ///
     /// # Errors
     /// 415 for a media type that is no patch.
-    pub(super) fn of(media_type: &str) -> Result<Self, Failure> {
+    pub(super) fn from_media_type(media_type: &str) -> Result<Self, Failure> {
         match media_type {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
@@ -74,7 +74,7 @@ impl Patch {
         Ok(Self { form, complaints })
     }
 
-    /// The object after the patch.
+    /// Applies the patch, and returns the object after it.
     ///
     /// # Errors
     /// The reason why the patch cannot be applied to the object.
@@ -95,8 +95,8 @@ impl Patch {
         }
     }
 
-    /// Returns the value that errors about the patched object show, as kube-apiserver does: a strategic merge patch itself,
-    /// else the object.
+    /// Returns the value that errors about the patched object show, as kube-apiserver does: a strategic merge patch
+    /// itself, else the object.
     pub(super) fn shown(&self, object: &Value) -> String {
         match &self.form {
             Form::Json(_) | Form::Merge(_) => self
@@ -108,7 +108,7 @@ impl Patch {
     }
 }
 
-/// A value as Go's `%+v` writes it.
+/// Writes a value as Go's `%+v` does.
 fn go_words(value: &Value) -> String {
     let mut words = String::new();
     write_go_words(value, &mut words);
@@ -144,7 +144,7 @@ fn write_go_words(value: &Value, words: &mut String) {
     }
 }
 
-/// The body of a patch that is itself an object.
+/// Reads the body of a patch that is itself an object.
 fn object(value: Value) -> Result<Value, Failure> {
     if value.is_object() {
         Ok(value)
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_refused() {
-        let unknown = Syntax::of("application/json").expect_err("no patch");
+        let unknown = Syntax::from_media_type("application/json").expect_err("no patch");
         assert_eq!(unknown.code(), 415);
         let code = |syntax, value| {
             let read = Patch::read(syntax, value, Vec::new());

@@ -19,7 +19,7 @@ const ELEMENT_ORDER: &str = "$setElementOrder/";
 /// How deep a patch may be nested.
 const DEPTH_MAX: usize = 128;
 
-/// The object after the patch.
+/// Applies a strategic merge patch, and returns the object after it.
 pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
     let current = object.as_object().cloned().unwrap_or_default();
     let kind = object.get("kind").and_then(Value::as_str);
@@ -33,7 +33,7 @@ pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
     }
 }
 
-/// Where a map is.
+/// The position of a map in the object.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     /// The kind of the whole object.
@@ -82,7 +82,7 @@ fn merge_map(
         let order = patch.get(&format!("{ELEMENT_ORDER}{key}"));
         let order = order.and_then(Value::as_array).map(Vec::as_slice);
         let before = merged.remove(key);
-        if let Some(next) = merge_member(before, value, (place, key), order, depth)? {
+        if let Some(next) = merge_member(before, value, place, key, order, depth)? {
             merged.insert(key.clone(), next);
         }
     }
@@ -100,7 +100,7 @@ fn merge_map(
     Ok(merged)
 }
 
-/// The members that stay, if the patch says which.
+/// Returns the members that stay, if the patch has `$retainKeys`.
 fn retained(
     mut current: Map<String, Value>,
     patch: &Map<String, Value>,
@@ -123,11 +123,12 @@ fn retained(
     Ok(current)
 }
 
-/// A member after the patch; `None` if there is to be none.
+/// Merges one member; `None` if the object is to have none.
 fn merge_member(
     current: Option<Value>,
     patch: &Value,
-    (place, key): (Place<'_>, &str),
+    place: Place<'_>,
+    key: &str,
     order: Option<&[Value]>,
     depth: usize,
 ) -> Result<Option<Value>, Error> {
@@ -147,14 +148,14 @@ fn merge_member(
                 Some(Value::Array(items)) => items,
                 _ => Vec::new(),
             };
-            let merged = merge_list(&current, patch, (place, key), order, depth)?;
+            let merged = merge_list(&current, patch, place, key, order, depth)?;
             Ok(Some(Value::Array(merged)))
         }
         scalar => Ok(Some(scalar.clone())),
     }
 }
 
-/// A map that was not there. With a directive of its own there is nothing that it could be about.
+/// Makes a map of a patch where the object has none. A directive has nothing there that it could be about.
 fn new_map(
     patch: &Map<String, Value>,
     place: Place<'_>,
@@ -170,7 +171,8 @@ fn new_map(
 fn merge_list(
     current: &[Value],
     patch: &[Value],
-    (place, name): (Place<'_>, &str),
+    place: Place<'_>,
+    name: &str,
     order: Option<&[Value]>,
     depth: usize,
 ) -> Result<Vec<Value>, Error> {
@@ -188,7 +190,7 @@ fn merge_list(
     Ok(ordered(merged, order.unwrap_or(patch), current, by))
 }
 
-/// The items after the patch: first those go that it deletes, then the others are merged.
+/// Merges the items of two lists by a key: first those go that the patch deletes, then the others are merged.
 fn merge_by_key(
     current: &[Value],
     patch: &[Value],
@@ -247,8 +249,8 @@ fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, E
     })
 }
 
-/// The items that a patch names in its order, and among them the others in the order in which they
-/// were. Where the two orders leave it open, the patch's items come first.
+/// Orders items: those that the patch names as it has them, and the others among them as they were. Where the two
+/// orders leave it open, the patch's items come first.
 fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) -> Vec<Value> {
     let (in_order, in_live) = (ranks(order, by), ranks(live, by));
     let (mut named, mut rest) = (Vec::new(), Vec::new());
@@ -276,7 +278,7 @@ fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) ->
     merged
 }
 
-/// Where in a list an item first comes, by what tells it apart.
+/// Returns the index at which each item first comes, by what tells items apart.
 fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
     let mut ranks = HashMap::with_capacity(list.len());
     for (rank, item) in list.iter().enumerate() {
@@ -322,13 +324,13 @@ fn delete_from_set(merged: &mut Map<String, Value>, set: &str, gone: &Value) {
     }
 }
 
-/// A list without the items that are directives, and without directives in the others.
+/// Returns a list without the items that are directives, and without directives in the others.
 fn plain_items(items: &[Value]) -> Vec<Value> {
     let is_directive = |item: &&Value| item.get(PATCH).is_none();
     items.iter().filter(is_directive).map(plain).collect()
 }
 
-/// A value without directives and nulls.
+/// Returns a value without directives and nulls.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(without_directives(members)),
@@ -337,7 +339,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// A map without directives and nulls.
+/// Returns a map without directives and nulls.
 fn without_directives(members: &Map<String, Value>) -> Map<String, Value> {
     let kept = members
         .iter()

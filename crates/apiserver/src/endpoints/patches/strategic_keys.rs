@@ -1,4 +1,4 @@
-//! By which key strategic merge patches merge the lists of the built-in kinds.
+//! The keys by which strategic merge patches merge the lists of the built-in kinds.
 //!
 //! Lists are told apart by their own name and that of the list or member around them; a few kinds
 //! have their own. A list that is not here is replaced as a whole.
@@ -10,7 +10,7 @@ pub(super) enum ListMerge {
     ByKey(&'static str),
     /// A set of scalars.
     Set,
-    /// Not at all.
+    /// The list of the patch replaces the object's.
     Replace,
 }
 
@@ -81,7 +81,7 @@ const BY_KIND: &[(&str, &str, &str, ListMerge)] = &[
     ),
 ];
 
-/// How the list `name` inside the member `parent` of a kind is merged.
+/// Returns how the list `name` inside the member `parent` of a kind is merged.
 pub(super) fn list_merge(kind: &str, parent: &str, name: &str) -> ListMerge {
     let own = BY_KIND.iter();
     let mut own = own.filter(|(of, below, list, _)| (*of, *below, *list) == (kind, parent, name));

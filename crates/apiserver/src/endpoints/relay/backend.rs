@@ -13,11 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
-use super::super::body::BoxError;
 use super::kubelets::is_proxyable;
+use crate::endpoints::body::BoxError;
 
-/// One that says nothing is asked for a sign of life this often; a stream may be silent for
-/// hours. The operating system gives up after some unanswered ones.
+/// The period of TCP keep-alive probes on a silent connection, since a stream may be silent for hours. The operating
+/// system gives up after some unanswered ones.
 const KEEP_ALIVE_SECONDS: u64 = 30;
 
 /// A stream of bytes in both directions, encrypted or not.
@@ -28,40 +28,40 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// The connection over which a request is relayed.
 pub(super) type Stream = Box<dyn Duplex>;
 
-/// Where a request goes.
+/// The server to which a request is relayed.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// A name or an address.
+    /// The host name or IP address to connect to.
     pub host: String,
-    /// The port.
+    /// The TCP port.
     pub port: u16,
-    /// How TLS is spoken; `None` for none.
+    /// The client's side of TLS; `None` for plain TCP.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// The name or address in the server's certificate.
+    /// The name or address that the server's certificate must be for.
     pub name: String,
-    /// True if the address may be local to this machine or its link.
+    /// True if the address may be a loopback or link-local one.
     pub may_be_local: bool,
-    /// Connecting may take this long.
+    /// The bound of resolving, connecting and the handshake together.
     pub connect_timeout: Duration,
-    /// Bounds it.
+    /// The clock of `connect_timeout`.
     pub clock: Clock,
 }
 
-/// Why there was no answer, in the words of Go's network library where it has some.
+/// The failure to get a response, in the words of Go's network library where it has some.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// The name does not resolve.
     #[error("dial tcp: lookup {0}: no such host")]
     Lookup(String),
-    /// It is where clients may not get through this server.
+    /// The address is a loopback or link-local one, which clients may not reach through this server.
     #[error("dial tcp {0}: address not allowed")]
     NotAllowed(SocketAddr),
-    /// Nobody takes the connection.
+    /// The TCP connection cannot be established.
     #[error("dial tcp {address}: {}", connect_words(.source))]
     Connect {
-        /// Where.
+        /// The host and port that was dialled.
         address: String,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Connecting, the handshake included, took too long.
@@ -70,21 +70,21 @@ pub enum RelayError {
     /// The address is not one that a certificate can be checked for.
     #[error("tls: {0:?} is neither a name nor an address")]
     Name(String),
-    /// The handshake failed.
+    /// The TLS handshake failed; for certificates the message is Go's.
     #[error("{}", handshake_words(.source, .name))]
     Handshake {
         /// The expected name or address.
         name: String,
-        /// Why.
+        /// The error of the TLS library.
         source: std::io::Error,
     },
-    /// The connection broke, or what came is not HTTP.
+    /// The connection broke, or the response is not HTTP.
     #[error("{0}")]
     Http(#[from] hyper::Error),
     /// The body of the answer broke off.
     #[error("{0}")]
     Body(BoxError),
-    /// The answer is longer than anything that is meant.
+    /// The response is longer than the limit, in bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }
@@ -98,7 +98,7 @@ fn connect_words(error: &std::io::Error) -> String {
     }
 }
 
-/// A failed handshake, as far as it is about certificates.
+/// Describes a failed handshake, in Go's words as far as it is about certificates.
 fn handshake_words(error: &std::io::Error, name: &str) -> String {
     let inner = error.get_ref().and_then(|it| it.downcast_ref());
     let Some(rustls::Error::InvalidCertificate(wrong)) = inner else {
@@ -123,7 +123,7 @@ fn handshake_words(error: &std::io::Error, name: &str) -> String {
 }
 
 impl Backend {
-    /// The host and port as URLs and messages have them.
+    /// Returns the host and port as URLs and messages have them.
     #[must_use]
     pub fn authority(&self) -> String {
         match self.host.parse::<IpAddr>() {

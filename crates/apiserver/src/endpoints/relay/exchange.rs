@@ -12,21 +12,21 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use super::super::body::{BoxError, RequestBody, ResponseBody};
 use super::backend::{Backend, RelayError, Stream};
 use super::tunnel::{Switched, Tunnel};
+use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
 
-/// The head of an answer, and what is read of its body at once, have this much room.
+/// The buffer of the connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
 
 type Connection = http1::Connection<TokioIo<Stream>, RequestBody>;
 
-/// The answer of a server.
+/// The response of a server to a relayed request.
 #[derive(Debug)]
 pub(crate) enum Relayed {
-    /// An answer, whose body is read as it is written to the client.
+    /// A response, whose body is read as fast as the client takes it.
     Answered(Response<ResponseBody>),
-    /// Something else is spoken from now on.
+    /// 101: the connection has switched protocols, and its bytes go both ways from now on.
     Switched(Response<()>, Tunnel),
 }
 
@@ -119,7 +119,7 @@ pub async fn fetch(
     Ok(Response::from_parts(head, content.freeze()))
 }
 
-/// The body of an answer, with the connection over which it comes.
+/// The body of a relayed response, with the connection over which it comes.
 struct RelayedBody {
     body: Incoming,
     /// `None` when it has ended.

@@ -1,13 +1,13 @@
-//! The headers of requests that go on and of answers that come back.
+//! Rewrites the headers of relayed requests and of their responses.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Method, Request};
 
-use super::super::body::RequestBody;
-use super::super::errors::Failure;
-use super::super::impersonation;
+use crate::endpoints::body::RequestBody;
+use crate::endpoints::errors::Failure;
+use crate::endpoints::impersonation;
 
 /// Headers that concern one connection and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 7] = [
@@ -20,7 +20,7 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     UPGRADE,
 ];
 
-/// Headers that tell a web page which other origins may use a server; they are not about this server.
+/// CORS headers of a backend, which are not forwarded since they are not about this server.
 const CORS: [HeaderName; 5] = [
     HeaderName::from_static("access-control-allow-credentials"),
     HeaderName::from_static("access-control-allow-headers"),
@@ -36,7 +36,7 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     options.any(|value| value.to_ascii_lowercase().contains("upgrade"))
 }
 
-/// A client's request as another server gets it: without the client's credentials.
+/// Returns a client's request as another server gets it: without the client's credentials.
 ///
 /// # Errors
 /// 500 for a path that is none.

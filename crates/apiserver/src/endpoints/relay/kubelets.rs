@@ -1,4 +1,4 @@
-//! Where the kubelet of a node listens, as the node object says.
+//! Finds the address of a node's kubelet in the node object.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use serde_json::Value;
 
-use super::super::errors::Failure;
 use super::backend::Backend;
+use crate::endpoints::errors::Failure;
 
 /// The port of a kubelet whose node does not name one, as in kube-apiserver.
 const KUBELET_PORT_DEFAULT: u16 = 10250;
 
-/// For how long what is proxied is waited for, as Go's transport does.
+/// The bound of connecting to what is proxied, as in Go's transport.
 pub const PROXY_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How TLS is spoken with kubelets.
+/// The client's side of TLS for kubelets.
 #[derive(Clone, Debug)]
 pub struct KubeletTls {
-    /// As the flags say.
+    /// The configuration by the flags: the kubelet's certificate is verified, and the server presents its own.
     pub trusted: Arc<rustls::ClientConfig>,
-    /// The same without looking at the kubelet's certificate, for clients that wish so.
+    /// The same without verification of the kubelet's certificate: `insecureSkipTLSVerifyBackend`.
     pub unverified: Arc<rustls::ClientConfig>,
-    /// With what is proxied: neither side proves anything.
+    /// The configuration for `proxy` to other ports: no certificate is verified or presented.
     pub proxied: Arc<rustls::ClientConfig>,
 }
 
-/// How kubelets are reached.
+/// The settings by which kubelets are reached.
 #[derive(Clone, Debug)]
 pub struct Kubelets {
-    /// How TLS is spoken.
+    /// The client's side of TLS.
     pub tls: KubeletTls,
-    /// Which of a node's addresses is taken: the first type that it has one of.
+    /// The types of a node's addresses in the order of preference: the first that it has one of is taken.
     pub address_types: Vec<String>,
-    /// How long connecting may take.
+    /// The bound of connecting, the TLS handshake included.
     pub connect_timeout: Duration,
 }
 
 impl Kubelets {
-    /// Where the kubelet of this node is.
+    /// Returns the backend that is the kubelet of this node.
     ///
     /// # Errors
     /// 500 when the node says no address of the preferred types.
-    pub(in super::super) fn backend(
+    pub(in crate::endpoints) fn backend(
         &self,
         node: &Value,
         unverified: bool,
@@ -74,7 +74,7 @@ impl Kubelets {
     ///
     /// # Errors
     /// The address is not one that clients may reach through this server.
-    pub(in super::super) fn proxied(
+    pub(in crate::endpoints) fn proxied(
         &self,
         scheme: &str,
         address: IpAddr,
@@ -103,8 +103,8 @@ impl Kubelets {
     }
 }
 
-/// Returns true if clients may reach an address through this server: not itself, its link-local neighbours, or multicast
-/// groups. Users who write pods and nodes would else reach services that listen for this machine alone.
+/// Returns true if clients may reach an address through this server: not itself, its link-local neighbours, or
+/// multicast groups. Users who write pods and nodes would else reach services that listen for this machine alone.
 pub(crate) fn is_proxyable(address: IpAddr) -> bool {
     let refused = |special: bool, address: IpAddr| {
         special || address.is_unspecified() || address.is_loopback() || address.is_multicast()
@@ -115,7 +115,7 @@ pub(crate) fn is_proxyable(address: IpAddr) -> bool {
     }
 }
 
-/// The types and addresses of a node.
+/// Returns the types and addresses of a node.
 fn addresses(node: &Value) -> impl Iterator<Item = (&str, &str)> {
     let listed = node
         .pointer("/status/addresses")

@@ -1,4 +1,5 @@
-//! Requests that others answer: the kubelet of a node, the server of an API, or what is proxied.
+//! Relays requests that others answer: the kubelet of a node, the server of an aggregated API, or a proxied pod or
+//! service.
 //!
 //! ```text
 //!   client --request--> handler: which node, which path?

@@ -1,4 +1,4 @@
-//! Two connections that became one: what the client sends goes to the kubelet and back.
+//! Joins two connections after an upgrade: bytes of the client go to the kubelet, and back.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub struct Tunnel(Arc<Mutex<Option<Switched>>>);
 /// The kubelet's side of a tunnel.
 pub struct Switched {
     pub(super) stream: Stream,
-    /// Bytes that the kubelet has sent behind its head.
+    /// The bytes that the kubelet has sent behind the head of its response.
     pub(super) early: Bytes,
 }
 
@@ -25,7 +25,7 @@ impl Tunnel {
         Self(Arc::new(Mutex::new(Some(switched))))
     }
 
-    /// The kubelet's side, for the first who asks.
+    /// Takes the kubelet's side of the connection; `None` for all but the first call.
     #[must_use]
     pub fn take(&self) -> Option<Switched> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

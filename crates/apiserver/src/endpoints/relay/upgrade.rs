@@ -1,22 +1,22 @@
-//! Requests to speak something else than HTTP.
+//! Relays a request to upgrade the connection to another protocol.
 
 use http::{Request, Response};
 
-use super::super::body::{RequestBody, ResponseBody, full};
 use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
 use super::headers::strip;
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
 
-/// Why both sides do not speak what the client wants to speak.
+/// The failure of an upgrade.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpgradeError {
-    /// The other side cannot be reached.
+    /// The backend cannot be reached.
     #[error("error dialing backend: {0}")]
     Unreachable(RelayError),
-    /// The answer is not HTTP.
+    /// The response is not HTTP.
     #[error("{0}")]
     Http(RelayError),
-    /// It goes on with HTTP.
+    /// The backend responds with this status instead of 101.
     #[error("invalid upgrade response: status code {0}")]
     NotUpgraded(u16),
 }
@@ -25,7 +25,7 @@ pub(crate) enum UpgradeError {
 /// refusal goes to the client as it is.
 ///
 /// # Errors
-/// [`UpgradeError`]
+/// [`UpgradeError`] if the backend cannot be reached or does not switch protocols.
 pub(crate) async fn upgrade(
     backend: &Backend,
     request: Request<RequestBody>,

@@ -1,4 +1,4 @@
-//! HTTP/2 over a connection: hyper serves it, and here is decided when it ends.
+//! Serves HTTP/2 over a connection by hyper, and decides when the connection ends.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::transport::joined_io;
 use crate::transport::layered_io::LayeredIo;
 use crate::transport::unauthenticated::{FIRST_HEAD_MAX, FirstFrames};
 
-/// A stream may send this much before the server has read any of it.
+/// The flow-control window of a stream: how much a client may send before the server has read any of it.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// All streams of a connection together may send this much ahead.
+/// The flow-control window of a connection, for all its streams together.
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
-/// A stream holds this much that the client has not taken; then the body waits.
+/// How many bytes a stream buffers that the client has not taken; then the body waits.
 const STREAM_SEND_BUFFER_BYTES: usize = 64 << 10;
-/// An HTTP/2 client is asked for a sign of life this often, and has as long to give it.
+/// The interval of PING frames, and the time within which they must be answered.
 const KEEP_ALIVE_SECONDS: u64 = 30;
-/// Streams of an HTTP/2 connection if the flag says 0, as in kube-apiserver.
+/// How many streams an HTTP/2 connection may have if the flag says 0, as in kube-apiserver.
 const STREAMS_MAX_DEFAULT: u32 = 100;
-/// A client that was told to open no more streams has this long to hear of it once its last one has ended.
+/// The time between the end of the last stream after GOAWAY and the end of the connection.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// One that is not authenticated has this long in all.
+/// The time within which a client must be authenticated.
 const FIRST_STREAMS_MAX: Duration = Duration::from_secs(60);
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// No more streams are wanted: those that are open are served to their end.
+    /// The connection is to be closed: open streams are served to their end.
     GoAway,
-    /// The client has asked for nothing.
+    /// The client has sent no request in time.
     Silent,
     /// The client leaves an answer unread.
     Abandoned,
@@ -100,8 +100,8 @@ impl Connections {
         }
     }
 
-    /// Completes when the client has not asked for anything in time, or without good credentials: as in kube-apiserver it
-    /// then has to begin anew.
+    /// Completes when the client has not asked for anything in time, or without good credentials: as in kube-apiserver
+    /// it then has to begin anew.
     async fn unwanted(&self, client: &Client) -> End {
         let standing = &client.standing;
         let first = self

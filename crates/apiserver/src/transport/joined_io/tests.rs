@@ -57,7 +57,7 @@ impl AsyncWrite for Counting {
     }
 }
 
-/// Both ends of a pipe of this capacity, joined at one of them.
+/// Returns both ends of a pipe of this capacity, joined at one of them.
 fn pipe(capacity: usize) -> (JoinedIo<Counting>, Turns<Counting>, DuplexStream) {
     let (near, far) = tokio::io::duplex(capacity);
     let (io, turns) = join(Counting {
@@ -71,7 +71,7 @@ fn writes(turns: &Turns<Counting>) -> usize {
     lock(&turns.shared).inner.writes.load(Ordering::Relaxed)
 }
 
-/// How much memory is held.
+/// Returns how much memory is held.
 fn held(turns: &Turns<Counting>) -> usize {
     lock(&turns.shared).gathered.capacity()
 }

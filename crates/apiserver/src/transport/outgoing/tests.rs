@@ -77,7 +77,7 @@ impl Fixture {
         }
     }
 
-    /// A connection, served.
+    /// Opens a connection over a pipe within the process and serves it.
     fn connect(&mut self, protocol: Protocol) -> TokioIo<DuplexStream> {
         let (client, server) = tokio::io::duplex(PIPE_BYTES);
         let connections = self.connections.clone();
@@ -286,7 +286,7 @@ async fn an_answer_left_unread_beside_others_ends_the_connection() {
     }
 }
 
-/// A client asks for something and then does not read. How much was handed over, and how long it took
+/// Runs a client that asks for something and then does not read. Returns how much was handed over, and how long it took
 /// until the server ended the connection, within ten minutes.
 async fn until_it_ends(protocol: Protocol, path: &str) -> (u64, Option<Duration>) {
     let mut fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! A socket that notes how long its client is waited for, until that has been authenticated.
+//! A socket that measures how long the server waits for its client, until the client has been authenticated.
 
 use std::io;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! Frames of HTTP/2 until the client is authenticated: a header block goes on when it is whole, and one at a time.
 //!
-//! The decoder below hyper keeps what it has decoded of a header block that is not complete, and a byte of it can become dozens
-//! in memory. So the frames of a block are held back as they came until the last is there. Then the request is judged at
-//! once, and until that has happened nothing more is read. All other frames pass.
+//! The decoder below hyper keeps what it has decoded of a header block that is not complete, and a byte of it can
+//! become dozens in memory. So the frames of a block are held back as they came until the last is there. Then the
+//! request is judged at once, and until that has happened nothing more is read. All other frames pass.
 
 use std::io;
 use std::pin::Pin;
@@ -17,15 +17,15 @@ use crate::transport::preface::PREFACE_BYTES;
 
 /// How long the head of a frame is (RFC 9113, section 4.1).
 const FRAME_HEAD_BYTES: usize = 9;
-/// How long the rest of a frame may be, since nothing else was agreed on.
+/// How long the payload of a frame may be, in bytes: HTTP/2's default, since nothing else was agreed on.
 const FRAME_BODY_BYTES_MAX: usize = 16 << 10;
 /// The types of the frames of a header block, and the flag of its last.
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
-/// So many bytes are read at a time.
+/// How many bytes are read at a time.
 const READ_BYTES: usize = 4 << 10;
-/// Held bytes up to this are covered by what is counted for every connection.
+/// How many held bytes are covered by the memory that is counted for every connection.
 const COVERED_BYTES: usize = 8 << 10;
 
 /// The layer that sees the frames of HTTP/2, and the preface before them. `None` once the client is authenticated.
@@ -35,22 +35,22 @@ pub struct FirstFrames(Option<Box<First>>);
 #[derive(Debug)]
 struct First {
     standing: Standing,
-    /// Bytes that have come and have not been looked at.
+    /// The bytes that have been read and not looked at.
     input: Vec<u8>,
-    /// How much of what comes next passes without being looked at.
+    /// How many of the next bytes pass without being looked at.
     passing: usize,
-    /// The frames of a header block that is not whole.
+    /// The frames of a header block that is not complete.
     block: Vec<u8>,
-    /// Bytes that go on to hyper.
+    /// The bytes that go on to hyper.
     output: Vec<u8>,
-    /// True once a request has gone on.
-    asked: bool,
-    /// The bytes of this that the memory budget knows of.
+    /// True once a request has gone on to hyper.
+    request_passed: bool,
+    /// The share of the memory budget that covers the held bytes.
     share: Share,
 }
 
 impl FirstFrames {
-    /// The layer of a connection on which the preface comes next. Spends from the account of a share.
+    /// Creates the layer of a connection on which the preface comes next. Its memory is counted by `share`.
     #[must_use]
     pub fn new(standing: &Standing, share: Share) -> Self {
         Self(Some(Box::new(First {
@@ -59,7 +59,7 @@ impl FirstFrames {
             passing: PREFACE_BYTES,
             block: Vec::new(),
             output: Vec::new(),
-            asked: false,
+            request_passed: false,
             share,
         })))
     }
@@ -78,7 +78,7 @@ impl First {
         }
         let mut taken = 0;
         let more = loop {
-            if self.asked && !self.standing.is_judged() {
+            if self.request_passed && !self.standing.is_judged() {
                 break false;
             }
             let rest = &self.input[taken..];
@@ -113,7 +113,7 @@ impl First {
             // Whatever else is in a block is an error, of which the decoder tells the client.
             if flags & END_HEADERS != 0 || !matches!(kind, HEADERS | CONTINUATION) {
                 self.output.append(&mut self.block);
-                self.asked = true;
+                self.request_passed = true;
             }
         };
         self.input.drain(..taken);
@@ -121,7 +121,7 @@ impl First {
         Ok(more)
     }
 
-    /// Tells the memory budget what is held.
+    /// Counts the held bytes in the memory budget.
     fn count(&mut self) -> io::Result<()> {
         let held = self.input.len() + self.block.len();
         let held = if held <= COVERED_BYTES {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::transport::layered_io::LayeredIo;
 
-    /// A frame of a type with flags and so many bytes.
+    /// Returns a frame of a type with flags and so many bytes.
     fn frame(kind: u8, flags: u8, bytes: usize) -> Vec<u8> {
         let length = u32::try_from(bytes).expect("a length").to_be_bytes();
         let mut frame = vec![length[1], length[2], length[3], kind, flags, 0, 0, 0, 1];
@@ -189,7 +189,7 @@ mod tests {
         frame
     }
 
-    /// The part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
+    /// Returns the part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
     fn going_on(sent: &[u8], standing: &Standing) -> (io::Result<Vec<u8>>, u64) {
         let ledger = Ledger::unlimited();
         let share = ledger.share(Account::Connections);

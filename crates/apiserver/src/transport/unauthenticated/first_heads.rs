@@ -1,8 +1,8 @@
 //! Heads of HTTP/1.1 requests: counted while they are read, and kept small and short until the client is authenticated.
 //!
-//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the connection
-//! begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it grows, so what
-//! is counted is the next power of two.
+//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the
+//! connection begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it
+//! grows, so what is counted is the next power of two.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use super::{FIRST_HEAD_BYTES_MAX, FIRST_HEAD_MAX, Standing};
 use crate::endpoints::HeadRefusal;
 use crate::transport::layered_io::IoLayer;
 
-/// A head up to this is covered by what is counted for every connection.
+/// How large a head may be to be covered by the memory that is counted for every connection.
 const COVERED_BYTES: u64 = 8 << 10;
 
 /// A connection's heads. Clones are of the same connection.
@@ -27,15 +27,15 @@ pub struct Heads(Arc<Mutex<Head>>);
 /// The head that is being read.
 #[derive(Debug)]
 struct Head {
-    /// True while one is; else a request's body comes.
+    /// True while a head is read; false while a request's body is.
     reading: bool,
-    /// How much of it has come.
+    /// How many bytes of the head have been read.
     bytes: u64,
-    /// The bytes of it that the memory budget knows of.
+    /// The share of the memory budget that covers the head.
     share: Share,
-    /// When a client that is not authenticated must have sent all of it.
+    /// The time at which a client that is not authenticated must have sent all of it.
     deadline: Option<Timer>,
-    /// Why the connection ends, if it does because of a head.
+    /// The reason why the connection ends, if it ends because of a head.
     refusal: Option<HeadRefusal>,
 }
 
@@ -66,7 +66,7 @@ impl Heads {
         self.lock().reading = true;
     }
 
-    /// Tells why the connection ended, if it did because of a head of which something had come.
+    /// Returns the reason why the connection ended, if it ended because of a head that had begun to come.
     #[must_use]
     pub fn refusal(&self) -> Option<HeadRefusal> {
         let head = self.lock();
@@ -124,7 +124,7 @@ pub struct FirstHeads {
 }
 
 impl FirstHeads {
-    /// The layer of a connection.
+    /// Creates the layer of a connection.
     #[must_use]
     pub fn new(heads: &Heads, standing: &Standing, clock: &Clock) -> Self {
         Self {

@@ -1,18 +1,18 @@
-//! Connections whose client has not been authenticated yet: only so many at a time, so that they cannot keep others out.
+//! Limits connections whose client has not been authenticated yet, so that they cannot keep others out.
 //!
 //! ```text
 //!   accept --> [ unauthenticated: TLS handshake, first request ] --authenticated--> [ authenticated ]
 //!                 | too many: the client that the server has waited for the longest is cut off
 //! ```
 //!
-//! A connection costs a file and some memory whoever opened it, so those of clients that may be anybody have places of their
-//! own. When all are taken, the connection goes whose client has made the server wait the longest, first among those of
-//! the address that has the most. A client that sends what is due is never the one: while it waits for the server, as many
-//! do after a restart, no time counts against it, and new connections stay in the kernel's queue.
+//! A connection costs a file and some memory whoever opened it, so those of clients that may be anybody have places of
+//! their own. When all are taken, the connection goes whose client has made the server wait the longest, first among
+//! those of the address that has the most. A client that sends what is due is never the one: while it waits for the
+//! server, as many do after a restart, no time counts against it, and new connections stay in the kernel's queue.
 //!
-//! An address has half of the places at most, and a network of IPv6 (a /64, which is what one customer gets) counts as one
-//! address. Clients behind one address (a load balancer, a NAT) are kept apart by nothing else, but leave these places with
-//! their first authenticated request.
+//! An address has half of the places at most, and a network of IPv6 (a /64, which is what one customer gets) counts as
+//! one address. Clients behind one address (a load balancer, a NAT) are kept apart by nothing else, but leave these
+//! places with their first authenticated request.
 
 mod client_io;
 mod first_frames;
@@ -38,36 +38,37 @@ pub use standing::Standing;
 
 use ringwatch::clock::{Clock, Instant};
 
-/// A client must have sent its first request's head within this time, and on HTTP/1.1 each until one has been authenticated.
+/// The time within which a client must have sent the head of its first request, and on HTTP/1.1 of each until one has
+/// been authenticated.
 pub const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);
-/// The head of such a request may be this large.
+/// How large the head of such a request may be, in bytes.
 pub const FIRST_HEAD_BYTES_MAX: usize = 64 << 10;
-/// So many connections may be open without an authenticated client.
+/// How many connections may be open without an authenticated client.
 const UNAUTHENTICATED_MAX: usize = 2_048;
-/// So many may be open with one.
+/// How many connections may be open with an authenticated client.
 const AUTHENTICATED_MAX: usize = 65_536;
 /// The part of the files for connections that unauthenticated ones may have, where files are few.
 const UNAUTHENTICATED_PART: usize = 4;
-/// A client that has been waited for less than this is not cut off to make room.
+/// The least time that the server must have waited for a client before it is cut off to make room.
 const WAIT_MIN: Duration = Duration::from_secs(1);
-/// While all places are taken and nobody can be cut off, this often it is looked whether somebody can.
+/// The period of looks for a connection to cut off, while all places are taken and there is none.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How many connections may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Without an authenticated client.
+    /// The most connections without an authenticated client.
     pub unauthenticated: usize,
-    /// Of these, from one address.
+    /// The most of these from one address, or from one /64 network of IPv6.
     pub of_address: usize,
-    /// With an authenticated client.
+    /// The most connections with an authenticated client.
     pub authenticated: usize,
 }
 
 impl ConnectionLimits {
-    /// The limits of a process that may open so many files for connections.
+    /// Derives the limits from how many files the process may open for connections.
     #[must_use]
-    pub fn of_files(files: usize) -> Self {
+    pub fn for_files(files: usize) -> Self {
         let unauthenticated = UNAUTHENTICATED_MAX.min(files / UNAUTHENTICATED_PART).max(2);
         Self {
             unauthenticated,
@@ -84,7 +85,7 @@ pub struct Unauthenticated(Arc<Shared>);
 struct Shared {
     limits: ConnectionLimits,
     open: Mutex<Open>,
-    /// Told when a place has become free. For one waiting task, the one that accepts connections.
+    /// Notified when a place has become free. For one waiting task, the one that accepts connections.
     freed: Notify,
     /// The places of authenticated connections.
     authenticated: Arc<Semaphore>,
@@ -96,15 +97,15 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// By network and by number; later ones have larger numbers. No network is empty.
+    /// The connections by network and by number; later ones have larger numbers. No network is empty.
     by_network: HashMap<Network, BTreeMap<u64, Standing>>,
-    /// How many there are.
+    /// How many connections there are.
     count: usize,
-    /// How many there have been.
+    /// How many connections there have been.
     entered: u64,
 }
 
-/// An address of IPv4, or the network that somebody with an address of IPv6 has.
+/// An IPv4 address, or the /64 network of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Network {
     V4(Ipv4Addr),
@@ -113,7 +114,7 @@ enum Network {
 }
 
 impl Network {
-    fn of(address: IpAddr) -> Self {
+    fn new(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
             IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
@@ -121,7 +122,7 @@ impl Network {
     }
 }
 
-/// Where a connection stands among the unauthenticated ones.
+/// The place of a connection among the unauthenticated ones.
 #[derive(Clone, Debug)]
 struct Place {
     all: Unauthenticated,
@@ -137,9 +138,9 @@ pub struct Entered(Standing);
 #[derive(Debug)]
 enum Entry {
     Entered(Entered),
-    /// All places are taken by clients that wait for the server, or have not been waited for for long.
+    /// All places are taken, and no client may be cut off.
     Full,
-    /// Its address has too many.
+    /// The address has too many connections.
     Refused,
 }
 
@@ -189,7 +190,7 @@ impl Unauthenticated {
 
     /// Takes a place for a new connection from an address, as soon as there is one; `None` if the address has too many.
     pub async fn enter(&self, address: IpAddr) -> Option<Entered> {
-        let network = Network::of(address);
+        let network = Network::new(address);
         loop {
             match self.try_enter(network) {
                 Entry::Entered(entered) => return Some(entered),
@@ -272,8 +273,7 @@ impl Open {
         Some(removed)
     }
 
-    /// The connection to cut off: of those that may be, first of the network with the most, the one whose client has been
-    /// waited for the longest.
+    /// Finds the connection to cut off: of the network with the most, the one that has waited longest for its client.
     fn longest_waiting(&self, now: Instant) -> Option<(Network, u64)> {
         let all = self.by_network.iter();
         let each = all.filter_map(|(network, own)| {
@@ -295,8 +295,8 @@ impl Open {
     }
 }
 
-/// For how long the client has been waited for that has been so the longest, of those that may be cut off, and the
-/// number of its connection: the oldest of several.
+/// Returns how long the server has waited for its client on the connection that has waited longest, of those that may
+/// be cut off, and the connection's number: the oldest of several.
 fn longest_waiting(
     connections: &BTreeMap<u64, Standing>,
     now: Instant,
@@ -329,7 +329,7 @@ impl Place {
 }
 
 impl Entered {
-    /// The connection's standing.
+    /// Returns the connection's standing, which outlives this guard in clones.
     #[must_use]
     pub fn standing(&self) -> &Standing {
         &self.0

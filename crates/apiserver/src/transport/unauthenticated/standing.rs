@@ -24,23 +24,24 @@ pub(super) struct Shared {
     /// The place among the unauthenticated connections; `None` for a connection that no limit counts.
     place: Option<Place>,
     state: Mutex<State>,
-    /// Told when a request has been judged. For one waiting task, the connection's.
+    /// Notified when a request has been authenticated or refused. For one waiting task, the connection's.
     judged: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// True once a request has been judged, whatever came of it.
+    /// True once a request has been authenticated or refused.
     judged: bool,
-    /// True once a request came without good credentials, after which an HTTP/2 connection ends.
+    /// True once a request came without valid credentials, after which an HTTP/2 connection ends.
     refused: bool,
     /// True once the connection has been closed to make room.
     shed: bool,
-    /// For how long the server has waited for the client in all, before the present wait.
+    /// The time that the server has waited for the client in all, before the present wait.
     waited: Duration,
-    /// When the present wait began; `None` while the server has something to do for the client.
+    /// The beginning of the present wait; `None` while the server has something to do for the client.
     waiting_since: Option<Instant>,
-    /// How many requests are being answered. While one is, the client waits for the server, although its next may be read.
+    /// How many requests are being answered. While one is, the client waits for the server, although its next may be
+    /// read.
     answering: usize,
     /// True if the socket has become ready since it was last polled.
     ready: bool,
@@ -50,17 +51,17 @@ struct State {
     authenticated_place: Option<OwnedSemaphorePermit>,
 }
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// From the client.
+    /// Bytes from the client.
     In,
-    /// To the client.
+    /// Bytes to the client.
     Out,
 }
 
 impl Standing {
-    /// The standing of a connection that no limit counts, such as one within the process.
+    /// Returns the standing of a connection that no limit counts, such as one within the process.
     #[must_use]
     pub fn uncounted() -> Self {
         Self::new(None)
@@ -75,14 +76,14 @@ impl Standing {
         }))
     }
 
-    /// Says whether a request of the connection has been authenticated.
+    /// Returns true once a request of the connection has been authenticated.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         // Relaxed: nothing else is read that was written before.
         self.0.authenticated.load(Ordering::Relaxed)
     }
 
-    /// Notes whom a request has been found to be from, if from anybody.
+    /// Notes the user that a request has been authenticated as; `None` if it has no valid credentials.
     pub fn judge(&self, user: Option<&User>) {
         match user {
             Some(user) if !is_anonymous(user) => self.authenticate(),
@@ -109,24 +110,24 @@ impl Standing {
         self.0.judged.notify_one();
     }
 
-    /// Notes that a request came without good credentials, or without any.
+    /// Notes that a request came without valid credentials.
     pub fn refuse(&self) {
         self.change(|state| state.refused = true);
     }
 
-    /// True once a request has been judged, whatever came of it.
+    /// Returns true once a request has been authenticated or refused.
     #[must_use]
     pub fn is_judged(&self) -> bool {
         self.lock().judged
     }
 
-    /// Says whether a request came without good credentials, or without any.
+    /// Returns true once a request came without valid credentials.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.lock().refused
     }
 
-    /// Completes when a request has been judged since the last time. For one waiting task.
+    /// Completes when a request has been authenticated or refused since the last call. For one waiting task.
     pub async fn judged(&self) {
         self.0.judged.notified().await;
     }
@@ -188,7 +189,7 @@ impl Standing {
         polled
     }
 
-    /// For how long the client has been waited for in all; `None` while it is not.
+    /// Returns how long the server has waited for the client in all; `None` while it does not wait.
     pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
         let state = self.lock();
         let since = state.waiting_since?;
@@ -219,7 +220,7 @@ impl Standing {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being answered; while one is, the client waits for the server.
 #[derive(Debug)]
 pub struct Answer(Standing);
 
@@ -249,7 +250,8 @@ impl Wake for Shared {
         self.wake_by_ref();
     }
 
-    /// The socket is ready: from now on the client waits for the server.
+    /// Notes that the socket is ready, since from now on the client waits for the server, and wakes the connection's
+    /// task.
     fn wake_by_ref(self: &Arc<Self>) {
         let mut state = self.lock();
         state.ready = true;

@@ -31,7 +31,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// A new connection, if there is a place for it now.
+    /// Returns a new connection, if there is a place for it now.
     fn open(places: &Unauthenticated, from: &str) -> Option<Self> {
         let entered = places.enter(address(from)).now_or_never().flatten()?;
         let (client, server) = tokio::io::duplex(64);
@@ -52,7 +52,7 @@ impl Connection {
         polled.map_ok(|()| read.filled().len())
     }
 
-    /// The server waits for its client.
+    /// Makes the server wait for its client.
     fn waits(mut self) -> Self {
         assert!(self.read().is_pending());
         self
@@ -165,8 +165,8 @@ async fn an_address_has_half_of_the_places() {
     assert!(first.is_cut_off());
     assert!(!other.waits().is_cut_off());
     assert_eq!(
-        Network::of(address("::ffff:10.0.0.1")),
-        Network::of(address("10.0.0.1"))
+        Network::new(address("::ffff:10.0.0.1")),
+        Network::new(address("10.0.0.1"))
     );
 }
 
@@ -226,11 +226,11 @@ async fn who_waits_for_a_place_gets_one_when_a_connection_ends() {
 
 #[test]
 fn few_files_mean_few_connections() {
-    let limits = ConnectionLimits::of_files(1_000);
+    let limits = ConnectionLimits::for_files(1_000);
     assert_eq!(limits.unauthenticated, 250);
     assert_eq!(limits.of_address, 125);
     assert_eq!(limits.authenticated, 750);
-    let limits = ConnectionLimits::of_files(usize::MAX);
+    let limits = ConnectionLimits::for_files(usize::MAX);
     assert_eq!(limits.unauthenticated, UNAUTHENTICATED_MAX);
     assert_eq!(limits.authenticated, AUTHENTICATED_MAX);
 }

@@ -1,4 +1,4 @@
-//! One issuer of the file: what is said of it, and whether that makes sense.
+//! Reads and validates one entry of `jwt` in an AuthenticationConfiguration.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use ringwatch_cel::Expression;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::claims::{ClaimMapping, Rule, Source};
 use super::{Errors, JwtIssuer};
+use crate::oidc::claims::{ClaimMapping, Rule, Source};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -90,12 +90,12 @@ struct Extra {
 }
 
 impl Jwt {
-    /// Where it is asked.
+    /// Returns the issuer's URL and its discovery URL.
     pub(super) fn urls(&self) -> [&String; 2] {
         [&self.issuer.url, &self.issuer.discovery_url]
     }
 
-    /// `None` if something is wrong with it that leaves nothing to go on with.
+    /// Validates the issuer and converts it; `None` if something is wrong that leaves nothing to go on with.
     pub(super) fn read(
         self,
         path: &str,
@@ -150,7 +150,8 @@ impl Jwt {
         })
     }
 
-    /// An address that names a user must be known to be that user's.
+    /// Returns false if the username is made of `claims.email` and no expression uses `claims.email_verified`: the
+    /// address could be anybody's.
     fn verifies_email(&self) -> bool {
         let uses = |text: &str, name: &str| {
             text.match_indices(name).any(|(at, _)| {
@@ -222,7 +223,8 @@ impl Issuer {
 }
 
 impl Mapping {
-    /// A prefix must be said where there is one, be it empty: names without could be anybody's.
+    /// Reads the source of a name. A prefix must be given where there is one, be it empty: names without could be
+    /// anybody's.
     fn read(&self, path: &str, prefixed: bool, errors: &mut Errors) -> Option<Source> {
         match (&*self.claim, &*self.expression) {
             ("", "") => {

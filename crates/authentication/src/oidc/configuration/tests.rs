@@ -8,7 +8,7 @@ fn parse(jwt: &str) -> Result<AuthenticationConfig, String> {
         .map_err(|error| error.to_string())
 }
 
-/// One issuer, with what is usual replaced.
+/// Returns one issuer, with what is usual replaced.
 fn issuer(issuer: &str, rest: &str) -> String {
     format!("jwt:\n- {{issuer: {{{issuer}}}, {rest}}}")
 }

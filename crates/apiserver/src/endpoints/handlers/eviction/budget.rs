@@ -1,21 +1,21 @@
-//! Asking the disruption budget of a pod.
+//! Asks the PodDisruptionBudget of a pod that is to be evicted.
 
 use async_trait::async_trait;
 use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::{Error, User};
-use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
+use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject, Verb};
 use ringwatch_resources::disruption_budget::{covers, spares, take};
 use serde_json::Value;
 
-use super::super::super::call::Call;
-use super::super::super::errors::{About, Failure};
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::{About, Failure};
 
 /// The field manager of writes of a PodDisruptionBudget's status.
 const MANAGER: &str = "kube-apiserver";
 
-/// The budget's answer.
+/// The outcome of asking the PodDisruptionBudget of a pod that is to be evicted.
 pub(super) enum Permission {
     /// The pod may go: nothing speaks against it, or it is counted now.
     Given,
@@ -43,11 +43,11 @@ pub(super) async fn ask(
         let about = About {
             resource: budgets.resource(),
             name,
-            verb: "update",
+            verb: Verb::Update,
         };
-        Failure::of(&error, about)
+        Failure::from_error(&error, about)
     };
-    let mut found = of_pod(budgets, pod)
+    let mut found = budgets_of(budgets, pod)
         .await
         .map_err(|error| fail(error, ""))?;
     let Some(budget) = found.pop() else {
@@ -83,8 +83,8 @@ pub(super) async fn ask(
     Ok(Permission::Given)
 }
 
-/// The budgets of a pod.
-async fn of_pod(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
+/// Returns the budgets of a pod.
+async fn budgets_of(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
     let all = budgets
         .list(pod.namespace(), ListOptions::default())
         .await?;
@@ -98,7 +98,7 @@ async fn of_pod(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> {
     Ok(found)
 }
 
-/// A budget that one disruption is taken out of.
+/// The update of a PodDisruptionBudget that counts one disruption.
 struct Taken<'a> {
     budget: &'a str,
     pod: &'a str,

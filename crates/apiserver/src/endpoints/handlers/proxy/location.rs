@@ -1,9 +1,9 @@
-//! Paths on both sides of a proxy.
+//! Translates between the paths of a proxied server and those by which clients reach it.
 
-/// A path of this server that leads to something that is proxied.
+/// A path of this server that leads to a proxied one, split at `proxy`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place<'a> {
-    /// Up to `proxy`.
+    /// The path up to and including the `proxy` segment.
     pub(super) prefix: &'a str,
     /// The rest of the path, as the client wrote it.
     pub(super) rest: &'a str,
@@ -11,7 +11,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// Reads `/api/v1/nodes/{name}/proxy...`, or the same in a namespace.
-    pub(super) fn of(path: &'a str, namespaced: bool) -> Self {
+    pub(super) fn parse(path: &'a str, namespaced: bool) -> Self {
         let segments = if namespaced { 7 } else { 5 };
         let mut rest = path;
         for _ in 0..segments {
@@ -22,14 +22,14 @@ impl<'a> Place<'a> {
         Self { prefix, rest }
     }
 
-    /// The path behind the proxy.
+    /// Returns the path that the backend is asked for.
     pub(super) fn path(&self) -> &str {
         if self.rest.is_empty() { "/" } else { self.rest }
     }
 }
 
-/// Where a redirection leads through the proxy; `None` if it stays as it is: it is relative, or leads
-/// elsewhere.
+/// Returns the path through the proxy to which a redirection leads; `None` if it stays as it is, since it is relative
+/// or leads elsewhere.
 pub(super) fn relocate(location: &str, prefix: &str, authority: &str) -> Option<String> {
     let absolute = ["http://", "https://", "//"];
     let path = match absolute.iter().find_map(|it| location.strip_prefix(it)) {
@@ -79,7 +79,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Place::of(path, namespaced),
+                Place::parse(path, namespaced),
                 Place { prefix, rest },
                 "{path}"
             );

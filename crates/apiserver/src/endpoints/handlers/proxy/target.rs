@@ -4,13 +4,14 @@ use std::net::IpAddr;
 
 use ringwatch::codec;
 use ringwatch::storage::GetOptions;
+use ringwatch_registry::Verb;
 use serde_json::Value;
 use tokio::net::lookup_host;
 
-use super::super::super::call::Call;
-use super::super::super::errors::{About, Failure};
-use super::super::super::relay::{Backend, is_proxyable};
-use super::super::relaying::kubelet;
+use crate::endpoints::call::Call;
+use crate::endpoints::errors::{About, Failure};
+use crate::endpoints::handlers::relaying::kubelet;
+use crate::endpoints::relay::{Backend, is_proxyable};
 
 /// A name as clients write it: `name`, `name:port` or `scheme:name:port`.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) async fn find(call: &Call<'_>) -> Result<Backend, Failure> {
     }
 }
 
-/// The node's kubelet, or another port of the node.
+/// Finds the node's kubelet, or another port of the node.
 async fn node(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
     let kubelet = kubelet(call, target.name, false).await?;
     if target.port.is_empty() || target.port == kubelet.port.to_string() {
@@ -57,7 +58,7 @@ async fn node(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> 
         .proxied(target.scheme, address, port, &call.context.clock)
 }
 
-/// A port of the pod, or the first that it names.
+/// Finds a port of the pod, or the first that it names.
 async fn pod(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
     let pod = read(call, "pods", target.name).await?;
     let port = match target.port {
@@ -70,7 +71,7 @@ async fn pod(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
         .proxied(target.scheme, address, port, &call.context.clock)
 }
 
-/// One of the pods that stand behind a port of the service.
+/// Finds one of the pods that stand behind a port of the service.
 async fn service(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
     let name = target.name;
     let mut port = target.port.to_owned();
@@ -112,7 +113,7 @@ async fn service(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failur
     Err(Failure::service_unavailable(why))
 }
 
-/// The address of an endpoint if it is that of its pod, and may be reached.
+/// Returns the address of an endpoint if it is that of its pod, and may be reached.
 async fn pods_address(call: &Call<'_>, endpoint: &Value) -> Option<IpAddr> {
     let text = |path: &str| endpoint.pointer(path).and_then(Value::as_str);
     if text("/targetRef/namespace")? != call.namespace() {
@@ -125,16 +126,18 @@ async fn pods_address(call: &Call<'_>, endpoint: &Value) -> Option<IpAddr> {
     address.filter(|_| is_its_own)
 }
 
-/// An object in the namespace of the request.
+/// Reads an object in the namespace of the request.
 async fn read(call: &Call<'_>, plural: &str, name: &str) -> Result<Value, Failure> {
     let store = call.routes.needed("", "v1", plural)?;
     let about = About {
         resource: store.resource(),
         name,
-        verb: "get",
+        verb: Verb::Get,
     };
     let object = store.get(call.namespace(), name, GetOptions::default());
-    let object = object.await.map_err(|error| Failure::of(&error, about))?;
+    let object = object
+        .await
+        .map_err(|error| Failure::from_error(&error, about))?;
     codec::tree(&object).map_err(Failure::internal)
 }
 
@@ -144,7 +147,7 @@ fn first_port(pod: &Value) -> Option<u16> {
     u16::try_from(port).ok()
 }
 
-/// The addresses of a pod.
+/// Returns the addresses of a pod.
 fn addresses(pod: &Value) -> impl Iterator<Item = &str> {
     list(pod, "/status/podIPs").filter_map(|it| it.get("ip")?.as_str())
 }
@@ -167,7 +170,7 @@ impl<'a> Target<'a> {
         (!name.is_empty()).then_some(Self { scheme, name, port })
     }
 
-    /// The port as a number. Go asks a table of the system what other words mean; there is none here.
+    /// Returns the port as a number. Go asks a table of the system what other words mean; there is none here.
     fn number(&self) -> Result<u16, Failure> {
         let port = self.port;
         port.parse().map_err(|_| {

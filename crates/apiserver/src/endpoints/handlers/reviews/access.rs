@@ -1,4 +1,4 @@
-//! Reviews of access: what is asked, whether it makes sense, and how the decision is told.
+//! Access reviews: reads and checks the attributes in a SubjectAccessReview, and fills in the decision.
 
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::{Error, FieldError, User};
@@ -6,21 +6,21 @@ use ringwatch_authorization::{Attributes, Authorizer, Rule, SelfRules};
 use serde_json::{Map, Value, json};
 
 /// Returns the status of an access review: the decision of the configured authorizer.
-pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) -> Value {
+pub(super) async fn decide(authorizer: &Authorizer, user: &User, review: &Value) -> Value {
     let of = |part: &str, name: &str| {
-        let value = asked.pointer(&format!("/spec/{part}/{name}"));
+        let value = review.pointer(&format!("/spec/{part}/{name}"));
         value.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let resource = |name| of("resourceAttributes", name);
     let path = |name| of("nonResourceAttributes", name);
     let version = Some(resource("version")).filter(|it| !it.is_empty());
-    let fields = Selected::of(asked, "fieldSelector", field_text, |text| {
+    let fields = Selected::read(review, "fieldSelector", field_text, |text| {
         FieldSelector::parse(text).ok()
     });
-    let labels = Selected::of(asked, "labelSelector", label_text, |text| {
+    let labels = Selected::read(review, "labelSelector", label_text, |text| {
         LabelSelector::parse(text).ok()
     });
-    let decision = if attributes(asked, "resourceAttributes").is_some() {
+    let decision = if attributes(review, "resourceAttributes").is_some() {
         authorizer
             .decide(&Attributes {
                 namespace: &resource("namespace"),
@@ -62,20 +62,20 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, asked: &Value) 
     status
 }
 
-/// A selector of a review. What cannot be read of it is left out, which asks for more than is meant.
+/// A selector of a review. Requirements that cannot be read are left out, so that more is authorised than is selected.
 struct Selected<T> {
     read: Option<T>,
     is_partial: bool,
 }
 
 impl<T> Selected<T> {
-    fn of(
-        asked: &Value,
+    fn read(
+        review: &Value,
         member: &str,
         text_of: fn(&Value) -> Option<String>,
         parse: fn(&str) -> Option<T>,
     ) -> Self {
-        let written = asked.pointer(&format!("/spec/resourceAttributes/{member}"));
+        let written = review.pointer(&format!("/spec/resourceAttributes/{member}"));
         let written = written.unwrap_or(&Value::Null);
         let requirements = written["requirements"]
             .as_array()
@@ -188,8 +188,8 @@ pub(super) fn rules(found: &SelfRules) -> Value {
 }
 
 /// Returns the user that a review asks about.
-pub(super) fn subject(asked: &Value) -> User {
-    let spec = &asked["spec"];
+pub(super) fn subject(review: &Value) -> User {
+    let spec = &review["spec"];
     let text = |name: &str| spec[name].as_str().unwrap_or_default().to_owned();
     let extra = spec["extra"].as_object().into_iter().flatten();
     User {
@@ -208,21 +208,23 @@ fn texts(list: &Value) -> Vec<String> {
 }
 
 /// Checks that a review asks either about resources or about paths.
-pub(super) fn check_attributes(asked: &Value) -> Result<(), Error> {
-    refuse(attribute_errors(asked))
+pub(super) fn check_attributes(review: &Value) -> Result<(), Error> {
+    refuse(attribute_errors(review))
 }
 
 /// Checks that it also names a user or group.
-pub(super) fn check_subject(asked: &Value) -> Result<(), Error> {
-    refuse(subject_errors(asked))
+pub(super) fn check_subject(review: &Value) -> Result<(), Error> {
+    refuse(subject_errors(review))
 }
 
 /// Checks that it also stays in its namespace.
-pub(super) fn check_local(asked: &Value, namespace: &str) -> Result<(), Error> {
-    let own = asked.pointer("/metadata/namespace").and_then(Value::as_str);
+pub(super) fn check_local(review: &Value, namespace: &str) -> Result<(), Error> {
+    let own = review
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str);
     let own = own.unwrap_or(namespace);
-    let mut errors = subject_errors(asked);
-    if let Some(resource) = attributes(asked, "resourceAttributes") {
+    let mut errors = subject_errors(review);
+    if let Some(resource) = attributes(review, "resourceAttributes") {
         let named = resource["namespace"].as_str().unwrap_or_default();
         if named != own {
             let field = "spec.resourceAttributes.namespace";
@@ -230,7 +232,7 @@ pub(super) fn check_local(asked: &Value, namespace: &str) -> Result<(), Error> {
             errors.push(FieldError::invalid(field, &json!(named), why));
         }
     }
-    if let Some(path) = attributes(asked, "nonResourceAttributes") {
+    if let Some(path) = attributes(review, "nonResourceAttributes") {
         let why = "disallowed on this kind of request";
         errors.push(FieldError::invalid("spec.nonResourceAttributes", path, why));
     }
@@ -242,14 +244,14 @@ pub(super) fn check_local(asked: &Value, namespace: &str) -> Result<(), Error> {
     Err(Error::BadRequest(message))
 }
 
-fn attributes<'a>(asked: &'a Value, name: &str) -> Option<&'a Value> {
-    let found = asked.pointer(&format!("/spec/{name}"));
+fn attributes<'a>(review: &'a Value, name: &str) -> Option<&'a Value> {
+    let found = review.pointer(&format!("/spec/{name}"));
     found.filter(|it| !it.is_null())
 }
 
-fn attribute_errors(asked: &Value) -> Vec<FieldError> {
-    let resource = attributes(asked, "resourceAttributes");
-    let error = match (resource, attributes(asked, "nonResourceAttributes")) {
+fn attribute_errors(review: &Value) -> Vec<FieldError> {
+    let resource = attributes(review, "resourceAttributes");
+    let error = match (resource, attributes(review, "nonResourceAttributes")) {
         (None, None) => FieldError::invalid(
             "spec.resourceAttributes",
             &Value::Null,
@@ -265,9 +267,9 @@ fn attribute_errors(asked: &Value) -> Vec<FieldError> {
     vec![error]
 }
 
-fn subject_errors(asked: &Value) -> Vec<FieldError> {
-    let mut errors = attribute_errors(asked);
-    let user = subject(asked);
+fn subject_errors(review: &Value) -> Vec<FieldError> {
+    let mut errors = attribute_errors(review);
+    let user = subject(review);
     if user.name.is_empty() && user.groups.is_empty() {
         let why = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", &json!(""), why));

@@ -1,4 +1,4 @@
-//! Reviews of tokens: whose they are.
+//! TokenReviews: fills in the user of a token.
 
 use ringwatch_apimachinery::Error;
 use ringwatch_authentication::Authenticator;
@@ -14,13 +14,13 @@ use super::user_info;
 pub(super) async fn status(
     authenticator: &Authenticator,
     context: &RequestContext,
-    asked: &Value,
+    review: &Value,
 ) -> Result<Value, Error> {
-    let token = asked.pointer("/spec/token").and_then(Value::as_str);
+    let token = review.pointer("/spec/token").and_then(Value::as_str);
     let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
         Error::BadRequest("token is required for TokenReview in authentication".to_owned())
     })?;
-    let audiences = asked.pointer("/spec/audiences").and_then(Value::as_array);
+    let audiences = review.pointer("/spec/audiences").and_then(Value::as_array);
     let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
     let audiences: Vec<String> = audiences.map(String::from).collect();
     let identified = authenticator.identify(token, &audiences, context.clock.wall());

@@ -2,9 +2,9 @@
 
 use prost::Message as _;
 
-use super::super::built_in::BuiltIn;
-use super::super::document::{Assembly, Form, Syntax};
 use super::api;
+use crate::endpoints::openapi::built_in::BuiltIn;
+use crate::endpoints::openapi::document::{Assembly, Form, Syntax};
 
 #[derive(prost::Message)]
 struct V2Document {
@@ -116,7 +116,7 @@ struct V3Schema {
     description: String,
 }
 
-/// The document of apps, or of everything, in protobuf.
+/// Returns the document of apps, or of everything, in protobuf.
 async fn in_protobuf(form: Form) -> Vec<u8> {
     let (api, schemas) = (api(), BuiltIn::unpack().await);
     let index = schemas.index();

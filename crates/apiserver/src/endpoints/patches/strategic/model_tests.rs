@@ -64,7 +64,7 @@ fn names() -> impl Strategy<Value = Vec<&'static str>> {
         .prop_map(|(names, count)| names.into_iter().take(count).collect())
 }
 
-/// Some of the names, each with something.
+/// Returns some of the names, each with something.
 fn named<T: Clone + std::fmt::Debug>(
     what: impl Strategy<Value = T>,
 ) -> impl Strategy<Value = Vec<(&'static str, T)>> {
@@ -261,8 +261,8 @@ fn union(one: &[&'static str], other: &[&'static str]) -> Vec<&'static str> {
     one.iter().chain(more).copied().collect()
 }
 
-/// The names in the order of the patch; one that the patch does not name stands before the first
-/// that the patch names and that was behind it.
+/// Returns the names in the order of the patch; one that the patch does not name stands before the first that the patch
+/// names and that was behind it.
 fn in_order(
     names: &[&'static str],
     patch: &[&'static str],

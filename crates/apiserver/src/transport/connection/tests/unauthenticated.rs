@@ -18,7 +18,7 @@ const LARGE_HEAD_BYTES: usize = 100 << 10;
 /// The server acts within this time.
 const MINUTES_MAX: u64 = 10;
 
-/// A connection on which nothing has been sent.
+/// Returns a connection on which nothing has been sent.
 async fn connect(ledger: &Ledger, protocol: Protocol) -> (DuplexStream, JoinSet<()>) {
     let (io, server) = tokio::io::duplex(1 << 20);
     let connections = testing::connections(Arc::new(Stub), ledger, &testing::certificates());
@@ -29,7 +29,7 @@ async fn connect(ledger: &Ledger, protocol: Protocol) -> (DuplexStream, JoinSet<
     (io, tasks)
 }
 
-/// Until when the server goes on with the connection, in seconds from now.
+/// Returns how long the server goes on with the connection, in seconds from now.
 async fn seconds_until_end(mut tasks: JoinSet<()>) -> u64 {
     let clock = Clock::real();
     let began = clock.now();
@@ -39,7 +39,7 @@ async fn seconds_until_end(mut tasks: JoinSet<()>) -> u64 {
     (clock.now() - began).as_secs()
 }
 
-/// Everything that the server sends until it ends the connection.
+/// Reads everything that the server sends until it ends the connection.
 async fn read_to_end(io: &mut DuplexStream) -> String {
     let mut answer = String::new();
     let at_most = Duration::from_secs(SECONDS_MAX);
@@ -131,7 +131,7 @@ async fn heads_are_refused_when_memory_is_short() {
     assert_eq!(seconds_until_end(tasks).await, 0);
 }
 
-/// A client of HTTP/2 whose task ends with its connection.
+/// Returns a client of HTTP/2 whose task ends with its connection.
 async fn connect_h2(
     builder: &http2::Builder<TokioExecutor>,
 ) -> (

@@ -2,27 +2,27 @@
 
 use ringwatch_apimachinery::GroupVersion;
 
-/// Where operations are told apart: such as `AppsV1`, and `apps_v1` as their tag.
+/// The parts of operations' names that come from the group and version: `AppsV1`, and `apps_v1` as their tag.
 pub(super) struct Scope {
-    /// In front of the rest of an operation's name.
+    /// The first part of operation ids, such as `AppsV1`.
     pub(super) id: String,
-    /// The tag.
+    /// The tag that groups the operations in a document.
     pub(super) tag: String,
 }
 
 impl Scope {
-    /// The operations of a group version.
-    pub(super) fn of_version(group_version: &GroupVersion) -> Self {
+    /// Returns the scope of a group version.
+    pub(super) fn from_version(group_version: &GroupVersion) -> Self {
         let version = &group_version.version;
-        let Self { id, tag } = Self::of_group(&group_version.group);
+        let Self { id, tag } = Self::from_group(&group_version.group);
         Self {
             id: id + &camel(version, true),
             tag: format!("{tag}_{}", camel(version, false)),
         }
     }
 
-    /// The operations of a group.
-    pub(super) fn of_group(group: &str) -> Self {
+    /// Returns the scope of a group.
+    pub(super) fn from_group(group: &str) -> Self {
         let group = if group.is_empty() { "core" } else { group };
         let group = group.strip_suffix(".k8s.io").unwrap_or(group);
         Self {
@@ -32,7 +32,7 @@ impl Scope {
     }
 }
 
-/// One word of the words between dots and dashes.
+/// Joins the words between dots and dashes into one in camel case.
 pub(super) fn camel(text: &str, mut capital: bool) -> String {
     let mut word = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -47,7 +47,7 @@ pub(super) fn camel(text: &str, mut capital: bool) -> String {
     word
 }
 
-/// A kind with its article; plurals have none.
+/// Returns a kind with its article; plurals have none.
 pub(super) fn with_article(kind: &str) -> String {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return kind.to_owned();
@@ -77,7 +77,7 @@ mod tests {
                 "myOwnExampleCom_v1beta1",
             ),
         ] {
-            let scope = Scope::of_version(&GroupVersion::new(group, version));
+            let scope = Scope::from_version(&GroupVersion::new(group, version));
             assert_eq!((scope.id.as_str(), scope.tag.as_str()), (id, tag));
         }
         for (kind, text) in [

@@ -1,4 +1,5 @@
-//! The threads of the server, each for one kind of work, so that long work of one kind does not keep the others waiting.
+//! The threads of the server, each for one kind of work, so that long work of one kind does not keep the others
+//! waiting.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -27,19 +28,19 @@ pub struct Threads {
     background: Runtime,
 }
 
-/// Where else than on the serving threads something may run.
+/// Handles of the runtimes other than the serving one.
 #[derive(Clone, Debug)]
-pub struct Elsewhere {
-    /// Requests that work on many bytes.
+pub struct RuntimeHandles {
+    /// The runtime of requests that work on many bytes.
     pub large: Handle,
-    /// Requests whose bytes do not tell their cost.
+    /// The runtime of requests whose bytes do not tell their cost, such as those with CEL expressions.
     pub expressions: Handle,
-    /// Tasks of the server whose work clients choose.
+    /// The runtime of the server's own tasks whose work clients choose.
     pub background: Handle,
 }
 
 impl Threads {
-    /// Starts the threads.
+    /// Starts a runtime for each purpose; their threads run until the value is dropped.
     ///
     /// # Errors
     /// [`StartError`] when the system allows no more threads.
@@ -54,17 +55,17 @@ impl Threads {
         })
     }
 
-    /// Gives the runtimes other than the serving one.
+    /// Returns handles of the runtimes other than the serving one.
     #[must_use]
-    pub fn elsewhere(&self) -> Elsewhere {
-        Elsewhere {
+    pub fn handles(&self) -> RuntimeHandles {
+        RuntimeHandles {
             large: self.large.handle().clone(),
             expressions: self.expressions.handle().clone(),
             background: self.background.handle().clone(),
         }
     }
 
-    /// Ends the threads, which leaves behind what does not end in time.
+    /// Ends the threads; blocking work that does not end within `END_MAX` is left behind.
     pub fn end(self) {
         for runtime in [self.serving, self.large, self.expressions, self.background] {
             runtime.shutdown_timeout(END_MAX);
@@ -72,12 +73,12 @@ impl Threads {
     }
 }
 
-/// A task of the server that runs until it is told to end.
+/// Runs a task of the server until `end` is cancelled.
 pub async fn until(end: CancellationToken, task: impl Future<Output = ()>) {
     end.run_until_cancelled(task).await;
 }
 
-/// A runtime of so many threads, or of a thread for each core (`TOKIO_WORKER_THREADS`).
+/// Starts a runtime of so many threads, or of a thread for each core (`TOKIO_WORKER_THREADS`).
 fn runtime(name: &str, threads: Option<usize>) -> Result<Runtime, StartError> {
     let mut builder = Builder::new_multi_thread();
     if let Some(threads) = threads {

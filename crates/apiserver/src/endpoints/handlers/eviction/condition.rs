@@ -1,4 +1,4 @@
-//! Telling in a pod that it is evicted.
+//! Sets the condition `DisruptionTarget` of a pod that is evicted.
 
 use async_trait::async_trait;
 use ringwatch_apimachinery::Error;
@@ -6,12 +6,12 @@ use ringwatch_registry::{DeleteOptions, RequestContext, UpdatedObject};
 use ringwatch_resources::mark_evicted;
 use serde_json::Value;
 
-use super::super::super::call::Call;
-use super::super::super::params::WriteParams;
-use super::super::update::update_options;
+use crate::endpoints::call::Call;
+use crate::endpoints::handlers::update::update_options;
+use crate::endpoints::params::WriteParams;
 
-/// Notes in the pod that it is evicted. A version that the pod must have becomes the new one.
-pub(super) async fn mark(
+/// Sets the condition in the stored pod. A version that `options` require of the pod becomes the new one.
+pub(super) async fn set(
     call: &Call<'_>,
     params: &WriteParams,
     options: &mut DeleteOptions,
@@ -37,7 +37,7 @@ pub(super) async fn mark(
     Ok(())
 }
 
-/// A pod that will be deleted.
+/// The update of a pod that sets the condition.
 struct Evicted {
     name: String,
     options: DeleteOptions,
@@ -75,7 +75,7 @@ impl UpdatedObject for Evicted {
         Ok(pod)
     }
 
-    /// An eviction is not a claim to fields: who manages what stays as it is.
+    /// Returns false: an eviction is not a claim to fields, and their managers stay.
     fn tracks_fields(&self) -> bool {
         true
     }

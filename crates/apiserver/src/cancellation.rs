@@ -12,13 +12,14 @@ use std::task::{Context, Poll, Waker};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// A cancellation token with a lock-free fast path, for tasks that poll it at every wake-up. Clones are cancelled together.
+/// A cancellation token with a lock-free fast path, for tasks that poll it at every wake-up. Clones are cancelled
+/// together.
 #[derive(Clone, Debug, Default)]
 pub struct CancellationFlag(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Set before anybody is woken.
+    /// True once cancelled; set before the waiting tasks are woken.
     cancelled: AtomicBool,
     /// Wakes the tasks that wait.
     token: CancellationToken,

@@ -1,0 +1,210 @@
+//! Responses with objects and lists of a resource, in the negotiated encoding and form.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use ringwatch::codec;
+use ringwatch::meta::{Item, Object};
+use ringwatch::storage::List;
+use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_registry::Resource;
+use serde_json::{Value, json};
+
+use super::body::{ResponseBody, full, respond};
+use super::call::Call;
+use super::encoding::{Items, ListBody, PiecewiseBody, Tables, frame};
+use super::errors::Failure;
+use super::memory_gate::Held;
+use super::negotiation::{Form, Format, Output};
+use super::response::document;
+
+/// Responds with an object in the negotiated form.
+///
+/// # Errors
+/// 406 for a form that only lists have; 500 when the object cannot be converted.
+pub(super) async fn object(
+    code: StatusCode,
+    output: Output,
+    call: &Call<'_>,
+    object: Arc<Object>,
+) -> Result<Response<ResponseBody>, Failure> {
+    work::at_size(Work::Object, object.bytes()).await;
+    let served = || {
+        let served = call.store.to_served(Arc::clone(&object));
+        served.map_err(Failure::internal)
+    };
+    let json = |object: Arc<Object>| codec::json(&object).map_err(Failure::internal);
+    let json = match output.form {
+        Form::Whole => {
+            let served = served()?;
+            if let (Item::Protobuf(_), Format::Protobuf) = (served.item(), output.format) {
+                let body = full(served.bytes().clone());
+                return Ok(respond(code, output.format.media_type(), body));
+            }
+            json(served)?
+        }
+        Form::Table(form) => call.tables(form).object_table(&object, true)?.into(),
+        Form::Metadata => frame::partial_metadata(&json(served()?)?, "v1")
+            .map_err(Failure::internal)?
+            .into(),
+        Form::MetadataList => {
+            let resource = call.store.resource();
+            return Err(Failure::not_convertible(format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 ({})",
+                go_type(resource, &resource.kind)
+            )));
+        }
+    };
+    document(code, output.format, &json)
+}
+
+/// Responds with a list in the negotiated form.
+///
+/// # Errors
+/// 406 for a form that only objects have; 500 when an object cannot be converted.
+pub(super) async fn list(
+    output: Output,
+    call: &Call<'_>,
+    list: List,
+) -> Result<Response<ResponseBody>, Failure> {
+    let resource = call.store.resource();
+    if output.form == Form::Metadata {
+        return Err(Failure::not_convertible(format!(
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            go_type(resource, &resource.list_kind)
+        )));
+    }
+    if let Form::Table(form) = output.form {
+        return table(output.format, call.tables(form), list);
+    }
+    // Items are the cache's, counted among the encodings, or counted already.
+    let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    let objects = list.memory.clone();
+    let head = list_head(resource, output.form != Form::Whole, &list);
+    if matches!(output.format, Format::PrettyJson | Format::Yaml) {
+        let items = Items::Objects(call.encoder(output));
+        return in_pieces(items, output.format, head.json(), list);
+    }
+    let body = ListBody::new(
+        call.encoder(output),
+        list.items,
+        |items_bytes| match output.format {
+            Format::Protobuf => head.protobuf(items_bytes),
+            Format::Json | Format::PrettyJson | Format::Yaml => head.json(),
+        },
+    )
+    .await?;
+    let media_type = output.format.media_type();
+    let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
+    response.extensions_mut().insert(Held { bytes, objects });
+    Ok(response)
+}
+
+/// Responds with a list as a table.
+fn table(format: Format, tables: Tables, list: List) -> Result<Response<ResponseBody>, Failure> {
+    let head = tables.head(&list_metadata(&list), true)?;
+    // Tables have no form in protobuf.
+    let format = match format {
+        Format::Protobuf => Format::Json,
+        other => other,
+    };
+    in_pieces(Items::Rows(tables), format, head, list)
+}
+
+/// Responds with a list that is encoded while it is sent, after the JSON before its items.
+fn in_pieces(
+    items: Items,
+    format: Format,
+    head: Vec<u8>,
+    list: List,
+) -> Result<Response<ResponseBody>, Failure> {
+    let items_bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
+    let body = PiecewiseBody::new(items, format, list.items, head)?;
+    let held = Held {
+        bytes: items_bytes + body.size_hint().lower(),
+        objects: list.memory,
+    };
+    let mut response = respond(StatusCode::OK, format.media_type(), body.boxed_unsync());
+    response.extensions_mut().insert(held);
+    Ok(response)
+}
+
+/// The parts of a list before its items.
+struct ListHead {
+    kind: String,
+    api_version: String,
+    /// The ListMeta, as JSON.
+    metadata: Value,
+}
+
+impl ListHead {
+    fn json(&self) -> Vec<u8> {
+        let Self {
+            kind,
+            api_version,
+            metadata,
+        } = self;
+        format!(
+            "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
+        )
+        .into_bytes()
+    }
+
+    fn protobuf(&self, items_bytes: usize) -> Vec<u8> {
+        codec::list_head(&self.api_version, &self.kind, &self.metadata, items_bytes)
+    }
+}
+
+fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
+    let (kind, api_version) = if partial {
+        ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned())
+    } else {
+        (
+            resource.list_kind.as_str(),
+            resource.group_version.to_string(),
+        )
+    };
+    ListHead {
+        kind: kind.to_owned(),
+        api_version,
+        metadata: if resource.is_custom() && !partial {
+            custom_list_metadata(list)
+        } else {
+            list_metadata(list)
+        },
+    }
+}
+
+/// Returns the ListMeta of custom resources, which always has `continue`.
+fn custom_list_metadata(list: &List) -> Value {
+    let mut metadata = list_metadata(list);
+    if metadata.get("continue").is_none() {
+        metadata["continue"] = "".into();
+    }
+    metadata
+}
+
+fn list_metadata(list: &List) -> Value {
+    let mut metadata = json!({});
+    if list.revision > 0 {
+        metadata["resourceVersion"] = list.revision.to_string().into();
+    }
+    if let Some(token) = list.continue_token.as_deref().filter(|it| !it.is_empty()) {
+        metadata["continue"] = token.into();
+    }
+    if let Some(count) = list.remaining_item_count.filter(|count| *count > 0) {
+        metadata["remainingItemCount"] = count.into();
+    }
+    metadata
+}
+
+/// Returns the name of a kind's Go type in kube-apiserver.
+fn go_type(resource: &Resource, kind: &str) -> String {
+    format!(
+        "*{}.{kind}",
+        super::decode::go_package(&resource.group_version.group)
+    )
+}
