@@ -245,7 +245,7 @@ impl<T, B: Clone> Writer<T, B> {
         Evicted { _segments: evicted }
     }
 
-    /// Returns the last value of the oldest `segments` segments; `None` if their last slot is empty.
+    /// Returns the last value of the oldest `segments` segments; `None` if there is no such value.
     pub fn last_of(&self, segments: usize) -> Option<&T> {
         let segment = self.segments.get(segments.checked_sub(1)?)?;
         let next = self.segments.get(segments).map_or(self.end, |it| it.first);

@@ -1,7 +1,7 @@
 //! The parser of label selectors, with one token of look-ahead.
 //!
 //! The hard part is that `in` and `notin` are keywords only between a key and its values; elsewhere they are names.
-//! What is accepted beyond the documented grammar (`a in (,)`, `!a` with white space) is what kube-apiserver accepts.
+//! The documented grammar is exceeded (`a in (,)`, `!a` with white space) where kube-apiserver exceeds it.
 
 use std::collections::BTreeSet;
 

@@ -338,7 +338,8 @@ impl TypeMetrics {
         self.resource_version.set(shown(revision));
     }
 
-    /// Counts a consistent read: true for `success` if it was answered, for `fallback` if the store answered it.
+    /// Counts a consistent read: `success` is true if the cache became fresh in time, `fallback` if the store answered
+    /// instead.
     pub(super) fn count_consistent_read(&self, success: bool, fallback: bool) {
         let word = |yes| if yes { "true" } else { "false" };
         let labels = ConsistentReadLabels {

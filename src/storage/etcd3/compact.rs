@@ -32,7 +32,7 @@ pub struct Compactor {
     compacted: watch::Sender<u64>,
 }
 
-/// What a server keeps from one round to the next.
+/// The state that a server keeps from one round to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Round {
     /// The version of the key when it was last seen; 0 before it is there.

@@ -62,7 +62,7 @@ pub(super) struct ListMemory {
 }
 
 impl ListMemory {
-    /// Creates the share of a list in a ledger; `None` if the list is not counted.
+    /// Creates the memory account of a list; without a ledger the list is not counted.
     pub(super) fn new(ledger: Option<&Ledger>, size: &ObjectSize) -> Self {
         let part = ledger.map_or(0, |ledger| ledger.limit() / PAGE_PARTS);
         Self {
