@@ -73,7 +73,7 @@ impl Context {
             probe,
             warnings: Mutex::default(),
         };
-        if matches!(context.probe, Probe::Nowhere) {
+        if matches!(context.probe, Probe::Unknown) {
             context.warn("what the server used is unknown: its /metrics do not tell; use --pid");
         }
         context

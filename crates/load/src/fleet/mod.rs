@@ -51,9 +51,9 @@ struct Thread {
     _stop: oneshot::Sender<()>,
 }
 
-/// How busy and how late the threads of a fleet were.
+/// The load of the threads of a fleet in a run: how busy and how late they were.
 #[derive(Debug)]
-pub(crate) struct Strain {
+pub(crate) struct ThreadLoad {
     /// Processor time of the busiest thread.
     pub(crate) busiest: Duration,
     pub(crate) lag: Latencies,
@@ -125,8 +125,11 @@ impl Fleet {
         }
     }
 
-    /// Does something and says how the threads fared meanwhile.
-    pub(crate) async fn strain<T>(&self, doing: impl Future<Output = T>) -> (T, Strain) {
+    /// Does something and returns the load of the threads meanwhile.
+    pub(crate) async fn measure_threads<T>(
+        &self,
+        doing: impl Future<Output = T>,
+    ) -> (T, ThreadLoad) {
         for thread in &self.threads {
             thread.lag.lock().clear();
         }
@@ -141,7 +144,7 @@ impl Fleet {
             lag.add(&thread.lag.lock().all());
         }
         let busiest = busiest.unwrap_or_default();
-        (done, Strain { busiest, lag })
+        (done, ThreadLoad { busiest, lag })
     }
 }
 
