@@ -44,7 +44,7 @@ pub(crate) struct Fleet {
 #[derive(Debug)]
 struct Thread {
     handle: Handle,
-    /// Its name under `/proc`, by which its processor time is read; `None` if it could not be told.
+    /// Its name under `/proc`, by which its processor time is read; `None` if `/proc` does not say.
     name: Option<String>,
     lag: Arc<Recorder>,
     /// Ends the thread when it is dropped.

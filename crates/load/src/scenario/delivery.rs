@@ -27,7 +27,7 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
 /// Writes that are sent later than this say that there are too few writers.
 const LATENESS_MS_MAX: f64 = 20.0;
 
-/// How many connections create objects to be read.
+/// The number of connections that create objects to be read.
 pub(super) const CREATORS: u32 = 8;
 
 const MICROS: f64 = 1e6;

@@ -32,7 +32,7 @@ pub(crate) enum Effect {
         group: Group,
     },
     Deleted,
-    /// It took the object out of somebody's selection; nobody said how.
+    /// It took the object out of a selection: a deletion, or a change of its label.
     Unclear,
 }
 
