@@ -17,11 +17,11 @@ use super::output::Progress;
 use super::payload::{Kind, Payload, Stamp};
 use super::workspace::Workspace;
 
-/// How often the first object is tried to create, and how long is waited between: some seconds.
+/// The most tries to create the first object, and the pause between them: some seconds in all.
 const FIRST_TRIES_MAX: u32 = 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often and how long a scenario is run.
+/// The length of a scenario: the number of its runs, how long each takes, and how long the server is loaded before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Length {
     pub(crate) runs: u32,
@@ -73,7 +73,7 @@ impl Context {
             probe,
             warnings: Mutex::default(),
         };
-        if matches!(context.probe, Probe::Nowhere) {
+        if matches!(context.probe, Probe::Unknown) {
             context.warn("what the server used is unknown: its /metrics do not tell; use --pid");
         }
         context

@@ -25,7 +25,7 @@ pub(crate) struct Clients {
 /// The times at which requests are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// So many requests, when each is due.
+    /// A number of requests, each when it is due.
     Due { schedule: Schedule, count: u64 },
     /// Each client again and again for so long, but at least once.
     For(Duration),
@@ -40,7 +40,7 @@ pub(crate) struct Answers {
     pub(crate) faults: Vec<String>,
 }
 
-/// So many wrong answers of a client are told in full.
+/// The most wrong answers of a client that are shown in full.
 const FAULTS_SHOWN_MAX: usize = 3;
 
 impl Clients {

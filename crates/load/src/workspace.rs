@@ -14,14 +14,14 @@ use super::error::LoadError;
 use super::payload::Kind;
 
 const NAME_PREFIX: &str = "ringwatch-load-";
-/// How many random characters follow, and which.
+/// The number of random characters that follow, and their alphabet.
 const NAME_RANDOM_CHARACTERS: usize = 5;
 const NAME_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const MANAGER: &str = "ringwatch-load";
 /// The resources of what may have been written here.
 const WRITTEN: [&str; 3] = ["configmaps", "pods", "secrets"];
-/// How often what belongs to the end is tried, and how long is waited between: a minute.
+/// The most tries of what belongs to the clean-up, and the pause between them: a minute in all.
 const TRIES_MAX: u32 = 120;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -127,7 +127,7 @@ impl Workspace {
         Ok(get(&mut connection, &self.own_path()).await?.is_none())
     }
 
-    /// Lets it go if nobody else will: nothing is in it, and nothing can come any more.
+    /// Finalizes the namespace if no controller does: nothing is in it, and nothing can come any more.
     async fn finish(&self, connection: &mut Connection) -> Result<(), ClientError> {
         let Some(mut namespace) = get(connection, &self.own_path()).await? else {
             return Ok(());

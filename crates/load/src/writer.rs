@@ -13,11 +13,11 @@ use super::payload::{Kind, Payload, Stamp};
 use super::schedule::Schedule;
 use super::time::{nanos, now, wall_nanos};
 
-/// How often a writer that persists tries again, and how long it waits between: a minute.
+/// The most tries of a writer that persists, and the pause between them: a minute in all.
 const TRIES_MAX: u32 = 600;
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Objects that exist, and who writes to them.
+/// The writers: connections, and the objects that each of them writes to.
 #[derive(Debug)]
 pub(crate) struct Writers {
     lanes: Vec<Lane>,

@@ -7,7 +7,7 @@ use super::{ClientError, Encoding};
 
 /// A frame is at most this long: far above the largest object that a store takes.
 const FRAME_BYTES_MAX: usize = 64 << 20;
-/// How many bytes tell the length of a frame.
+/// The number of bytes that hold the length of a frame.
 const LENGTH_BYTES: usize = 4;
 
 /// Cuts the frames of one watch out of the data of its body.

@@ -19,7 +19,7 @@ use super::{Client, ClientError};
 const SMALL_BUFFER_BYTES: u32 = 4_096;
 const SMALL_SEGMENT_BYTES: u32 = 1_400;
 
-/// How much room there is on the way.
+/// The sizes of the buffers between server and client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Buffers {
     /// The system's default sizes.

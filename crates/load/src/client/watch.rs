@@ -20,7 +20,7 @@ use super::status::Failure;
 use super::stream::Stream;
 use super::{Client, ClientError, Connection, Encoding};
 
-/// How much is read at once.
+/// The number of bytes that are read at once.
 const SCRATCH_BYTES: usize = 64 << 10;
 /// The head of an answer, or an error's body, is at most this long.
 const HEAD_BYTES_MAX: usize = 16 << 10;

@@ -8,7 +8,7 @@ use crate::output::Column::{Left, Right};
 use crate::output::columns;
 use crate::output::number::digits;
 
-/// How many reasons of a failure are told.
+/// The most reasons of a failure that are shown.
 const REASONS_MAX: usize = 10;
 
 /// Writes a comparison as lines of text: figures, settings that differ, warnings, verdicts.

@@ -14,7 +14,7 @@ use crate::client::{Encoding, Event, EventKind, OwnedEvent};
 use crate::measure::Recorder;
 use crate::payload::Stamp;
 
-/// So many faults of a group are told in full.
+/// The most faults of a group that are shown in full.
 const FAULTS_SHOWN_MAX: usize = 5;
 /// A group must have gone away within this time.
 const AWAY_SECONDS_MAX: u64 = 30;

@@ -44,16 +44,16 @@ pub(crate) struct Fleet {
 #[derive(Debug)]
 struct Thread {
     handle: Handle,
-    /// Its name under `/proc`, by which its processor time is read; `None` if it could not be told.
+    /// Its name under `/proc`, by which its processor time is read; `None` if `/proc` does not say.
     name: Option<String>,
     lag: Arc<Recorder>,
     /// Ends the thread when it is dropped.
     _stop: oneshot::Sender<()>,
 }
 
-/// How busy and how late the threads of a fleet were.
+/// The load of the threads of a fleet in a run: how busy and how late they were.
 #[derive(Debug)]
-pub(crate) struct Strain {
+pub(crate) struct ThreadLoad {
     /// Processor time of the busiest thread.
     pub(crate) busiest: Duration,
     pub(crate) lag: Latencies,
@@ -125,8 +125,11 @@ impl Fleet {
         }
     }
 
-    /// Does something and says how the threads fared meanwhile.
-    pub(crate) async fn strain<T>(&self, doing: impl Future<Output = T>) -> (T, Strain) {
+    /// Does something and returns the load of the threads meanwhile.
+    pub(crate) async fn measure_threads<T>(
+        &self,
+        doing: impl Future<Output = T>,
+    ) -> (T, ThreadLoad) {
         for thread in &self.threads {
             thread.lag.lock().clear();
         }
@@ -141,7 +144,7 @@ impl Fleet {
             lag.add(&thread.lag.lock().all());
         }
         let busiest = busiest.unwrap_or_default();
-        (done, Strain { busiest, lag })
+        (done, ThreadLoad { busiest, lag })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::time::now;
 const CLIENT_MAX: Duration = Duration::from_secs(60);
 /// The head of a request is at most this long.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// How much of a request is read at once.
+/// The number of bytes of a request that are read at once.
 const READ_BYTES: usize = 1 << 10;
 /// The head of the answer to every watch. Clients know the encoding, since they asked for it.
 const WATCH_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";

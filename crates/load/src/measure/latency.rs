@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use crate::outcome::Latency;
 
-/// Latencies are told in microseconds, from one to ten minutes, to three digits.
+/// The bounds of a histogram: microseconds, up to ten minutes, to three digits.
 const MICROS_MAX: u64 = 600_000_000;
 const DIGITS: u8 = 3;
 /// The percentiles that an outcome keeps: enough points for a curve.

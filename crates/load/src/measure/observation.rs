@@ -31,7 +31,7 @@ pub(crate) struct Observation {
     pub(crate) latencies: Latencies,
     pub(crate) received: u64,
     pub(crate) bytes: u64,
-    /// The server's processor time, if it can be told.
+    /// The server's processor time, if it is known.
     pub(crate) server_cpu: Option<Duration>,
     /// The most memory that the server was seen with.
     pub(crate) server_rss: Option<u64>,

@@ -18,7 +18,7 @@ pub(crate) struct Usage {
     pub(crate) cpu: Duration,
     /// Resident memory in bytes.
     pub(crate) rss: u64,
-    /// The most that it ever was, if that can be told.
+    /// The most resident memory that it ever had in bytes, if that is known.
     pub(crate) rss_peak: Option<u64>,
 }
 

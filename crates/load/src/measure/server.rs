@@ -22,7 +22,7 @@ pub(crate) enum Probe {
         connection: Mutex<Option<Connection>>,
     },
     /// The usage is unknown: no process was named and the metrics do not tell.
-    Nowhere,
+    Unknown,
 }
 
 impl Probe {
@@ -37,7 +37,7 @@ impl Probe {
         };
         match probe.usage().await {
             Some(_) => probe,
-            None => Self::Nowhere,
+            None => Self::Unknown,
         }
     }
 
@@ -53,7 +53,7 @@ impl Probe {
                 }
                 read(&answer.ok()?)
             }
-            Self::Nowhere => None,
+            Self::Unknown => None,
         }
     }
 
@@ -61,7 +61,7 @@ impl Probe {
     pub(crate) fn usage_for_free(&self) -> Option<Usage> {
         match self {
             Self::Process { pid } => Usage::read(*pid),
-            Self::Metrics { .. } | Self::Nowhere => None,
+            Self::Metrics { .. } | Self::Unknown => None,
         }
     }
 
@@ -70,7 +70,7 @@ impl Probe {
         match self {
             Self::Process { pid } => format!("process {pid}"),
             Self::Metrics { .. } => "/metrics".to_owned(),
-            Self::Nowhere => "unknown".to_owned(),
+            Self::Unknown => "unknown".to_owned(),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::number::short;
 
-/// Those that are times, of which an outcome has the seconds.
+/// The parameters that are times, of which an outcome has the seconds.
 const SECONDS: [&str; 4] = ["duration", "warm_up", "time_limit", "every"];
 
 /// Returns the name of a parameter, as its flag has it.

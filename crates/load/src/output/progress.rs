@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::number::count;
 use crate::time::{Instant, now};
 
-/// How often the line moves by itself, so that a wait is seen to be one.
+/// The time after which the line moves by itself, so that a wait is seen to be one.
 const TICK: Duration = Duration::from_millis(250);
-/// Rates are those of so long before.
+/// The time over which rates are taken.
 const RATE_TIME: Duration = Duration::from_secs(1);
 
 /// Where the progress of a step is shown.

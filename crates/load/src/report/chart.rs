@@ -8,14 +8,14 @@ use super::html::Html;
 use super::scale::{Scale, Tick};
 use super::timeline::Slot;
 
-/// How many colours the style sheet has.
+/// The number of colours in the style sheet.
 const COLOURS: usize = 8;
 
 /// The SVG's own width and height.
 const SIDE: f64 = 1_000.0;
 
-/// How many places of a curve tell their value under the pointer.
-const TOLD_MAX: usize = 240;
+/// The most points of a curve that show their value under the pointer.
+const SHOWN_MAX: usize = 240;
 
 /// Curves over a horizontal and a vertical axis.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Chart {
     /// Writes the texts under the pointer: a wide invisible dot for each place.
     fn write_told(&self, page: &mut Html, curve: &Curve) {
         let points: Vec<&Point> = curve.lines.iter().flatten().collect();
-        let stride = points.len().div_ceil(TOLD_MAX).max(1);
+        let stride = points.len().div_ceil(SHOWN_MAX).max(1);
         for point in points.into_iter().step_by(stride) {
             let (x, y) = self.place(point);
             page.raw("<path class=\"told c")

@@ -18,8 +18,8 @@ use crate::outcome::{Outcome, Verdict};
 use crate::output::number::{count, short};
 use crate::output::parameter;
 
-/// How many reasons of a failure, and how many differing parameters, a page tells.
-const TOLD_MAX: usize = 50;
+/// The most reasons of a failure, and the most differing parameters, that a page shows.
+const SHOWN_MAX: usize = 50;
 
 /// Writes the page of an outcome, which loads nothing from the network.
 pub(crate) fn page(outcome: &Outcome) -> String {
@@ -144,10 +144,10 @@ fn warnings(page: &mut Html, warnings: &[String]) {
 }
 
 fn list(page: &mut Html, texts: &[String]) {
-    for text in texts.iter().take(TOLD_MAX) {
+    for text in texts.iter().take(SHOWN_MAX) {
         page.raw("<li>").text(text).raw("</li>");
     }
-    if let Some(more) = texts.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+    if let Some(more) = texts.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
         page.raw("<li>and ").text(more).raw(" more</li>");
     }
 }

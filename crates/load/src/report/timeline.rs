@@ -10,7 +10,7 @@ const TICKS: f64 = 8.0;
 /// Where the runs lie. Outcomes that stand side by side share it, so that their runs do too.
 #[derive(Clone, Debug)]
 pub(super) struct Timeline {
-    /// How long each run takes, in seconds; the longest of the outcomes.
+    /// The length of each run in seconds: that of the longest of the outcomes.
     lengths: Vec<f64>,
 }
 

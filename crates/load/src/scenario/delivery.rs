@@ -11,7 +11,7 @@ use super::phases::Phases;
 use super::receivers::{Delivered, Receivers, Turns};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, Sees, Strain, WatchSpec};
+use crate::fleet::{Fleet, Group, Sees, ThreadLoad, WatchSpec};
 use crate::measure::{Gauges, Observation};
 use crate::outcome::Run;
 use crate::payload::Kind;
@@ -27,7 +27,7 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
 /// Writes that are sent later than this say that there are too few writers.
 const LATENESS_MS_MAX: f64 = 20.0;
 
-/// How many connections create objects to be read.
+/// The number of connections that create objects to be read.
 pub(super) const CREATORS: u32 = 8;
 
 const MICROS: f64 = 1e6;
@@ -301,7 +301,7 @@ impl<'a> Delivery<'a> {
         let Delivered {
             expected,
             seen,
-            strain,
+            threads,
             ..
         } = delivered;
         let mut run = Run {
@@ -312,7 +312,7 @@ impl<'a> Delivery<'a> {
             faults: self.faults(),
             ..Run::default()
         };
-        self.add_figures(&mut run, &seen, &strain);
+        self.add_figures(&mut run, &seen, &threads);
         run.series = seen.series;
         run
     }
@@ -324,7 +324,7 @@ impl<'a> Delivery<'a> {
         faults.collect()
     }
 
-    fn add_figures(&self, run: &mut Run, seen: &Observation, strain: &Strain) {
+    fn add_figures(&self, run: &mut Run, seen: &Observation, threads: &ThreadLoad) {
         for percentile in [50.0, 90.0, 99.0, 99.9, 100.0] {
             if let Some(value) = seen.latencies.at(percentile) {
                 run.lower(
@@ -349,7 +349,7 @@ impl<'a> Delivery<'a> {
             }
         }
         add_usage(run, seen, self.idle, "delivery", received);
-        if let Some(lag) = strain.lag.at(99.0) {
+        if let Some(lag) = threads.lag.at(99.0) {
             run.note("client lag p99", "ms", lag);
         }
     }

@@ -19,7 +19,7 @@ use crate::outcome::Run;
 use crate::payload::Stamp;
 use crate::requests::{Answers, Clients, Pace};
 
-/// Processor time is told for so many objects.
+/// The number of objects for which the processor time is given.
 const CPU_OBJECTS: f64 = 1_000.0;
 
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
@@ -105,7 +105,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     Ok(runs)
 }
 
-/// Those who list, and the floor that answers the same if there is to be one.
+/// The clients that list, and the floor that answers them the same if there is to be one.
 struct Listing<'a> {
     flags: &'a Flags,
     clients: Clients,

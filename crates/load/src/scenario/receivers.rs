@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::error::LoadError;
-use crate::fleet::{Fleet, Group, Strain, until};
+use crate::fleet::{Fleet, Group, ThreadLoad, until};
 use crate::measure::{Latencies, Observation};
 use crate::schedule::Schedule;
 use crate::time::{nanos, now};
@@ -44,7 +44,7 @@ pub(super) struct Receivers<'a> {
 pub(super) struct Delivered {
     pub(super) expected: u64,
     pub(super) seen: Observation,
-    pub(super) strain: Strain,
+    pub(super) threads: ThreadLoad,
     /// How long it took from a turn's first write until all had come.
     pub(super) drains: Latencies,
 }
@@ -97,11 +97,11 @@ impl Receivers<'_> {
             Ok::<_, LoadError>(drains)
         };
         let observing = self.context.observe(what, expected, &gauges, delivering);
-        let ((drains, seen), strain) = self.fleet.strain(observing).await;
+        let ((drains, seen), threads) = self.fleet.measure_threads(observing).await;
         Ok(Delivered {
             expected,
             seen,
-            strain,
+            threads,
             drains: drains?,
         })
     }
@@ -110,8 +110,8 @@ impl Receivers<'_> {
 impl Delivered {
     /// Warns if the client was so busy or so late that the figures are partly its own.
     pub(super) fn doubt_client(&self, context: &Context) {
-        let Self { seen, strain, .. } = self;
-        let busy = strain.busiest.as_secs_f64() / seen.elapsed.as_secs_f64();
+        let Self { seen, threads, .. } = self;
+        let busy = threads.busiest.as_secs_f64() / seen.elapsed.as_secs_f64();
         if busy > BUSY_MAX {
             context.warn(format!(
                 "a thread of the client was busy for {:.0} % of the time, so the client is measured \
@@ -119,7 +119,7 @@ impl Delivered {
                 busy * 100.0
             ));
         }
-        let lag = strain.lag.at(99.0).unwrap_or_default();
+        let lag = threads.lag.at(99.0).unwrap_or_default();
         let latency = seen.latencies.at(99.0).unwrap_or_default();
         if lag > LAG_MS_MAX && lag > latency / 2.0 {
             context.warn(format!(

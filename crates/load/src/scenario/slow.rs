@@ -47,7 +47,7 @@ pub(crate) struct Flags {
     writes: WriteFlags,
 }
 
-/// Those who read, and those who stop.
+/// The watchers that read all the time, and those that stop.
 struct Groups {
     reading: Arc<Group>,
     stalling: Arc<Group>,
@@ -111,7 +111,7 @@ async fn one_run(
 
 /// The measurements of one half of a run.
 struct Half {
-    /// The delivery to those who read all the time.
+    /// The delivery to the watchers that read all the time.
     readers: Delivered,
     others_expected: u64,
     others_received: u64,

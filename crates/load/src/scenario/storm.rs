@@ -179,7 +179,7 @@ async fn storm(
     Ok(())
 }
 
-/// So many clients that failed are told in full.
+/// The most failed clients that are shown in full.
 const FAULTS_SHOWN_MAX: usize = 5;
 
 fn add_figures(

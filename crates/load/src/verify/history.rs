@@ -45,7 +45,7 @@ impl WriteId {
     pub(crate) const FOREIGN: Self = Self(u32::MAX);
 }
 
-/// An object as somebody was shown it.
+/// An object as a client was shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) key: Key,

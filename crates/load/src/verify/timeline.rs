@@ -32,7 +32,7 @@ pub(crate) enum Effect {
         group: Group,
     },
     Deleted,
-    /// It took the object out of somebody's selection; nobody said how.
+    /// It took the object out of a selection: a deletion, or a change of its label.
     Unclear,
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct Timeline {
 impl Timeline {
     pub(crate) fn new(history: &History) -> Self {
         let mut evidence = Evidence::default();
-        evidence.hear_writes(history);
-        evidence.hear_objects(history);
-        evidence.hear_deletions(history);
+        evidence.add_writes(history);
+        evidence.add_objects(history);
+        evidence.add_deletions(history);
         let Evidence {
             effects,
             mut revisions,
@@ -148,7 +148,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn hear_writes(&mut self, history: &History) {
+    fn add_writes(&mut self, history: &History) {
         for (id, write) in history.named_writes() {
             let revision = match write.answer {
                 Answer::Acknowledged { revision, .. } => revision,
@@ -165,9 +165,9 @@ impl Evidence {
                 },
                 Verb::Delete => Effect::Deleted,
             };
-            let heard = *self.effects.entry(revision).or_insert((write.key, effect));
-            if heard != (write.key, effect) {
-                self.contradict(history, revision, heard, (id, write));
+            let earlier = *self.effects.entry(revision).or_insert((write.key, effect));
+            if earlier != (write.key, effect) {
+                self.contradict(history, revision, earlier, (id, write));
             }
         }
     }
@@ -190,7 +190,7 @@ impl Evidence {
     }
 
     /// Takes the objects that watches and lists showed as evidence of which unanswered writes happened, and when.
-    fn hear_objects(&mut self, history: &History) {
+    fn add_objects(&mut self, history: &History) {
         for object in agreed_objects(history) {
             let Some(revision) = self.revisions.get_mut(object.write.0 as usize) else {
                 continue;
@@ -210,7 +210,7 @@ impl Evidence {
 
     /// Takes the deletions that watchers saw as evidence; first of those who cannot confuse them with objects that
     /// leave their selection.
-    fn hear_deletions(&mut self, history: &History) {
+    fn add_deletions(&mut self, history: &History) {
         for can_be_left in [false, true] {
             let watchers = history.watchers.iter();
             for watcher in watchers.filter(|it| it.selector.can_be_left() == can_be_left) {

@@ -17,7 +17,7 @@ pub(crate) struct Tally {
     pub(crate) initial: Count,
     /// Changes that came after the start of a watch.
     pub(crate) changes: Count,
-    /// Events of which nobody knows whether they had to come.
+    /// Events that may or may not have had to come.
     pub(crate) uncertain: u64,
     /// All changes of the watcher's selection, whether there was a watch or not.
     pub(crate) selected: u64,

@@ -46,7 +46,7 @@ use roles::Role;
 use watcher::{Follower, Phase};
 use writer::{KnownObjects, Writer};
 
-/// How long it takes when nobody says otherwise.
+/// The length of a run when no flag says otherwise.
 pub(crate) const DEFAULT_LENGTH: Length = Length {
     runs: 1,
     duration: Duration::from_secs(30),

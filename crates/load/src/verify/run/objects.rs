@@ -99,7 +99,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Why an object cannot be told apart.
+/// The reason why an object cannot be recognised as ours.
 const NO_OBJECT: &str = "an object without name or version";
 
 /// Reads an object in its envelope; `None` if it is not ours.

@@ -36,7 +36,7 @@ pub(super) struct KnownObjects {
     known: Mutex<HashMap<Key, Option<KnownObject>>>,
 }
 
-/// An object as it was when somebody looked.
+/// The version and group of an object when it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KnownObject {
     revision: u64,
