@@ -10,8 +10,8 @@ pub(super) struct Conditions(Vec<(String, Expression)>);
 
 impl Conditions {
     /// Reads and compiles the `matchConditions` of a webhook or a policy.
-    pub(super) fn read(written: &Value) -> Self {
-        let list = written.get("matchConditions").and_then(Value::as_array);
+    pub(super) fn read(source: &Value) -> Self {
+        let list = source.get("matchConditions").and_then(Value::as_array);
         let read = |condition: &Value| {
             let text = condition.get("expression").and_then(Value::as_str);
             let text = text.unwrap_or_default();

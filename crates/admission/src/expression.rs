@@ -36,7 +36,7 @@ impl Variables {
         }
     }
 
-    /// Adds a variable.
+    /// Adds a variable, or replaces the one of this name.
     pub(super) fn add(&mut self, name: &str, value: &Value) {
         self.scope.add(name, plain(value));
     }

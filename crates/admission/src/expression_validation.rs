@@ -57,14 +57,14 @@ pub fn validating_errors(object: &Value, old: Option<&Value>) -> Vec<FieldError>
     }
     for (place, annotation) in list(spec, "auditAnnotations").iter().enumerate() {
         let at = format!("spec.auditAnnotations[{place}].valueExpression");
-        let written = text(annotation, "valueExpression").trim();
-        let why = match written.len() {
+        let source = text(annotation, "valueExpression").trim();
+        let why = match source.len() {
             0 => "valueExpression is not specified".to_owned(),
             length if length > AUDIT_EXPRESSION_BYTES_MAX => {
                 format!("must not exceed {AUDIT_EXPRESSION_BYTES_MAX} bytes in length")
             }
             _ => {
-                reader.expression(written, &at, &[Type::String, Type::Null], &known.names);
+                reader.expression(source, &at, &[Type::String, Type::Null], &known.names);
                 continue;
             }
         };
@@ -125,10 +125,10 @@ impl<'o> Reader<'o> {
         self.errors.push(FieldError::new(kind, field, why));
     }
 
-    fn among(&mut self, written: &str, field: &str, supported: &[&str]) {
-        if !supported.contains(&written) {
+    fn among(&mut self, value: &str, field: &str, supported: &[&str]) {
+        if !supported.contains(&value) {
             let quoted: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
-            let why = format!("{written:?}: supported values: {}", quoted.join(", "));
+            let why = format!("{value:?}: supported values: {}", quoted.join(", "));
             self.push(FieldErrorKind::NotSupported, field, &why);
         }
     }
@@ -220,7 +220,7 @@ impl<'o> Reader<'o> {
         for (place, variable) in list(spec, "variables").iter().enumerate() {
             names.add("variables", variables(&known));
             let path = format!("spec.variables[{place}]");
-            let (name, written) = (text(variable, "name"), text(variable, "expression"));
+            let (name, source) = (text(variable, "name"), text(variable, "expression"));
             let field = format!("{path}.name");
             if name.is_empty() {
                 self.push(FieldErrorKind::Required, &field, "name is not specified");
@@ -231,7 +231,7 @@ impl<'o> Reader<'o> {
             } else if known.contains_key(name) {
                 self.push(FieldErrorKind::Duplicate, &field, &json!(name).to_string());
             }
-            let of = self.expression(written, &format!("{path}.expression"), &[], names);
+            let of = self.expression(source, &format!("{path}.expression"), &[], names);
             known.insert(name.to_owned(), Declared::unsized_(of));
         }
         names.add("variables", variables(&known));
@@ -239,16 +239,16 @@ impl<'o> Reader<'o> {
     }
 
     fn validation(&mut self, validation: &Value, path: &str, known: &PolicyNames) {
-        let written = text(validation, "expression");
+        let source = text(validation, "expression");
         let field = format!("{path}.expression");
-        if written.trim().is_empty() {
+        if source.trim().is_empty() {
             self.push(
                 FieldErrorKind::Required,
                 &field,
                 "expression is not specified",
             );
         } else {
-            self.expression(written, &field, &[Type::Bool], &known.names);
+            self.expression(source, &field, &[Type::Bool], &known.names);
         }
         let message = text(validation, "message");
         if message.trim().contains(['\n', '\r']) {
@@ -280,22 +280,22 @@ impl<'o> Reader<'o> {
             let why = format!("must be specified when patchType is {patch_type}");
             return self.push(FieldErrorKind::Required, &field, &why);
         }
-        let written = text(mutation, &format!("{member}.expression"));
-        self.expression(written, &format!("{field}.expression"), &[gives], names);
+        let source = text(mutation, &format!("{member}.expression"));
+        self.expression(source, &format!("{field}.expression"), &[gives], names);
     }
 
     /// Returns the type of an expression, which must be one of these, if there are any.
-    fn expression(&mut self, written: &str, field: &str, gives: &[Type], names: &Names) -> Type {
-        if written.trim().is_empty() {
+    fn expression(&mut self, source: &str, field: &str, gives: &[Type], names: &Names) -> Type {
+        if source.trim().is_empty() {
             self.push(FieldErrorKind::Required, field, "");
             return Type::Dyn;
         }
-        self.bytes += written.len();
+        self.bytes += source.len();
         if self.bytes > EXPRESSION_BYTES_MAX {
             self.errors.push(too_large(field));
             return Type::Dyn;
         }
-        let why = match check(written, names) {
+        let why = match check(source, names) {
             Ok(checked) if gives.is_empty() || gives.contains(&checked.gives) => {
                 return checked.gives;
             }
@@ -312,9 +312,9 @@ impl<'o> Reader<'o> {
             }
             Err(error) => format!("compilation failed: {error}"),
         };
-        if !self.known.contains(written) {
+        if !self.known.contains(source) {
             self.errors
-                .push(FieldError::invalid(field, &json!(written), why));
+                .push(FieldError::invalid(field, &json!(source), why));
         }
         Type::Dyn
     }

@@ -47,19 +47,19 @@ impl Criteria {
     ///
     /// # Errors
     /// A message about a selector that cannot be read.
-    pub(super) fn read(written: &Value, rules_name: &str) -> Result<Self, String> {
+    pub(super) fn read(source: &Value, rules_name: &str) -> Result<Self, String> {
         let rules = |name: &str| {
-            let rules = written.get(name).and_then(Value::as_array);
+            let rules = source.get(name).and_then(Value::as_array);
             rules.into_iter().flatten().map(Rule::read).collect()
         };
         let selector = |name: &str| {
-            let text = written.get(name).map(selector_text::label_selector);
+            let text = source.get(name).map(selector_text::label_selector);
             LabelSelector::parse(&text.unwrap_or_default()).map_err(|error| error.to_string())
         };
         Ok(Self {
             rules: rules(rules_name),
             excluded: rules("excludeResourceRules"),
-            equivalent: written.get("matchPolicy").and_then(Value::as_str) != Some("Exact"),
+            equivalent: source.get("matchPolicy").and_then(Value::as_str) != Some("Exact"),
             namespaces: selector("namespaceSelector")?,
             objects: selector("objectSelector")?,
         })
@@ -69,8 +69,8 @@ impl Criteria {
     ///
     /// # Errors
     /// A message about a selector that cannot be read.
-    pub(super) fn read_binding(written: &Value) -> Result<Self, String> {
-        let mut criteria = Self::read(written, "resourceRules")?;
+    pub(super) fn read_binding(source: &Value) -> Result<Self, String> {
+        let mut criteria = Self::read(source, "resourceRules")?;
         if criteria.rules.is_empty() {
             criteria.rules.push(Rule::everything());
         }
@@ -143,13 +143,13 @@ impl Rule {
         }
     }
 
-    fn read(written: &Value) -> Self {
+    fn read(source: &Value) -> Self {
         let texts = |name: &str| -> Vec<String> {
-            let list = written.get(name).and_then(Value::as_array);
+            let list = source.get(name).and_then(Value::as_array);
             let texts = list.into_iter().flatten().filter_map(Value::as_str);
             texts.map(str::to_owned).collect()
         };
-        let scope = written.get("scope").and_then(Value::as_str);
+        let scope = source.get("scope").and_then(Value::as_str);
         Self {
             operations: texts("operations"),
             groups: texts("apiGroups"),
@@ -173,8 +173,8 @@ impl Rule {
                 "Namespaced" => resource.namespaced,
                 _ => true,
             }
-            && self.resources.iter().any(|written| {
-                let (plural, part) = written.split_once('/').unwrap_or((written, ""));
+            && self.resources.iter().any(|rule| {
+                let (plural, part) = rule.split_once('/').unwrap_or((rule, ""));
                 (plural == "*" || plural == resource.plural)
                     && (part == "*" || part == request.subresource())
             })

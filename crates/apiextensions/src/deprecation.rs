@@ -9,8 +9,8 @@ pub(super) fn warning(definition: &Value, version: &Value) -> Option<String> {
     if !is(version, "deprecated") {
         return None;
     }
-    if let Some(written) = get(version, "deprecationWarning").and_then(Value::as_str) {
-        return Some(written.to_owned());
+    if let Some(given) = get(version, "deprecationWarning").and_then(Value::as_str) {
+        return Some(given.to_owned());
     }
     let (group, kind) = (
         text(definition, "spec.group"),

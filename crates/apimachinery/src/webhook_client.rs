@@ -90,13 +90,13 @@ impl ClientConfig {
     ///
     /// # Errors
     /// A message if it names neither url nor service, or if `caBundle` is not base64.
-    pub fn read(written: &Value) -> Result<Self, String> {
+    pub fn read(client_config: &Value) -> Result<Self, String> {
         let text = |value: &Value, name: &str| {
             let text = value.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
-        let service = written.get("service").filter(|it| it.is_object());
-        let url = text(written, "url");
+        let service = client_config.get("service").filter(|it| it.is_object());
+        let url = text(client_config, "url");
         let target = match service {
             None if url.is_empty() => return Err("neither url nor service is given".to_owned()),
             None => Target::Url(url),
@@ -113,7 +113,7 @@ impl ClientConfig {
                 }
             }
         };
-        let bundle = text(written, "caBundle");
+        let bundle = text(client_config, "caBundle");
         let bundle = STANDARD
             .decode(bundle)
             .map_err(|error| format!("caBundle: {error}"))?;

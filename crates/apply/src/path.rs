@@ -18,17 +18,17 @@ pub(super) enum PathElement {
 }
 
 impl PathElement {
-    /// A member of an object.
+    /// Makes the step to a member of an object.
     pub(super) fn field(name: &str) -> Self {
         Self::Field(name.to_owned())
     }
 
-    /// Makes an item by its keys.
+    /// Makes the step to an item by its keys.
     pub(super) fn key(keys: Map<String, Value>) -> Self {
         Self::Key(Value::Object(keys).to_string())
     }
 
-    /// Makes an item by its value.
+    /// Makes the step to an item by its value.
     pub(super) fn value(value: &Value) -> Self {
         Self::Value(value.to_string())
     }

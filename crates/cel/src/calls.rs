@@ -177,8 +177,11 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
 /// Returns the digits that a format asks for behind the points of its numbers.
 fn precisions(format: &str) -> u64 {
     let mut sum: u64 = 0;
-    for written in format.split("%.").skip(1) {
-        let digits: String = written.chars().take_while(char::is_ascii_digit).collect();
+    for conversion in format.split("%.").skip(1) {
+        let digits: String = conversion
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
         sum = sum.saturating_add(
             digits
                 .parse()

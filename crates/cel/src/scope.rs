@@ -50,7 +50,7 @@ impl FromIterator<(String, Result<Program, String>)> for Members {
 }
 
 impl Scope {
-    /// Adds a variable.
+    /// Adds a variable, or replaces the one of this name.
     pub fn add(&mut self, name: &str, value: CelValue) {
         self.values.insert(name.to_owned(), value);
     }

@@ -64,7 +64,7 @@ impl Facts {
         self.kinds.contains(message)
     }
 
-    /// How a field of a message looks. Go has no struct with tags for messages whose JSON is not an object of
+    /// Returns the form of a field of a message. Go has no struct with tags for messages whose JSON is not an object of
     /// their fields, and of those only the names and the numbers of fields count.
     pub(crate) fn find(&self, message: &str, field: &FieldDescriptorProto) -> Form {
         let form = self.fields.get(&(message.to_owned(), field.number()));

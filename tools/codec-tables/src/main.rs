@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The tables of all definitions.
+/// Returns the text of the tables of all definitions.
 fn tables(mut set: FileDescriptorSet, facts: &Facts) -> Result<String, Box<dyn Error>> {
     set.file
         .sort_by(|one, other| one.package().cmp(other.package()));
@@ -84,7 +84,7 @@ fn tables(mut set: FileDescriptorSet, facts: &Facts) -> Result<String, Box<dyn E
     Ok(out)
 }
 
-/// The name of a package or of a message without what all of Kubernetes' names begin with.
+/// Returns the name of a package or of a message without the prefix that all of Kubernetes' names have.
 fn within_kubernetes(name: &str) -> &str {
     name.strip_prefix("k8s.io.").unwrap_or(name)
 }
@@ -103,7 +103,7 @@ fn write_package(
     Ok(())
 }
 
-/// The API version of a package's kinds.
+/// Returns the API version of a package's kinds.
 fn api_version(package: &str) -> String {
     let mut words = package.rsplit('.');
     let version = words.next().unwrap_or_default();

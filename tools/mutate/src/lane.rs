@@ -16,17 +16,17 @@ pub(crate) struct Lane<'a> {
     copy: PathBuf,
 }
 
-/// How the mutations came off that a lane has tried.
+/// The outcomes of the mutations that a lane has tried.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// How many went unnoticed.
+    /// Number of mutations that went unnoticed.
     pub(crate) survivors: usize,
-    /// The names of those under which the models did not end in time.
+    /// Names of the mutations under which the models did not end in time.
     pub(crate) timed_out: Vec<String>,
 }
 
 impl Tally {
-    /// Both together.
+    /// Adds the outcomes of another lane.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.survivors += other.survivors;
         self.timed_out.extend(other.timed_out);

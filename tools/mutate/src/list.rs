@@ -29,14 +29,17 @@ pub(crate) struct Mutation {
 }
 
 impl Mutation {
-    /// The prefix of the names of the models that should notice it.
+    /// Returns the prefix of the names of the models that should notice it.
     pub(crate) fn model(&self) -> Option<String> {
         let file = Path::new(&self.file).file_stem().and_then(|it| it.to_str());
         let of_file = || file.map(|file| format!("{file}::"));
         self.model.clone().or_else(of_file)
     }
 
-    /// The file's text with the edit made in it.
+    /// Returns the file's text with the edit made in it.
+    ///
+    /// # Errors
+    /// [`MutateError::Place`] unless `from` occurs in the text once.
     pub(crate) fn apply(&self, text: &str) -> Result<String, MutateError> {
         match text.matches(&self.from).count() {
             1 => Ok(text.replacen(&self.from, &self.to, 1)),

@@ -158,7 +158,7 @@ async fn try_all(arguments: Arguments) -> Result<usize, MutateError> {
     Ok(tally.survivors)
 }
 
-/// The models that must pass unchanged: all, or those where the chosen mutations are looked for first.
+/// Returns the models that must pass unchanged: all, or those where the chosen mutations are looked for first.
 fn likeliest(mutations: &[Mutation], chosen: bool) -> Vec<Option<String>> {
     if !chosen {
         return vec![None];

@@ -139,14 +139,14 @@ impl<'a> Needs<'a> {
             .to_owned())
     }
 
-    /// The workspace's entry of a dependency.
+    /// Returns the workspace's entry of a dependency.
     fn inherited(&self, name: &str, file: &Path) -> Result<Value, CopyError> {
         let all = self.workspace.get("dependencies");
         let entry = all.and_then(|all| all.get(name)).cloned();
         entry.ok_or_else(|| wrong(file, &format!("the workspace has no dependency {name}")))
     }
 
-    /// The manifest of a workspace of the members. What lints say is of no interest there.
+    /// Returns the manifest of a workspace of the members, without lints.
     fn manifest(self, package: &str) -> String {
         let members: Vec<Value> = self.members.into_iter().map(Value::from).collect();
         let mut workspace = Table::new();
@@ -166,7 +166,7 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// The dependencies of a manifest, those of its targets as well.
+/// Returns the dependencies of a manifest, those of its targets as well.
 fn dependencies(manifest: &Table) -> Vec<(&String, &Value)> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let targets = targets.into_iter().flat_map(Table::values);
@@ -180,7 +180,7 @@ fn path_of(dependency: &Value) -> Option<&str> {
     dependency.get("path").and_then(Value::as_str)
 }
 
-/// The folder that a path relative to the root leads to, if that is inside it.
+/// Returns the folder that a path relative to the root leads to, if that is inside it.
 fn inside(path: &Path) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.components() {

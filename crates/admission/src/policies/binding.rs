@@ -58,14 +58,14 @@ impl Binding {
 }
 
 impl ParamRef {
-    fn read(written: &Value) -> Result<Self, String> {
-        let selector = written.get("selector").map(selector_text::label_selector);
+    fn read(source: &Value) -> Result<Self, String> {
+        let selector = source.get("selector").map(selector_text::label_selector);
         let selector = LabelSelector::parse(&selector.unwrap_or_default());
         Ok(Self {
-            name: text(written, "name"),
-            namespace: text(written, "namespace"),
+            name: text(source, "name"),
+            namespace: text(source, "namespace"),
             selector: selector.map_err(|error| error.to_string())?,
-            required: text(written, "parameterNotFoundAction") == "Deny",
+            required: text(source, "parameterNotFoundAction") == "Deny",
         })
     }
 }

@@ -35,7 +35,7 @@ impl Violation {
 /// The input of a policy's evaluation.
 pub(super) struct EvaluationInput<'a> {
     pub(super) match_context: &'a MatchContext,
-    pub(super) written: &'a Request<'a>,
+    pub(super) admission_request: &'a Request<'a>,
     pub(super) resource: &'a Resource,
     pub(super) object: &'a Value,
     pub(super) old: &'a Value,
@@ -57,7 +57,7 @@ impl EvaluationInput<'_> {
         ] {
             variables.add(name, value);
         }
-        variables.add_authorizer(self.match_context, self.written, self.resource);
+        variables.add_authorizer(self.match_context, self.admission_request, self.resource);
         variables
     }
 }

@@ -154,7 +154,7 @@ impl MutatingPolicies {
         let variables = |shown: &ConvertedObjects| {
             let input = EvaluationInput {
                 match_context: &self.0.match_context,
-                written: request,
+                admission_request: request,
                 resource,
                 object: &shown.object,
                 old: &shown.old,

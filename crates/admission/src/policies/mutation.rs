@@ -27,14 +27,14 @@ enum Form {
 }
 
 impl Mutation {
-    pub(super) fn read(written: &Value) -> Self {
-        let (form, member) = match text(written, "patchType").as_str() {
+    pub(super) fn read(source: &Value) -> Self {
+        let (form, member) = match text(source, "patchType").as_str() {
             "JSONPatch" => (Form::Patch, "jsonPatch"),
             _ => (Form::Overlay, "applyConfiguration"),
         };
         Self {
             form,
-            expression: compile(&text(&written[member], "expression")),
+            expression: compile(&text(&source[member], "expression")),
         }
     }
 

@@ -162,7 +162,7 @@ impl Policies {
         let violations = params.iter().flat_map(|params| {
             let input = EvaluationInput {
                 match_context: &self.match_context,
-                written: request,
+                admission_request: request,
                 resource: &resource,
                 object: &shown.object,
                 old: &shown.old,

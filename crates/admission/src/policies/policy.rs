@@ -83,15 +83,15 @@ impl Policy {
 }
 
 impl Validation {
-    fn read(written: &Value) -> Self {
-        let source = text(written, "expression");
-        let message = text(written, "messageExpression");
+    fn read(entry: &Value) -> Self {
+        let source = text(entry, "expression");
+        let message = text(entry, "messageExpression");
         let message = Some(message).filter(|it| !it.is_empty());
-        let reason = text(written, "reason");
+        let reason = text(entry, "reason");
         Self {
             expression: compile(&source),
             text: source.trim().to_owned(),
-            message: text(written, "message").trim().to_owned(),
+            message: text(entry, "message").trim().to_owned(),
             message_expression: message.and_then(|it| compile(&it).ok()),
             reason: if reason.is_empty() {
                 "Invalid".to_owned()
@@ -103,8 +103,8 @@ impl Validation {
 }
 
 impl Annotation {
-    fn read(written: &Value) -> Self {
-        let text = text(written, "valueExpression").trim().to_owned();
+    fn read(entry: &Value) -> Self {
+        let text = text(entry, "valueExpression").trim().to_owned();
         let expression = compile(&text);
         Self { text, expression }
     }

@@ -75,16 +75,16 @@ impl Configuration {
 }
 
 impl Hook {
-    fn read(written: &Value, id: (String, usize)) -> Result<Self, String> {
+    fn read(source: &Value, id: (String, usize)) -> Result<Self, String> {
         let text = |name: &str| {
-            let text = written.get(name).and_then(Value::as_str);
+            let text = source.get(name).and_then(Value::as_str);
             text.unwrap_or_default()
         };
-        let seconds = written.get("timeoutSeconds").and_then(Value::as_u64);
+        let seconds = source.get("timeoutSeconds").and_then(Value::as_u64);
         let seconds = seconds
             .unwrap_or(TIMEOUT_SECONDS_DEFAULT)
             .clamp(1, TIMEOUT_SECONDS_MAX);
-        let versions = written
+        let versions = source
             .get("admissionReviewVersions")
             .and_then(Value::as_array);
         let versions = versions.into_iter().flatten().filter_map(Value::as_str);
@@ -96,9 +96,9 @@ impl Hook {
         Ok(Self {
             name: text("name").to_owned(),
             id,
-            client: ClientConfig::read(&written["clientConfig"]),
-            criteria: Criteria::read(written, "rules")?,
-            conditions: Conditions::read(written),
+            client: ClientConfig::read(&source["clientConfig"]),
+            criteria: Criteria::read(source, "rules")?,
+            conditions: Conditions::read(source),
             fails: text("failurePolicy") != "Ignore",
             timeout: Duration::from_secs(seconds),
             knows_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),

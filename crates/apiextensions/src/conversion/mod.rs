@@ -72,7 +72,7 @@ impl Converter {
         })
     }
 
-    /// The same objects in another version.
+    /// Converts objects to another version.
     ///
     /// # Errors
     /// [`NotConverted`] as soon as one of them is not.

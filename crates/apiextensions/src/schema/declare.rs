@@ -135,8 +135,8 @@ fn longest(node: &Node) -> u64 {
     }
 }
 
-fn bound(written: Option<i64>) -> Option<u64> {
-    written.map(|it| u64::try_from(it).unwrap_or(0))
+fn bound(limit: Option<i64>) -> Option<u64> {
+    limit.map(|it| u64::try_from(it).unwrap_or(0))
 }
 
 fn checks(node: &Node) -> Option<&Checks> {

@@ -136,15 +136,14 @@ impl Reader {
     }
 
     /// Returns the path of the member that a rule is about, as it goes on after the value's own path.
-    fn field_path(&mut self, written: Option<&str>, node: &Node) -> Option<String> {
-        let Some(written) = written.filter(|written| !written.is_empty()) else {
+    fn field_path(&mut self, given: Option<&str>, node: &Node) -> Option<String> {
+        let Some(given) = given.filter(|given| !given.is_empty()) else {
             return Some(String::new());
         };
-        let Some(path) = normalized(written, node) else {
-            let why = format!(
-                "fieldPath must be a valid path: {written} does not refer to a valid field"
-            );
-            self.wrong("fieldPath", Some(written), &why);
+        let Some(path) = normalized(given, node) else {
+            let why =
+                format!("fieldPath must be a valid path: {given} does not refer to a valid field");
+            self.wrong("fieldPath", Some(given), &why);
             return None;
         };
         Some(path)
@@ -152,10 +151,10 @@ impl Reader {
 }
 
 /// Follows `.name` and `['name']` through a schema.
-fn normalized(written: &str, node: &Node) -> Option<String> {
+fn normalized(given: &str, node: &Node) -> Option<String> {
     let mut path = String::new();
     let mut node = node;
-    let mut rest = written;
+    let mut rest = given;
     while !rest.is_empty() {
         let name;
         if let Some(after) = rest.strip_prefix("['") {

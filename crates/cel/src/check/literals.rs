@@ -8,8 +8,8 @@ use crate::pattern;
 
 /// Returns the error in a string literal that a conversion or matching function is called with.
 pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<CheckError> {
-    let written = call.args.last()?;
-    let Expr::Literal(LiteralValue::String(text)) = &written.expr else {
+    let literal = call.args.last()?;
+    let Expr::Literal(LiteralValue::String(text)) = &literal.expr else {
         return None;
     };
     let text = text.inner();
@@ -27,7 +27,7 @@ pub(super) fn check(whole: &IdedExpr, name: &str, call: &CallExpr) -> Option<Che
     let at = if name.starts_with("find") {
         whole
     } else {
-        written
+        literal
     };
     Some(CheckError::at(at, why))
 }

@@ -157,11 +157,11 @@ impl<'p> Reader<'p> {
         self.part();
     }
 
-    fn open(&mut self, written: &str) -> Result<(), PatternError> {
+    fn open(&mut self, source: &str) -> Result<(), PatternError> {
         if self.groups.len() > LEVELS_MAX {
             return Err(wrong("expression nests too deeply", self.whole));
         }
-        self.out.push_str(written);
+        self.out.push_str(source);
         self.groups.push(Group::default());
         Ok(())
     }
@@ -241,24 +241,24 @@ impl<'p> Reader<'p> {
             self.literal(u32::from('{'));
             return Ok(false);
         };
-        let written = &before[..before.len() - repeat.rest.len()];
+        let source = &before[..before.len() - repeat.rest.len()];
         let most = repeat.most.unwrap_or(repeat.least);
         if repeat.least > REPEATS_MAX || most > REPEATS_MAX || most < repeat.least {
-            return Err(wrong("invalid repeat count", written));
+            return Err(wrong("invalid repeat count", source));
         }
         self.rest = repeat.rest;
-        self.repeat(written, Some(&repeat), operator)?;
+        self.repeat(source, Some(&repeat), operator)?;
         Ok(true)
     }
 
     /// Reads a repetition, which must follow a part of the pattern.
     fn repeat(
         &mut self,
-        written: &str,
+        source: &str,
         counts: Option<&Repeat<'_>>,
         operator: Option<&'p str>,
     ) -> Result<(), PatternError> {
-        let begins_at = self.rest.len() + written.len();
+        let begins_at = self.rest.len() + source.len();
         let begins_at = self.whole.len() - begins_at;
         let lazy = self.rest.strip_prefix('?');
         self.rest = lazy.unwrap_or(self.rest);
@@ -287,7 +287,7 @@ impl<'p> Reader<'p> {
 
     fn escaped(&mut self) -> Result<(), PatternError> {
         let before = self.rest;
-        let written = match before[1..].chars().next() {
+        let source = match before[1..].chars().next() {
             Some('A') => r"\A",
             Some('z') => r"\z",
             Some('b') => r"(?-u:\b)",
@@ -310,7 +310,7 @@ impl<'p> Reader<'p> {
             }
         };
         self.rest = &before[2..];
-        self.out.push_str(written);
+        self.out.push_str(source);
         self.part();
         Ok(())
     }

@@ -8,7 +8,7 @@
 //! Objects inside are JSON trees in the storage version.
 
 mod admit;
-mod after;
+mod after_write;
 mod allocation;
 mod before_create;
 mod before_delete;
@@ -31,7 +31,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::admit::SubresourceCall;
-pub use self::after::After;
+pub use self::after_write::AfterWrite;
 pub use self::incoming::bring_in;
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
@@ -91,7 +91,7 @@ pub struct Store {
     storage: Arc<dyn Interface>,
     admission: Option<Arc<dyn Admission>>,
     guard: Option<Arc<dyn WriteGuard>>,
-    after: Option<Arc<dyn After>>,
+    after: Option<Arc<dyn AfterWrite>>,
     /// For how many seconds an object is kept after each write; `None` for ever.
     ttl_seconds: Option<u64>,
     allocator: Option<Arc<dyn Allocator>>,
@@ -122,9 +122,9 @@ impl Store {
         }
     }
 
-    /// The same store with hooks that run after its writes.
+    /// Returns the store with hooks that run after its writes.
     #[must_use]
-    pub fn with_after(self, after: Arc<dyn After>) -> Self {
+    pub fn with_after(self, after: Arc<dyn AfterWrite>) -> Self {
         Self {
             after: Some(after),
             ..self

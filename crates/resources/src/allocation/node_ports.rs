@@ -166,12 +166,12 @@ impl NodePorts {
             ..UpdateOptions::default()
         };
         let mut attempt = Attempt(change);
-        let written = self
+        let updated = self
             .storage
             .guaranteed_update(KEY, options, &mut attempt)
             .await;
-        *last = written.as_ref().ok().cloned();
-        match written {
+        *last = updated.as_ref().ok().cloned();
+        match updated {
             Ok(_) => Ok(()),
             Err(StorageError::Rejected(why)) => Err(match why.downcast() {
                 Ok(refusal) => *refusal,

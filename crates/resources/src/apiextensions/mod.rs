@@ -197,17 +197,17 @@ impl Schemas {
     fn read(object: &Value) -> Self {
         let preserve = get(object, "spec.preserveUnknownFields") == Some(&Value::Bool(true));
         let common = get(object, "spec.validation.openAPIV3Schema");
-        let mut written = vec![("spec.validation".to_owned(), common)];
+        let mut schemas = vec![("spec.validation".to_owned(), common)];
         for (place, version) in list(object, "spec.versions").iter().enumerate() {
             let schema = get(version, "schema.openAPIV3Schema");
-            written.push((format!("spec.versions[{place}].schema"), schema));
+            schemas.push((format!("spec.versions[{place}].schema"), schema));
         }
         let mut patterns = Patterns::default();
         let read = |(path, schema): (String, Option<&Value>)| {
             let read = StructuralSchema::read_beside(schema?, preserve, &mut patterns);
             Some((path, read))
         };
-        Self(written.into_iter().filter_map(read).collect())
+        Self(schemas.into_iter().filter_map(read).collect())
     }
 
     /// Returns the errors of the schemas, and one for each version that has none.

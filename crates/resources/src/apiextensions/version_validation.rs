@@ -86,19 +86,19 @@ fn scale_errors(holder: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut check = |member: &str, required: bool, below: &[&str], words: &str| {
         let path = format!("{path}.subresources.scale.{member}");
-        let written = text(scale, member);
-        let is_below = below.iter().any(|it| written.starts_with(it));
-        if written.is_empty() {
+        let json_path = text(scale, member);
+        let is_below = below.iter().any(|it| json_path.starts_with(it));
+        if json_path.is_empty() {
             errors.extend(required.then(|| FieldError::required(path)));
-        } else if let Some(error) = json_path_error(written, &path) {
+        } else if let Some(error) = json_path_error(json_path, &path) {
             errors.push(error);
         } else if !is_below {
             let why = format!("should be a json path under {words}");
-            errors.push(FieldError::invalid(path, &json!(written), why));
-        } else if written.split('.').count() > LEVELS_MAX {
+            errors.push(FieldError::invalid(path, &json!(json_path), why));
+        } else if json_path.split('.').count() > LEVELS_MAX {
             // A scale is written there, whatever the schema has.
             let why = format!("must not have more than {LEVELS_MAX} steps");
-            errors.push(FieldError::invalid(path, &json!(written), why));
+            errors.push(FieldError::invalid(path, &json!(json_path), why));
         }
     };
     check("specReplicasPath", true, &[".spec."], ".spec");
@@ -132,18 +132,18 @@ fn column_errors(column: &Value, path: &str) -> Vec<FieldError> {
     }
     let at = format!("{path}.JSONPath");
     // The storage version, v1beta1, spells it `JSONPath`.
-    let written = [text(column, "jsonPath"), text(column, "JSONPath")].concat();
-    if written.is_empty() {
+    let json_path = [text(column, "jsonPath"), text(column, "JSONPath")].concat();
+    if json_path.is_empty() {
         errors.push(FieldError::required(at));
     } else {
-        errors.extend(json_path_error(&written, &at));
+        errors.extend(json_path_error(&json_path, &at));
     }
     errors
 }
 
-fn json_path_error(written: &str, path: &str) -> Option<FieldError> {
+fn json_path_error(json_path: &str, path: &str) -> Option<FieldError> {
     let why = "must be a simple json path starting with .";
-    (!written.starts_with('.')).then(|| FieldError::invalid(path, &json!(written), why))
+    (!json_path.starts_with('.')).then(|| FieldError::invalid(path, &json!(json_path), why))
 }
 
 fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<FieldError> {
@@ -152,26 +152,26 @@ fn selectable_errors(holder: &Value, schema: Option<&Value>, path: &str) -> Vec<
     let path = format!("{path}.selectableFields");
     for (place, field) in list(holder, "selectableFields").iter().enumerate() {
         let at = format!("{path}[{place}].jsonPath");
-        let written = text(field, "jsonPath");
-        if written.is_empty() {
+        let json_path = text(field, "jsonPath");
+        if json_path.is_empty() {
             errors.push(FieldError::required(at));
             continue;
         }
-        let Some(found) = schema.and_then(|schema| property(schema, written)) else {
-            let why = format!("is an invalid path: {written} does not refer to a valid field");
-            errors.push(FieldError::invalid(at, &json!(written), why));
+        let Some(found) = schema.and_then(|schema| property(schema, json_path)) else {
+            let why = format!("is an invalid path: {json_path} does not refer to a valid field");
+            errors.push(FieldError::invalid(at, &json!(json_path), why));
             continue;
         };
-        if written.starts_with(".metadata") {
+        if json_path.starts_with(".metadata") {
             let why = "must not point to fields in metadata";
-            errors.push(FieldError::invalid(at.clone(), &json!(written), why));
+            errors.push(FieldError::invalid(at.clone(), &json!(json_path), why));
         }
         if !["string", "boolean", "integer"].contains(&text(found, "type")) {
             let why = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-            errors.push(FieldError::invalid(at.clone(), &json!(written), why));
+            errors.push(FieldError::invalid(at.clone(), &json!(json_path), why));
         }
-        if !known.insert(written) {
-            let detail = json!(written).to_string();
+        if !known.insert(json_path) {
+            let detail = json!(json_path).to_string();
             errors.push(FieldError::new(FieldErrorKind::Duplicate, at, detail));
         }
     }

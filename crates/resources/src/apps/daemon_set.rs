@@ -41,8 +41,8 @@ pub(super) fn initial_status() -> Value {
 
 fn template_generation(object: &Value) -> i64 {
     let annotations = get(object, "metadata.annotations");
-    let written = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str());
-    written.and_then(|it| it.parse().ok()).unwrap_or(0)
+    let annotation = annotations.and_then(|it| it.get(TEMPLATE_GENERATION)?.as_str());
+    annotation.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
 fn set_template_generation(object: &mut Value, generation: i64) {

@@ -45,17 +45,17 @@ pub(crate) fn priority_level(object: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks that the two levels that every server has keep their specs, but for the shares of the exempt one.
 fn mandatory(name: &str, spec: &Field<'_, '_>, errors: &mut Errors) {
-    let written = as_go_writes(spec);
+    let shown = as_go_writes(spec);
     let (is_fixed, but) = match name {
         EXEMPT => (
             spec.at("type").text() == "Exempt" && !spec.at("limited").is_set(),
             " except the 'spec.exempt' field",
         ),
-        CATCH_ALL => (written == CATCH_ALL_SPEC, ""),
+        CATCH_ALL => (shown == CATCH_ALL_SPEC, ""),
         _ => return,
     };
     if !is_fixed {
-        let detail = format!("{written}: spec of '{name}'{but} must equal the fixed value");
+        let detail = format!("{shown}: spec of '{name}'{but} must equal the fixed value");
         errors.push(FieldError::new(
             FieldErrorKind::Invalid,
             spec.field(),

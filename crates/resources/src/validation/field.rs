@@ -85,7 +85,7 @@ impl<'v, 'p> Field<'v, 'p> {
         })
     }
 
-    /// Returns the value.
+    /// Returns the value; null if the field is absent.
     pub(crate) fn value(&self) -> &'v Value {
         self.value
     }

@@ -71,7 +71,7 @@ async fn answer(
         name: call.name(),
         operation: Operation::Create,
         old: None,
-        dry_run: dry_run,
+        dry_run,
     };
     call.store
         .admit_other(&call.context, admitted, request)

@@ -121,11 +121,11 @@ impl Reader<'_> {
         let Some((name, after)) = inside.split_once(":]") else {
             return Ok(false);
         };
-        let written = &self.rest[..self.rest.len() - after.len()];
+        let source = &self.rest[..self.rest.len() - after.len()];
         if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-            return Err(wrong(INVALID_RANGE, written));
+            return Err(wrong(INVALID_RANGE, source));
         }
-        self.out.push_str(written);
+        self.out.push_str(source);
         self.rest = after;
         Ok(true)
     }
@@ -136,7 +136,7 @@ impl Reader<'_> {
         let Some(after) = before.strip_prefix('\\') else {
             return Ok(false);
         };
-        let written = match after.chars().next() {
+        let source = match after.chars().next() {
             Some('d') => "[[:digit:]]",
             Some('D') => "[[:^digit:]]",
             Some('w') => "[[:word:]]",
@@ -150,7 +150,7 @@ impl Reader<'_> {
             _ => return Ok(false),
         };
         self.rest = &before[2..];
-        self.out.push_str(written);
+        self.out.push_str(source);
         Ok(true)
     }
 
@@ -168,16 +168,16 @@ impl Reader<'_> {
                 after.split_at(letter)
             }
         };
-        let written = &before[..before.len() - rest.len()];
+        let source = &before[..before.len() - rest.len()];
         let named = name.strip_prefix('^');
         negated ^= named.is_some();
         let name = named.unwrap_or(name);
         let is_word = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | ' ');
         if name.is_empty() || !name.chars().all(is_word) {
-            return Err(wrong(INVALID_RANGE, written));
+            return Err(wrong(INVALID_RANGE, source));
         }
         if syntax::parse(&format!(r"\p{{{name}}}")).is_err() {
-            return Err(wrong(INVALID_RANGE, written));
+            return Err(wrong(INVALID_RANGE, source));
         }
         self.unicode_classes += 1;
         if self.unicode_classes > UNICODE_CLASSES_MAX {
@@ -216,8 +216,8 @@ impl Reader<'_> {
             _ => None,
         };
         self.rest = rest.as_str();
-        let written = &before[..before.len() - self.rest.len()];
-        read.ok_or_else(|| wrong(INVALID_ESCAPE, written))
+        let source = &before[..before.len() - self.rest.len()];
+        read.ok_or_else(|| wrong(INVALID_ESCAPE, source))
     }
 }
 

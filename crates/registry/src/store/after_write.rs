@@ -6,7 +6,7 @@ use ringwatch::meta::Object;
 
 /// Hooks that run after writes of one resource, before they are answered. A dry run counts as a
 /// write; `dry_run` tells it apart.
-pub trait After: Send + Sync + Debug {
+pub trait AfterWrite: Send + Sync + Debug {
     /// Called after an object was created.
     fn after_create(&self, object: &Object, dry_run: bool) {
         let _ = (object, dry_run);
@@ -32,11 +32,11 @@ mod tests {
     use super::*;
     use crate::testing::{Fixture, TestStrategy, config_map, patch};
 
-    /// Records the calls.
+    /// Hooks that record their calls.
     #[derive(Debug, Default)]
     struct Notes(Mutex<Vec<(&'static str, u64, bool)>>);
 
-    impl After for Notes {
+    impl AfterWrite for Notes {
         fn after_create(&self, object: &Object, dry_run: bool) {
             self.0
                 .lock()
