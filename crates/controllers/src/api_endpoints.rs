@@ -1,4 +1,4 @@
-//! Keeps the service `kubernetes` there, and what is behind it right: the addresses of the servers that live.
+//! The controller of the Service `kubernetes`: keeps it, and its endpoints as the addresses of the servers that run.
 //!
 //! Servers that share a store each hold a lease in it, and each writes down the addresses of all. A store
 //! that no other server can open needs no leases.

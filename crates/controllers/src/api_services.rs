@@ -1,4 +1,4 @@
-//! Keeps the APIServices of custom resources as these are served, and says which APIs are available.
+//! The controller that keeps an APIService for each group version of custom resources, and the conditions of local APIs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

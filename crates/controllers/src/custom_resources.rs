@@ -1,4 +1,4 @@
-//! Serves what CustomResourceDefinitions define, from when one is there until it is gone.
+//! The CustomResourceDefinition controller: serves the resources of each definition as long as it is there.
 //!
 //! ```text
 //!   definitions --watch--> accept names --> status

@@ -1,4 +1,5 @@
-//! Tells the servers of aggregated APIs whose requests to believe.
+//! The controller of the ConfigMap `extension-apiserver-authentication`, by which the servers of aggregated APIs
+//! authenticate the requests that this server proxies.
 
 pub(crate) mod entries;
 

@@ -16,54 +16,44 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
-use ringwatch_admission::{MatchContext, ServedTypes};
-use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::{
     Api, ApiConfig, EncodingCache, Kubelets, Metrics, VersionInfo,
 };
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
-use ringwatch_apiserver::health::Done;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
-use ringwatch_apiserver::webhook_client;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
-use ringwatch_authorization::Authorizer;
 use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;
 use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_stored};
 use ringwatch_controllers::extension_authentication;
-use ringwatch_controllers::nodes::Nodes;
-use ringwatch_controllers::roles::{RoleStores, Roles};
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
-use ringwatch_registry::Stores;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::StorageFactory;
-use ringwatch_resources::allocation::Repair;
 use tokio::sync::{oneshot, watch};
 
-use super::admission::Admission;
-use super::authorization_config::Authorizers;
+use super::authenticator::authenticator;
 use super::backend_factory::{OpenBackend, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
+use super::enabled::Enabled;
 use super::flags::{ServeFlags, StorageBackend};
-use super::flow_control::FlowControl;
 use super::health_checks::health_checks;
-use super::identity::{authenticator, key_discovery};
 use super::limits::{connection_limits, request_limits};
 use super::memory::{self, MemoryMetrics};
-use super::post_start_hooks::{PostStartHooks, RoleHooks};
+use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
+use super::resources::Resources;
 use super::security::Security;
 use super::server_paths::ServerPaths;
+use super::service_account_keys::key_discovery;
 use super::storages::Storages;
 use super::store_size::StoreSize;
-use super::stores::{WritePath, group_versions, service_allocator};
-use super::write_guards::Guards;
+use super::stores::group_versions;
 
 /// The resource that defines others.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -98,33 +88,10 @@ pub(super) struct Assembled {
     pub(super) feed: Feed,
 }
 
-/// The built-in resources as requests reach them, and the parts that decide about writes.
-struct Resources {
-    storages: Storages,
-    stores: Stores,
-    authorizer: Arc<Authorizer>,
-    admission: Admission,
-    /// Calls the webhooks of admission, authorization and conversion.
-    webhooks: Arc<dyn WebhookClient>,
-    /// The served types by which admission matches equivalent versions.
-    types: Arc<ServedTypes>,
-    /// Releases addresses and ports that no service has; `None` if they are not recorded.
-    repair: Option<Repair>,
-}
-
 /// The metrics of requests, and the cache of encoded objects.
 struct Responses {
     metrics: Metrics,
     encodings: EncodingCache,
-}
-
-/// The parts that flags enable, and the steps of the start, which depend on them.
-struct Enabled {
-    /// The stores of roles and bindings; `None` without RBAC.
-    roles: Option<RoleStores>,
-    /// `None` without priority and fairness.
-    flow_control: Option<FlowControl>,
-    hooks: PostStartHooks,
 }
 
 impl Assembly<'_> {
@@ -139,9 +106,16 @@ impl Assembly<'_> {
         let components = self.component_statuses(&security.kubelets);
         let (storages, reflector) = Storages::new(factory, &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
-        let resources = self.resources(storages, security.authorizers, background);
+        let resources = Resources::new(
+            self.flags,
+            storages,
+            security.authorizers,
+            &self.clock,
+            background,
+        );
         self.shrink_caches(&ledger, &responses, &resources, background);
-        let enabled = self.enabled(&resources, &mut registry, background);
+        let flags = &self.flags.limits;
+        let enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
         let accounts = &security.service_accounts;
         let authenticator = authenticator(security.tokens, accounts, &resources.stores)
@@ -268,60 +242,6 @@ impl Assembly<'_> {
         joined_types
     }
 
-    /// Builds the authorizer, admission and the stores, in this order, and runs the controllers that configure the first two
-    /// by a file and by stored objects.
-    fn resources(
-        &self,
-        storages: Storages,
-        authorizers: Authorizers,
-        background: &mut Background,
-    ) -> Resources {
-        let clock = &self.clock;
-        let webhooks = webhook_client::client(storages.service_addresses(), clock.clone());
-        let (authorizer, file) = authorizers.build(&webhooks, clock);
-        if let Some(file) = file {
-            background.run(file.follow());
-        }
-        let mut plugins = self.flags.admission.plugins();
-        if authorizer.node_graph().is_some() {
-            plugins = plugins.with_node_restriction();
-        }
-        let types = Arc::new(ServedTypes::new(storages.served.clone()));
-        let match_context = MatchContext {
-            namespaces: storages.get_or_empty("namespaces"),
-            types: Arc::clone(&types),
-            authorizer: Arc::clone(&authorizer),
-        };
-        let admission = Admission::new(&plugins, &storages, &match_context, &webhooks, clock);
-        let allocator = service_allocator(&storages);
-        let write_path = WritePath {
-            admission: Arc::clone(&admission.chain),
-            guards: Guards::new(&storages, &types),
-            allocator: allocator.clone(),
-            event_ttl: self.flags.etcd.event_ttl,
-        };
-        let stores = write_path.stores(&storages);
-        for controller in admission.objects.controllers(&stores, clock) {
-            background.run(controller);
-        }
-        let services = stores.get("", "services").cloned();
-        let repair = allocator.zip(services).map(|(allocator, services)| Repair {
-            allocator,
-            services,
-            request_timeout: self.flags.limits.request_timeout,
-            clock: clock.clone(),
-        });
-        Resources {
-            storages,
-            stores,
-            authorizer,
-            admission,
-            webhooks,
-            types,
-            repair,
-        }
-    }
-
     /// Gives memory back when it is short. That does not wait for controllers.
     fn shrink_caches(
         &self,
@@ -333,48 +253,6 @@ impl Assembly<'_> {
         let (encodings, feed) = (&responses.encodings, &resources.storages.feed);
         let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), feed.clone());
         background.run_serving(shrink);
-    }
-
-    /// Builds the parts that flags enable, and runs the controllers that configure RBAC, the Node authorizer, and priority
-    /// and fairness by stored objects.
-    fn enabled(
-        &self,
-        resources: &Resources,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Enabled {
-        let (stores, authorizer) = (&resources.stores, &resources.authorizer);
-        let roles = RoleStores::new(stores).filter(|_| authorizer.uses_roles());
-        let flow_control = FlowControl::new(&self.flags.limits, stores, registry);
-        let hooks = PostStartHooks {
-            bootstrapped: Done::default(),
-            definitions_synced: Done::default(),
-            aggregation_synced: Done::default(),
-            roles: roles.as_ref().map(|_| RoleHooks::default()),
-            nodes_synced: authorizer.node_graph().map(|_| Done::default()),
-            flows_ensured: flow_control.as_ref().map(|_| Done::default()),
-        };
-        if let Some(flow_control) = &flow_control {
-            background.run(flow_control.controller(&self.clock).run());
-        }
-        if let Some((graph, synced)) = authorizer.node_graph().zip(hooks.nodes_synced.clone()) {
-            let nodes = Nodes::new(stores, Arc::clone(graph), synced, self.clock.clone());
-            background.run(nodes.run());
-        }
-        if let Some((stores, hooks)) = roles.clone().zip(hooks.roles.as_ref()) {
-            let roles = Roles {
-                stores,
-                authorizer: Arc::clone(authorizer),
-                synced: hooks.synced.clone(),
-                clock: self.clock.clone(),
-            };
-            background.run(roles.run());
-        }
-        Enabled {
-            roles,
-            flow_control,
-            hooks,
-        }
     }
 
     fn limits(

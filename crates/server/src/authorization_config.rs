@@ -263,7 +263,7 @@ fn parse(text: &str) -> Result<Vec<Described>, ConfigError> {
         let why = "authorizers: Required value: at least one authorization mode must be defined";
         return Err(ConfigError::Read(why.to_owned()));
     }
-    let mut known: Vec<(String, String)> = Vec::new();
+    let mut seen: Vec<(String, String)> = Vec::new();
     let mut described = Vec::new();
     for (place, authorizer) in file.authorizers.into_iter().enumerate() {
         let wrong = |what: String| ConfigError::Authorizer { place, what };
@@ -274,10 +274,10 @@ fn parse(text: &str) -> Result<Vec<Described>, ConfigError> {
         let twice = |(other, named): &(String, String)| {
             *named == name || (*other == kind && kind != "Webhook")
         };
-        if known.iter().any(twice) {
+        if seen.iter().any(twice) {
             return Err(wrong(format!("name: Duplicate value: {kind} {name:?}")));
         }
-        known.push((kind, name));
+        seen.push((kind, name));
         described.push(authorizer.read().map_err(wrong)?);
     }
     Ok(described)

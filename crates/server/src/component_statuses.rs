@@ -1,4 +1,4 @@
-//! How the parts of a cluster are that run beside the API, as the objects that `kubectl get componentstatuses` shows.
+//! The ComponentStatuses: the health of the components that run beside the API, asked for at each read.
 //!
 //! Nothing is stored. Every read asks whom it is about, all of them at the same time, where kube-apiserver
 //! expects them: on this machine, at their usual ports. The store is one part, however many servers it has.

@@ -212,7 +212,7 @@ impl Parts {
         };
         let tls = tls::server_config(identity, &source.display().to_string(), &clients)?;
         let client_ca = self.client_ca.as_deref().unwrap_or_default();
-        let told = format!("{}\n{client_ca}", own.authority);
+        let published = format!("{}\n{client_ca}", own.authority);
         Ok(Credentials {
             tls: Arc::new(tls),
             clients,
@@ -222,7 +222,7 @@ impl Parts {
                 None => own.authority.clone(),
             },
             admin: own.admin.clone(),
-            extension: flags.extension_authentication(told, self.proxy_ca.as_deref()),
+            extension: flags.extension_authentication(published, self.proxy_ca.as_deref()),
         })
     }
 
@@ -353,8 +353,8 @@ mod tests {
             tokio::time::sleep(LOOK).await;
             assert_eq!(user(&current, &one.admin).is_some(), first, "{text}");
             assert_eq!(user(&current, &two.admin).is_some(), second, "{text}");
-            let told = &current.borrow().extension.authorities[0].1;
-            assert_eq!(told.contains(&two.authority), second, "{text}");
+            let published = &current.borrow().extension.authorities[0].1;
+            assert_eq!(published.contains(&two.authority), second, "{text}");
             let own = current.borrow().admin.clone();
             assert!(user(&current, &own).is_some(), "the generated one counts");
         }
@@ -416,7 +416,7 @@ mod tests {
         current.changed().await.expect("a server");
         let renewed = Arc::clone(&current.borrow());
         assert_ne!(renewed.authority, first.authority);
-        let told = &renewed.extension.authorities[0].1;
-        assert!(told.contains(&renewed.authority));
+        let published = &renewed.extension.authorities[0].1;
+        assert!(published.contains(&renewed.authority));
     }
 }

@@ -1,4 +1,4 @@
-//! `ringwatch serve`: puts everything together, runs it, and takes it apart.
+//! `ringwatch serve`: starts a server, and ends it in order when a signal comes.
 //!
 //! Whatever can be wrong with the flags' files, the port or the store shows at start as one
 //! [`StartError`].

@@ -1,8 +1,10 @@
-//! Reads the flags of service account tokens, and generates a key where they name none.
+//! The keys of service account tokens: read from the files that flags name, generated where they name none, and published
+//! for others who verify tokens.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use ringwatch_authentication::service_accounts::ServiceAccountConfig;
+use ringwatch_authentication::service_accounts::{KeyDiscovery, ServiceAccountConfig};
 use ringwatch_authentication::{KeyError, SigningKey, VerifyingKey};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
@@ -45,6 +47,24 @@ pub(super) fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartErro
         extends_mounted: named.service_account_extend_token_expiration,
         keys_uri: named.service_account_jwks_uri.clone(),
     })
+}
+
+/// Builds the documents about the keys of service account tokens, for a server that listens on an address.
+#[must_use]
+pub(super) fn key_discovery(
+    config: &ServiceAccountConfig,
+    advertised: Option<IpAddr>,
+    address: SocketAddr,
+) -> Option<KeyDiscovery> {
+    let advertised = advertised.unwrap_or_else(|| address.ip());
+    let address = SocketAddr::new(advertised, address.port());
+    let keys = KeyDiscovery::new(config, &address.to_string());
+    if keys.is_none() {
+        tracing::warn!(
+            "the issuer of service account tokens is no https URL; its keys are not published"
+        );
+    }
+    keys
 }
 
 /// Reads the generated key, or generates it. The directory is there: the certificates were made before.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
+use ringwatch_server::InProcessServer;
 use serde_json::json;
 
-use crate::support::server::Server;
+use crate::support::in_process;
 
 /// Whatever is waited for comes within this time.
 const WAIT_SECONDS_MAX: u64 = 30;
@@ -103,8 +104,9 @@ async fn fill(client: &Client) {
 #[tokio::test]
 async fn no_path_leads_from_one_type_to_another() {
     for cache in ["--watch-cache=true", "--watch-cache=false"] {
-        let mut server = Server::start(&["--storage-backend", "memory", cache]);
-        let client = server.client().await;
+        let server = InProcessServer::builder().flag(cache).start();
+        let server = server.await.expect("a server");
+        let client = in_process::client(&server).await;
         fill(&client).await;
         for (own, path, _) in TYPES {
             let list = text(&client, &path.replace('@', "default")).await;
@@ -139,8 +141,8 @@ async fn no_path_leads_from_one_type_to_another() {
 
 #[tokio::test]
 async fn names_that_are_no_names_are_told_so() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let server = InProcessServer::start().await.expect("a server");
+    let client = in_process::client(&server).await;
     fill(&client).await;
     for (_, path, kind) in TYPES {
         let path = path.replace('@', "default");
@@ -183,8 +185,8 @@ async fn names_that_are_no_names_are_told_so() {
 /// As in kube-apiserver, which decodes a path before it splits it.
 #[tokio::test]
 async fn an_escaped_slash_is_a_slash() {
-    let mut server = Server::start(&["--storage-backend", "memory"]);
-    let client = server.client().await;
+    let server = InProcessServer::start().await.expect("a server");
+    let client = in_process::client(&server).await;
     for (path, code, word) in [
         ("/api/v1/namespaces/default%2fsecrets", 200, "SecretList"),
         (

@@ -1,4 +1,4 @@
-//! Looks after the APIs that other servers serve: whether each is available, and what it consists of.
+//! The APIService controller: checks whether the APIs of other servers are available, and discovers their resources.
 //!
 //! ```text
 //!   APIServices, services, slices --watch--> RemoteApis --due--> availability --> inquiry

@@ -20,11 +20,11 @@ impl CustomResources {
         let names: Vec<String> = state.definitions.keys().cloned().collect();
         for name in names {
             let definition = &state.definitions[&name];
-            let known = state.definitions.values();
+            let all = state.definitions.values();
             if definition.is_terminating() || !state.retries.is_due(&name, self.clock.now()) {
                 continue;
             }
-            if accept(definition, known, self.clock.wall()).is_none() {
+            if accept(definition, all, self.clock.wall()).is_none() {
                 state.retries.forget(&name);
                 continue;
             }

@@ -81,7 +81,7 @@ fn silent() -> (String, TcpSocket) {
     (format!("https://{address}/healthz"), socket)
 }
 
-async fn told(statuses: &ComponentStatuses, name: &str) -> Value {
+async fn status(statuses: &ComponentStatuses, name: &str) -> Value {
     let key = format!("/componentstatuses/{name}");
     let object = statuses.get(&key, GetOptions::default()).await;
     serde_json::from_slice(object.expect("a status").bytes()).expect("JSON")
@@ -104,16 +104,16 @@ async fn pages_are_shown_as_they_answer() {
     ]);
     let object = json!({"kind": "ComponentStatus", "apiVersion": "v1",
         "metadata": {"name": "well"}, "conditions": condition("True", "ok")});
-    assert_eq!(told(&statuses, "well").await, object);
+    assert_eq!(status(&statuses, "well").await, object);
     assert_eq!(
-        told(&statuses, "ill").await["conditions"],
+        status(&statuses, "ill").await["conditions"],
         condition("False", "HTTP probe failed with statuscode: 500")
     );
     let address = nowhere.trim_start_matches("https://");
     let address = address.trim_end_matches("/healthz");
     let refused = format!("Get \"{nowhere}\": dial tcp {address}: connect: connection refused");
     assert_eq!(
-        told(&statuses, "gone").await["conditions"],
+        status(&statuses, "gone").await["conditions"],
         condition("False", &refused)
     );
     while let Some(page) = pages.join_next().await {
@@ -128,11 +128,11 @@ async fn the_store_is_told_by_its_check() {
         checked("ill", Err("no answer".to_owned())),
     ]);
     assert_eq!(
-        told(&statuses, "well").await["conditions"],
+        status(&statuses, "well").await["conditions"],
         condition("True", "ok")
     );
     assert_eq!(
-        told(&statuses, "ill").await["conditions"],
+        status(&statuses, "ill").await["conditions"],
         json!([{"type": "Healthy", "status": "False", "error": "no answer"}])
     );
     let unknown = statuses.get("/componentstatuses/x", GetOptions::default());

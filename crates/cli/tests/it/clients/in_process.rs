@@ -2,17 +2,10 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use ringwatch_server::InProcessServer;
 use serde_json::json;
 
-async fn client(server: &InProcessServer) -> Client {
-    let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).expect("a kubeconfig");
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
-}
+use crate::support::in_process::client;
 
 #[tokio::test]
 async fn kube_rs_works_on_servers_in_this_process() {

@@ -12,9 +12,10 @@ use std::time::Duration;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
-use crate::support::server::Server;
+use crate::support::in_process;
 
 /// How often it is looked whether somebody has rights already, and how many times at most: a minute in all.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
@@ -28,18 +29,17 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// A server where roles count.
 struct Cluster {
-    _server: Server,
+    _server: InProcessServer,
     admin: kube::Client,
 }
 
 impl Cluster {
     async fn start() -> Self {
-        let mut server =
-            Server::start(&["--storage-backend=memory", "--authorization-mode=Node,RBAC"]);
-        let admin = server.client().await;
+        let server = InProcessServer::builder().flag("--authorization-mode=Node,RBAC");
+        let server = server.start().await.expect("a server");
         Self {
+            admin: in_process::client(&server).await,
             _server: server,
-            admin,
         }
     }
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use kube::client::Body;
+use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
-use crate::support::server::Server;
+use crate::support::in_process;
 
 /// How often a condition is looked at, and for how long at most.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
@@ -24,7 +25,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// A server of a test's own, whose admin asks.
 pub(super) struct Cluster {
-    _server: Server,
+    _server: InProcessServer,
     client: kube::Client,
 }
 
@@ -36,11 +37,10 @@ pub(super) struct Answer {
 
 impl Cluster {
     async fn start() -> Self {
-        let mut server = Server::start(&["--storage-backend=memory"]);
-        let client = server.client().await;
+        let server = InProcessServer::start().await.expect("a server");
         Self {
+            client: in_process::client(&server).await,
             _server: server,
-            client,
         }
     }
 

@@ -1,9 +1,7 @@
 //! Builds the authenticator from the flags and the stores that it looks things up in.
 
-use std::net::{IpAddr, SocketAddr};
-
 use ringwatch_authentication::service_accounts::{
-    AccountStores, KeyDiscovery, ServiceAccountConfig, ServiceAccountTokens,
+    AccountStores, ServiceAccountConfig, ServiceAccountTokens,
 };
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_registry::Stores;
@@ -32,22 +30,4 @@ pub(super) fn authenticator(
         }
         None => authenticator,
     }
-}
-
-/// Builds the documents about the keys of service account tokens, for a server that listens on an address.
-#[must_use]
-pub(super) fn key_discovery(
-    config: &ServiceAccountConfig,
-    advertised: Option<IpAddr>,
-    address: SocketAddr,
-) -> Option<KeyDiscovery> {
-    let advertised = advertised.unwrap_or_else(|| address.ip());
-    let address = SocketAddr::new(advertised, address.port());
-    let keys = KeyDiscovery::new(config, &address.to_string());
-    if keys.is_none() {
-        tracing::warn!(
-            "the issuer of service account tokens is no https URL; its keys are not published"
-        );
-    }
-    keys
 }

@@ -1,0 +1,70 @@
+//! The parts of a server that flags enable or disable.
+
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+use ringwatch::clock::Clock;
+use ringwatch_apiserver::health::Done;
+use ringwatch_controllers::nodes::Nodes;
+use ringwatch_controllers::roles::{RoleStores, Roles};
+
+use super::background::Background;
+use super::flags::LimitFlags;
+use super::flow_control::FlowControl;
+use super::post_start_hooks::{PostStartHooks, RoleHooks};
+use super::resources::Resources;
+
+/// The parts that flags enable, and the steps of the start, which depend on them.
+pub(super) struct Enabled {
+    /// The stores of roles and bindings; `None` without RBAC.
+    pub(super) roles: Option<RoleStores>,
+    /// API Priority and Fairness; `None` if it is disabled.
+    pub(super) flow_control: Option<FlowControl>,
+    /// The steps of the start.
+    pub(super) hooks: PostStartHooks,
+}
+
+impl Enabled {
+    /// Builds the parts that flags enable, and runs the controllers that configure RBAC, the Node authorizer, and priority
+    /// and fairness by stored objects.
+    pub(super) fn new(
+        flags: &LimitFlags,
+        resources: &Resources,
+        clock: &Clock,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Self {
+        let (stores, authorizer) = (&resources.stores, &resources.authorizer);
+        let roles = RoleStores::new(stores).filter(|_| authorizer.uses_roles());
+        let flow_control = FlowControl::new(flags, stores, registry);
+        let hooks = PostStartHooks {
+            bootstrapped: Done::default(),
+            definitions_synced: Done::default(),
+            aggregation_synced: Done::default(),
+            roles: roles.as_ref().map(|_| RoleHooks::default()),
+            nodes_synced: authorizer.node_graph().map(|_| Done::default()),
+            flows_ensured: flow_control.as_ref().map(|_| Done::default()),
+        };
+        if let Some(flow_control) = &flow_control {
+            background.run(flow_control.controller(clock).run());
+        }
+        if let Some((graph, synced)) = authorizer.node_graph().zip(hooks.nodes_synced.clone()) {
+            let nodes = Nodes::new(stores, Arc::clone(graph), synced, clock.clone());
+            background.run(nodes.run());
+        }
+        if let Some((stores, hooks)) = roles.clone().zip(hooks.roles.as_ref()) {
+            let roles = Roles {
+                stores,
+                authorizer: Arc::clone(authorizer),
+                synced: hooks.synced.clone(),
+                clock: clock.clone(),
+            };
+            background.run(roles.run());
+        }
+        Self {
+            roles,
+            flow_control,
+            hooks,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The built-in resources of a server, from their storages to their stores, with the authorizer and admission between.
+
+use std::sync::Arc;
+
+use ringwatch::clock::Clock;
+use ringwatch_admission::{MatchContext, ServedTypes};
+use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_apiserver::webhook_client;
+use ringwatch_authorization::Authorizer;
+use ringwatch_registry::Stores;
+use ringwatch_resources::allocation::Repair;
+
+use super::admission::Admission;
+use super::authorization_config::Authorizers;
+use super::background::Background;
+use super::flags::ServeFlags;
+use super::storages::Storages;
+use super::stores::{WritePath, service_allocator};
+use super::write_guards::Guards;
+
+/// The built-in resources as requests reach them, and the parts that decide about writes.
+pub(super) struct Resources {
+    /// The storages.
+    pub(super) storages: Storages,
+    /// The stores, in the order of discovery.
+    pub(super) stores: Stores,
+    /// The authorizer.
+    pub(super) authorizer: Arc<Authorizer>,
+    /// The admission plugins.
+    pub(super) admission: Admission,
+    /// Calls the webhooks of admission, authorization and conversion.
+    pub(super) webhooks: Arc<dyn WebhookClient>,
+    /// The served types by which admission matches equivalent versions.
+    pub(super) types: Arc<ServedTypes>,
+    /// Releases addresses and ports that no service has; `None` if they are not recorded.
+    pub(super) repair: Option<Repair>,
+}
+
+impl Resources {
+    /// Builds the authorizer, admission and the stores, in this order, and runs the controllers that configure the first two
+    /// by a file and by stored objects.
+    pub(super) fn new(
+        flags: &ServeFlags,
+        storages: Storages,
+        authorizers: Authorizers,
+        clock: &Clock,
+        background: &mut Background,
+    ) -> Self {
+        let webhooks = webhook_client::client(storages.service_addresses(), clock.clone());
+        let (authorizer, file) = authorizers.build(&webhooks, clock);
+        if let Some(file) = file {
+            background.run(file.follow());
+        }
+        let mut plugins = flags.admission.plugins();
+        if authorizer.node_graph().is_some() {
+            plugins = plugins.with_node_restriction();
+        }
+        let types = Arc::new(ServedTypes::new(storages.served.clone()));
+        let match_context = MatchContext {
+            namespaces: storages.get_or_empty("namespaces"),
+            types: Arc::clone(&types),
+            authorizer: Arc::clone(&authorizer),
+        };
+        let admission = Admission::new(&plugins, &storages, &match_context, &webhooks, clock);
+        let allocator = service_allocator(&storages);
+        let write_path = WritePath {
+            admission: Arc::clone(&admission.chain),
+            guards: Guards::new(&storages, &types),
+            allocator: allocator.clone(),
+            event_ttl: flags.etcd.event_ttl,
+        };
+        let stores = write_path.stores(&storages);
+        for controller in admission.objects.controllers(&stores, clock) {
+            background.run(controller);
+        }
+        let services = stores.get("", "services").cloned();
+        let repair = allocator.zip(services).map(|(allocator, services)| Repair {
+            allocator,
+            services,
+            request_timeout: flags.limits.request_timeout,
+            clock: clock.clone(),
+        });
+        Self {
+            storages,
+            stores,
+            authorizer,
+            admission,
+            webhooks,
+            types,
+            repair,
+        }
+    }
+}
