@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// A type whose objects get a default class, and where the class is written.
 #[derive(Debug)]
-struct Form {
+struct DefaultedType {
     name: &'static str,
     /// The group and plural of the objects that get one.
     of: (&'static str, &'static str),
@@ -28,7 +28,7 @@ struct Form {
     keys: &'static str,
 }
 
-const STORAGE: Form = Form {
+const STORAGE: DefaultedType = DefaultedType {
     name: "DefaultStorageClass",
     of: ("", "persistentvolumeclaims"),
     class: (
@@ -42,7 +42,7 @@ const STORAGE: Form = Form {
     keys: "/storageclasses/",
 };
 
-const INGRESS: Form = Form {
+const INGRESS: DefaultedType = DefaultedType {
     name: "DefaultIngressClass",
     of: ("networking.k8s.io", "ingresses"),
     class: ("spec.ingressClassName", "kubernetes.io/ingress.class"),
@@ -54,7 +54,7 @@ const INGRESS: Form = Form {
 #[derive(Debug)]
 pub struct DefaultClass {
     classes: Arc<dyn Interface>,
-    form: &'static Form,
+    form: &'static DefaultedType,
 }
 
 impl DefaultClass {

@@ -13,7 +13,7 @@ use ringwatch_apimachinery::path::{get_mut, list, text};
 use ringwatch_apimachinery::quantity::Amount;
 use ringwatch_apimachinery::{Error, accessor};
 use ringwatch_registry::{Operation, Request};
-use ringwatch_resources::{ResourceList, Which, container_resources, pod_resources};
+use ringwatch_resources::{RequestsOrLimits, ResourceList, container_resources, pod_resources};
 use serde_json::{Value, json};
 
 use super::empty_namespaces::EmptyNamespaces;
@@ -193,8 +193,8 @@ fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
     let mut bytes = 0;
     for limit in limits.iter().filter(|limit| limit.kind == "Container") {
         let defaults = [
-            (Which::Requests, &limit.requested_by_default),
-            (Which::Limits, &limit.limited_by_default),
+            (RequestsOrLimits::Requests, &limit.requested_by_default),
+            (RequestsOrLimits::Limits, &limit.limited_by_default),
         ];
         for (path, what) in [
             ("spec.containers", "container"),
@@ -224,7 +224,7 @@ fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
 /// Says what a container got.
 fn default_container(
     container: &mut Value,
-    which: Which,
+    which: RequestsOrLimits,
     defaults: &ResourceList,
     what: &str,
 ) -> Option<String> {
@@ -248,12 +248,22 @@ fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
             let containers = list(pod, "spec.containers").iter();
             for container in containers.chain(list(pod, "spec.initContainers")) {
                 let of = |which| container_resources(container, which);
-                check(limit, &of(Which::Requests), &of(Which::Limits), refusals);
+                check(
+                    limit,
+                    &of(RequestsOrLimits::Requests),
+                    &of(RequestsOrLimits::Limits),
+                    refusals,
+                );
             }
         }
         "Pod" => {
             let of = |which| pod_resources(pod, which);
-            check(limit, &of(Which::Requests), &of(Which::Limits), refusals);
+            check(
+                limit,
+                &of(RequestsOrLimits::Requests),
+                &of(RequestsOrLimits::Limits),
+                refusals,
+            );
         }
         _ => {}
     }

@@ -50,7 +50,7 @@ pub use self::bootstrap::{
     ensure_token_tracking,
 };
 pub(crate) use self::core::pod::usage::resources_of_containers;
-pub use self::core::pod::usage::{Which, container_resources, pod_resources};
+pub use self::core::pod::usage::{RequestsOrLimits, container_resources, pod_resources};
 pub use self::policy::disruption_budget;
 pub use self::printer::Printer;
 pub use self::resource_list::ResourceList;

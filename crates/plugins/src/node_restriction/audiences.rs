@@ -35,9 +35,9 @@ pub(super) async fn refuse(
         [one] => one.as_str().unwrap_or_default(),
         _ => return Ok(Some("node may only request 0 or 1 audiences".to_owned())),
     };
-    let missing = match asks(storages, pod, audience).await? {
-        Asks::Yes => return Ok(None),
-        Asks::No(missing) => missing,
+    let missing = match uses_audience(storages, pod, audience).await? {
+        AudienceUse::Yes => return Ok(None),
+        AudienceUse::No(missing) => missing,
     };
     if !missing.is_empty() {
         let why = match missing.as_slice() {
@@ -66,25 +66,29 @@ pub(super) async fn refuse(
     )))
 }
 
-/// The answer to the question if a pod asks for tokens for an audience.
-enum Asks {
+/// The use of an audience by the volumes of a pod.
+enum AudienceUse {
     Yes,
-    /// It does not, as far as is known: these objects could not be looked up.
+    /// No volume uses it, as far as is known: these objects could not be looked up.
     No(Vec<String>),
 }
 
-async fn asks(storages: &NodeStorages, pod: &Value, audience: &str) -> Result<Asks, Error> {
+async fn uses_audience(
+    storages: &NodeStorages,
+    pod: &Value,
+    audience: &str,
+) -> Result<AudienceUse, Error> {
     let mut missing = Vec::new();
     for volume in list(pod, "spec.volumes") {
         let mut sources = list(volume, "projected.sources").iter();
-        let is_asked = |source: &Value| {
+        let names_audience = |source: &Value| {
             let token = source
                 .get("serviceAccountToken")
                 .filter(|it| it.is_object());
             token.is_some_and(|it| text(it, "audience") == audience)
         };
-        if sources.any(is_asked) {
-            return Ok(Asks::Yes);
+        if sources.any(names_audience) {
+            return Ok(AudienceUse::Yes);
         }
         let driver = match driver(storages, pod, volume).await? {
             Ok(Some(driver)) => driver,
@@ -100,10 +104,10 @@ async fn asks(storages: &NodeStorages, pod: &Value, audience: &str) -> Result<As
         };
         let mut tokens = list(&stored, "spec.tokenRequests").iter();
         if tokens.any(|it| text(it, "audience") == audience) {
-            return Ok(Asks::Yes);
+            return Ok(AudienceUse::Yes);
         }
     }
-    Ok(Asks::No(missing))
+    Ok(AudienceUse::No(missing))
 }
 
 /// Returns the CSI driver of a pod's volume, or what is not there that would tell it.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_registry::Operation;
 use ringwatch_registry::Resource;
-use ringwatch_resources::{ResourceList, Which, container_resources, pod_resources};
+use ringwatch_resources::{RequestsOrLimits, ResourceList, container_resources, pod_resources};
 use serde_json::Value;
 
 use super::Scope;
@@ -131,7 +131,10 @@ impl Counted {
         let containers = list(object, "spec.containers").iter();
         for container in containers.chain(list(object, "spec.initContainers")) {
             let said = |which| container_resources(container, which);
-            let said = compute(&said(Which::Requests), &said(Which::Limits));
+            let said = compute(
+                &said(RequestsOrLimits::Requests),
+                &said(RequestsOrLimits::Limits),
+            );
             for name in required.iter().filter(|name| said.get(name).is_none()) {
                 missing
                     .entry(name)
@@ -154,7 +157,10 @@ impl Counted {
         match self {
             Self::Pods => {
                 let of = |which| pod_resources(object, which);
-                let mut usage = compute(&of(Which::Requests), &of(Which::Limits));
+                let mut usage = compute(
+                    &of(RequestsOrLimits::Requests),
+                    &of(RequestsOrLimits::Limits),
+                );
                 usage.count("pods", 1);
                 usage.count("count/pods", 1);
                 usage

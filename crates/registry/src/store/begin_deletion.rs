@@ -22,7 +22,7 @@ use super::read::tree_of;
 use crate::{DeleteOptions, RequestContext};
 
 /// The outcome of marking an object as deleted.
-pub(super) enum Begun {
+pub(super) enum DeletionStart {
     /// The deletion waits; this is the marked object.
     Waiting(Arc<Object>),
     /// The deletion waited before, and goes on waiting.
@@ -60,7 +60,7 @@ impl Store {
         options: &mut DeleteOptions,
         preconditions: &Preconditions,
         admission: &mut AdmittedDeletion<'_>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<DeletionStart, Error> {
         let dry_run = options.dry_run;
         let mut attempt = Attempt {
             admission,
@@ -75,12 +75,12 @@ impl Store {
             .guaranteed_update(key, storage_options, &mut attempt, dry_run)
             .await;
         match result {
-            Ok(object) if attempt.waits => Ok(Begun::Waiting(object)),
-            Ok(object) => Ok(Begun::Expired(object)),
+            Ok(object) if attempt.waits => Ok(DeletionStart::Waiting(object)),
+            Ok(object) => Ok(DeletionStart::Expired(object)),
             Err(StorageError::Rejected(rejection)) => match rejection.downcast::<Unchanged>() {
                 Ok(unchanged) => Ok(match *unchanged {
-                    Unchanged::AlreadyDeleting => Begun::AlreadyWaiting,
-                    Unchanged::DeleteNow => Begun::Now,
+                    Unchanged::AlreadyDeleting => DeletionStart::AlreadyWaiting,
+                    Unchanged::DeleteNow => DeletionStart::Now,
                 }),
                 Err(other) => {
                     let error = StorageError::Rejected(other);

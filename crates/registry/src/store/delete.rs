@@ -14,7 +14,7 @@ use ringwatch_apimachinery::accessor::{
 
 use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
-use super::begin_deletion::Begun;
+use super::begin_deletion::DeletionStart;
 use super::garbage_collection::deletion_finalizers;
 use super::interpret::{Operation, interpret};
 use super::read::tree_of;
@@ -155,16 +155,16 @@ impl Store {
                 .begin_deletion(key, name, &mut options, &preconditions, &mut admission)
                 .await?;
             match begun {
-                Begun::Waiting(object) => {
+                DeletionStart::Waiting(object) => {
                     return Ok(Some(Deleted {
                         object,
                         finished: false,
                         returns_object: true,
                     }));
                 }
-                Begun::AlreadyWaiting => return Ok(Some(self.waiting(existing))),
-                Begun::Expired(object) => last = Some(object),
-                Begun::Now => {}
+                DeletionStart::AlreadyWaiting => return Ok(Some(self.waiting(existing))),
+                DeletionStart::Expired(object) => last = Some(object),
+                DeletionStart::Now => {}
             }
             if options.dry_run {
                 return Ok(Some(Deleted {

@@ -10,7 +10,7 @@ use crate::core::volume::defaults::VOLUME;
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
 use crate::defaults::Rule::{self, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::is_absent;
-use crate::{Which, resources_of_containers};
+use crate::{RequestsOrLimits, resources_of_containers};
 
 /// Resources with pod-level limits of which a pod may request less.
 const SHARED: [&str; 2] = ["cpu", "memory"];
@@ -170,9 +170,11 @@ fn whole_limits(spec: &mut Value) {
     if limits.is_empty() && requests.is_empty() {
         return;
     }
-    let of_containers = resources_of_containers(spec, Which::Limits);
+    let of_containers = resources_of_containers(spec, RequestsOrLimits::Limits);
     let unsaid = of_containers.only(|name, _| requests.get(name).is_none());
-    fill(spec, Which::Limits, &unsaid, |name| name.starts_with(PAGES));
+    fill(spec, RequestsOrLimits::Limits, &unsaid, |name| {
+        name.starts_with(PAGES)
+    });
 }
 
 /// Sets missing pod-level requests in a pod with pod-level limits: CPU and memory to the requests of the containers
@@ -182,17 +184,22 @@ fn whole_requests(spec: &mut Value) {
     if limits.is_empty() {
         return;
     }
-    let of_containers = resources_of_containers(spec, Which::Requests);
-    fill(spec, Which::Requests, &of_containers, |name| {
+    let of_containers = resources_of_containers(spec, RequestsOrLimits::Requests);
+    fill(spec, RequestsOrLimits::Requests, &of_containers, |name| {
         SHARED.contains(&name)
     });
-    fill(spec, Which::Requests, &limits, |name| {
+    fill(spec, RequestsOrLimits::Requests, &limits, |name| {
         SHARED.contains(&name) || name.starts_with(PAGES)
     });
 }
 
 /// Adds quantities of wanted resources to the pod-level ones, without replacing any.
-fn fill(spec: &mut Value, which: Which, amounts: &crate::ResourceList, wanted: fn(&str) -> bool) {
+fn fill(
+    spec: &mut Value,
+    which: RequestsOrLimits,
+    amounts: &crate::ResourceList,
+    wanted: fn(&str) -> bool,
+) {
     let mut all = amounts.only(|name, _| wanted(name));
     let path = format!("resources.{}", which.member());
     for (name, amount) in crate::ResourceList::read(&spec["resources"][which.member()]).iter() {

@@ -10,14 +10,14 @@ use crate::ResourceList;
 
 /// The choice between the requests and the limits of containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum RequestsOrLimits {
     /// The `requests` of containers.
     Requests,
     /// The `limits` of containers.
     Limits,
 }
 
-impl Which {
+impl RequestsOrLimits {
     /// Returns the name of the member of `resources`.
     pub fn member(self) -> &'static str {
         match self {
@@ -28,19 +28,19 @@ impl Which {
 }
 
 /// Returns the requests or limits of a container.
-pub fn container_resources(container: &Value, which: Which) -> ResourceList {
-    ResourceList::read(&container["resources"][which.member()])
+pub fn container_resources(container: &Value, kind: RequestsOrLimits) -> ResourceList {
+    ResourceList::read(&container["resources"][kind.member()])
 }
 
 /// Returns the requests or limits of all containers in the spec of a pod.
-pub(crate) fn resources_of_containers(spec: &Value, which: Which) -> ResourceList {
+pub(crate) fn resources_of_containers(spec: &Value, kind: RequestsOrLimits) -> ResourceList {
     let mut sum = ResourceList::default();
     for container in list(spec, "containers") {
-        sum.add(&container_resources(container, which));
+        sum.add(&container_resources(container, kind));
     }
     let (mut beside, mut before) = (ResourceList::default(), ResourceList::default());
     for container in list(spec, "initContainers") {
-        let own = container_resources(container, which);
+        let own = container_resources(container, kind);
         let runs_on = text(container, "restartPolicy") == "Always";
         if runs_on {
             sum.add(&own);
@@ -61,16 +61,18 @@ pub(crate) fn resources_of_containers(spec: &Value, which: Which) -> ResourceLis
 }
 
 /// Returns the requests or limits of a pod.
-pub fn pod_resources(pod: &Value, which: Which) -> ResourceList {
-    let mut sum = resources_of_containers(&pod["spec"], which);
-    for (name, amount) in ResourceList::read(&pod["spec"]["resources"][which.member()]).iter() {
+pub fn pod_resources(pod: &Value, kind: RequestsOrLimits) -> ResourceList {
+    let mut sum = resources_of_containers(&pod["spec"], kind);
+    for (name, amount) in ResourceList::read(&pod["spec"]["resources"][kind.member()]).iter() {
         sum.set(name, amount);
     }
     let overhead = get(pod, "spec.overhead")
         .map(ResourceList::read)
         .unwrap_or_default();
     let known = sum.clone();
-    sum.add(&overhead.only(|name, _| which == Which::Requests || known.get(name).is_some()));
+    sum.add(
+        &overhead.only(|name, _| kind == RequestsOrLimits::Requests || known.get(name).is_some()),
+    );
     sum
 }
 
@@ -85,7 +87,9 @@ mod tests {
         let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
         let sidecar =
             |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
-        let cpu = |spec: Value| pod_resources(&json!({"spec": spec}), Which::Requests).to_string();
+        let cpu = |spec: Value| {
+            pod_resources(&json!({"spec": spec}), RequestsOrLimits::Requests).to_string()
+        };
         assert_eq!(
             cpu(json!({"containers": [container("1"), container("500m"), {}]})),
             "cpu=1500m"
@@ -102,7 +106,7 @@ mod tests {
         );
         let limits = json!({"containers": [{"resources": {"limits": {"cpu": "1"}}}],
             "overhead": {"cpu": "1", "memory": "1Mi"}});
-        let limits = pod_resources(&json!({"spec": limits}), Which::Limits);
+        let limits = pod_resources(&json!({"spec": limits}), RequestsOrLimits::Limits);
         assert_eq!(limits.to_string(), "cpu=2");
     }
 }

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::{is_pages, requirements};
-use crate::{ResourceList, Which, resources_of_containers};
+use crate::{RequestsOrLimits, ResourceList, resources_of_containers};
 
 /// The resources that pods as a whole may have, as kube-apiserver lists them.
 const OF_PODS: [&str; 3] = ["cpu", "hugepages-", "memory"];
@@ -56,7 +56,7 @@ fn of_pods(name: &str, at: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks that the resources of the pod are not less than those of all containers.
 fn covers_the_containers(spec: &Field<'_, '_>, errors: &mut Errors) {
-    for which in [Which::Requests, Which::Limits] {
+    for which in [RequestsOrLimits::Requests, RequestsOrLimits::Limits] {
         let member = which.member();
         let of_containers = resources_of_containers(spec.value(), which);
         let whole = spec.at("resources");
@@ -64,7 +64,9 @@ fn covers_the_containers(spec: &Field<'_, '_>, errors: &mut Errors) {
         for (name, amount) in whole.members(member) {
             let sum = of_containers.get(name).zip(known.get(name));
             let more = sum.filter(|(sum, whole)| sum.quantity > whole.quantity);
-            let Some((sum, _)) = more.filter(|_| which == Which::Requests || is_pages(name)) else {
+            let Some((sum, _)) =
+                more.filter(|_| which == RequestsOrLimits::Requests || is_pages(name))
+            else {
                 continue;
             };
             let why =
