@@ -36,11 +36,17 @@ const FLAGS: [&str; 4] = [
     "--secure-port=0",
 ];
 
+/// The file system in memory that Linux has.
+const FILES_IN_MEMORY: &str = "/dev/shm";
+
 /// A Kubernetes API server on a free port of the loopback interface.
 ///
 /// It keeps its objects in memory and runs on threads of its own, unless its [`Builder`] is told otherwise, and ends when it
 /// is dropped. There may be several in one process. No controllers run: deployments make no pods, and nobody deletes
 /// dependents, as with envtest.
+///
+/// The certificates and the kubeconfig are files in a temporary folder, which is deleted at the end; `--data-dir` names another
+/// one, as it should for a store on disk.
 ///
 /// Nothing is installed in the process: no logger, no signal handlers, no limits. Log messages go to the caller's `tracing`
 /// subscriber, if there is one.
@@ -165,10 +171,7 @@ impl Builder {
     /// # Errors
     /// A flag is wrong, a file that one names cannot be used, or the system allows no more threads or files.
     pub async fn start(self) -> Result<InProcessServer, StartError> {
-        let folder = tempfile::tempdir().map_err(|error| {
-            let advice = "make the folder for temporary files (TMPDIR) writable";
-            StartError::new("create a data directory", error, advice)
-        })?;
+        let folder = folder()?;
         let flags = self.parse(&folder)?;
         if self.on_current_runtime {
             let here = Handle::current();
@@ -253,6 +256,16 @@ impl Builder {
         threads.end();
         drop(folder);
     }
+}
+
+/// Creates a folder for the files of a server, in memory if the system has a place for that. A server writes its certificates
+/// durably, which on a busy disk takes longer than the rest of the start.
+fn folder() -> Result<TempDir, StartError> {
+    let folder = TempDir::new_in(FILES_IN_MEMORY).or_else(|_| TempDir::new());
+    folder.map_err(|error| {
+        let advice = "make the folder for temporary files (TMPDIR) writable";
+        StartError::new("create a data directory", error, advice)
+    })
 }
 
 /// Writes a key that signs service account tokens. Generating the RSA key of other servers would take most of the start.
