@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
@@ -127,8 +127,9 @@ impl Default for Builder {
     }
 }
 
-/// The flags, as the command line has them.
+/// The flags, as the command line has them, but that a later one replaces an earlier one.
 #[derive(Parser, Debug)]
+#[command(args_override_self = true)]
 struct CommandLine {
     #[command(flatten)]
     flags: ServeFlags,
@@ -143,7 +144,8 @@ impl Builder {
     }
 
     /// Keeps the objects in this store instead of one in memory. Several servers may share one, one after the other or at
-    /// the same time; what it has to run, such as the expiry of leases, the caller runs.
+    /// the same time; what it has to run, such as the expiry of leases, the caller runs. Servers of one process take each
+    /// other's service account tokens.
     #[must_use]
     pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backend = Some(backend);
@@ -214,12 +216,16 @@ impl Builder {
     fn parse(&self, folder: &TempDir) -> Result<ServeFlags, StartError> {
         let mut line: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
         line.extend(["--data-dir".into(), folder.path().into()]);
-        let key = signing_key(folder)?;
-        line.extend(["--service-account-signing-key-file".into(), key.into()]);
         line.extend(self.flags.iter().cloned());
         let parsed = CommandLine::try_parse_from(line).map_err(StartError::line)?;
-        parsed.flags.check().map_err(StartError::line)?;
-        Ok(parsed.flags)
+        let mut flags = parsed.flags;
+        let signing_key = &mut flags.service_accounts.service_account_signing_key_file;
+        // A directory of the caller's keeps its own key, so that tokens outlive the server.
+        if signing_key.is_none() && flags.data_dir == folder.path() {
+            *signing_key = Some(write_signing_key(folder)?);
+        }
+        flags.check().map_err(StartError::line)?;
+        Ok(flags)
     }
 
     fn options(&self, runtimes: RuntimeHandles) -> ServerOptions {
@@ -258,24 +264,34 @@ impl Builder {
     }
 }
 
-/// Creates a folder for the files of a server, in memory if the system has a place for that. A server writes its certificates
-/// durably, which on a busy disk takes longer than the rest of the start.
+/// Creates a folder for the files of a server: where `TMPDIR` says, else in memory if the system has a place for that. A server
+/// writes its certificates durably, which on a busy disk takes longer than the rest of the start.
 fn folder() -> Result<TempDir, StartError> {
-    let folder = TempDir::new_in(FILES_IN_MEMORY).or_else(|_| TempDir::new());
+    let folder = match std::env::var_os("TMPDIR") {
+        Some(_) => TempDir::new(),
+        None => TempDir::new_in(FILES_IN_MEMORY).or_else(|_| TempDir::new()),
+    };
     folder.map_err(|error| {
-        let advice = "make the folder for temporary files (TMPDIR) writable";
+        let advice = "set TMPDIR to a writable folder";
         StartError::new("create a data directory", error, advice)
     })
 }
 
-/// Writes a key that signs service account tokens. Generating the RSA key of other servers would take most of the start.
-fn signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
+/// Writes the key with which all servers of this process that have none sign service account tokens, so that servers with one
+/// store take each other's. Generating the RSA key of other servers would take most of the start.
+fn write_signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
+    static KEY: Mutex<Option<String>> = Mutex::new(None);
+    let mut key = KEY.lock().unwrap_or_else(PoisonError::into_inner);
+    let pem = match key.take() {
+        Some(pem) => pem,
+        None => SigningKey::generate_ecdsa_pem().map_err(|why| {
+            StartError::new("generate a key for service accounts", why, "report this")
+        })?,
+    };
+    let pem = key.insert(pem);
     let path = folder.path().join("sa.key");
-    let pem = SigningKey::generate_ecdsa_pem().map_err(|why| {
-        StartError::new("generate a key for service accounts", why, "report this")
-    })?;
     replace(&path, pem.as_bytes(), FileAccess::Owner).map_err(|error| {
-        let advice = "make the folder for temporary files (TMPDIR) writable";
+        let advice = "set TMPDIR to a writable folder";
         StartError::new(format!("write {}", path.display()), error, advice)
     })?;
     Ok(path)
