@@ -5,10 +5,15 @@ use super::wire::{put_bytes, put_nested};
 /// The size of the length in bytes.
 const LENGTH_BYTES: usize = 4;
 
+/// The tags and lengths of the fields around type and object take at most so many bytes: one of a tag and ten of a length each.
+const FIELD_HEADS_BYTES_MAX: usize = 3 * 11;
+
 /// Returns the frame of an event about an object, which is given with its envelope.
 #[must_use]
 pub fn event_frame(event: &str, object: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; LENGTH_BYTES];
+    let bytes = LENGTH_BYTES + FIELD_HEADS_BYTES_MAX + event.len() + object.len();
+    let mut out = Vec::with_capacity(bytes);
+    out.extend([0; LENGTH_BYTES]);
     put_bytes(&mut out, 1, event.as_bytes());
     put_nested(&mut out, 2, |out| put_bytes(out, 1, object));
     // A frame of 4 GiB would need an object that no store accepts.
