@@ -29,7 +29,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::clock::Clock;
 
-use crate::endpoints::BoxError;
+use crate::endpoints::{BoxError, full};
 use crate::filters::HeldBody;
 
 /// How many bytes may be pending on a connection before its bodies wait.
@@ -312,6 +312,13 @@ impl CountedBody {
     #[must_use]
     pub(super) fn alone(mut self) -> Self {
         self.alone = true;
+        self
+    }
+
+    /// Drops the content, and what the request holds for it.
+    #[must_use]
+    pub(super) fn emptied(mut self) -> Self {
+        self.inner = HeldBody::from(full(Bytes::new()));
         self
     }
 

@@ -1,9 +1,13 @@
 //! Serves HTTP/2 over a connection by hyper, and decides when the connection ends.
 
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response};
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -13,6 +17,7 @@ use super::{Client, Connections, HEAD_BYTES_MAX, IDLE, abandonment, answer};
 use crate::endpoints::BoxError;
 use crate::transport::joined_io;
 use crate::transport::layered_io::LayeredIo;
+use crate::transport::outgoing::CountedBody;
 use crate::transport::unauthenticated::{FIRST_HEAD_MAX, FirstFrames};
 
 /// The flow-control window of a stream: how much a client may send before the server has read any of it.
@@ -49,10 +54,20 @@ impl Connections {
         let counted = client.clone();
         // Streams are tasks of their own and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
-        let service = service_fn(move |request| {
+        let service = service_fn(move |request: Request<Incoming>| {
+            let head = request.method() == Method::HEAD;
+            let answer = answer(Arc::clone(&filters), request, client.clone());
             // A stream's task is as large as the larger of what makes its answer and what writes it,
             // so the first must not be a part of it: of a watch it would stay for good.
-            Box::pin(answer(Arc::clone(&filters), request, client.clone()))
+            Box::pin(async move {
+                let Ok(response) = answer.await;
+                let response = if head {
+                    without_body(response)
+                } else {
+                    response
+                };
+                Ok::<_, Infallible>(response)
+            })
         });
         let streams_max = match self.streams_max {
             0 => STREAMS_MAX_DEFAULT,
@@ -130,4 +145,16 @@ impl Connections {
             }
         }
     }
+}
+
+/// Removes the body of the response to a HEAD request and leaves its length in the header. hyper does that for
+/// HTTP/1.1 only.
+fn without_body(response: Response<CountedBody>) -> Response<CountedBody> {
+    let length = response.body().size_hint().exact();
+    let mut response = response.map(CountedBody::emptied);
+    if let Some(length) = length {
+        let header = response.headers_mut().entry(CONTENT_LENGTH);
+        header.or_insert_with(|| HeaderValue::from(length));
+    }
+    response
 }

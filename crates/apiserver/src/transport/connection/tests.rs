@@ -1,5 +1,6 @@
 //! HTTP/1.1 as its clients write it, byte for byte, around watches that are written without hyper.
 
+mod http2;
 mod unauthenticated;
 
 use std::time::Duration;
@@ -45,6 +46,21 @@ impl Handler for Stub {
     }
 }
 
+/// Serves a connection until the tasks are dropped and returns the client's end.
+fn serve(protocol: Protocol) -> (DuplexStream, JoinSet<()>) {
+    let (io, server) = tokio::io::duplex(64 << 10);
+    let connections = testing::connections(
+        Arc::new(Stub),
+        &Ledger::unlimited(),
+        &testing::certificates(),
+    );
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        connections.serve_http(server, protocol).await;
+    });
+    (io, tasks)
+}
+
 struct Client {
     io: DuplexStream,
     _server: JoinSet<()>,
@@ -52,17 +68,11 @@ struct Client {
 
 impl Client {
     fn connect() -> Self {
-        let (io, server) = tokio::io::duplex(64 << 10);
-        let connections = testing::connections(
-            Arc::new(Stub),
-            &Ledger::unlimited(),
-            &testing::certificates(),
-        );
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            connections.serve_http(server, Protocol::Http1).await;
-        });
-        Self { io, _server: tasks }
+        let (io, server) = serve(Protocol::Http1);
+        Self {
+            io,
+            _server: server,
+        }
     }
 
     /// Sends requests in one piece; each is a request line and further header lines.
