@@ -46,6 +46,7 @@ mod shell_command;
 mod show;
 mod target;
 mod time;
+mod units;
 mod verify;
 mod workspace;
 mod writer;

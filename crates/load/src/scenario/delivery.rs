@@ -16,6 +16,7 @@ use crate::measure::{Gauges, Observation};
 use crate::outcome::Run;
 use crate::payload::Kind;
 use crate::schedule::Schedule;
+use crate::units::{mebibytes, micros};
 use crate::writer::{Objects, Writers};
 
 /// The length of most scenarios: some 50 seconds in all.
@@ -29,9 +30,6 @@ const LATENESS_MS_MAX: f64 = 20.0;
 
 /// The number of connections that create objects to be read.
 pub(super) const CREATORS: u32 = 8;
-
-const MICROS: f64 = 1e6;
-const MEBIBYTE: f64 = 1_048_576.0;
 
 /// Writers, watchers, and what they are measured by.
 pub(super) struct Delivery<'a> {
@@ -407,24 +405,17 @@ pub(super) fn add_usage(
 ) {
     let seconds = seen.elapsed.as_secs_f64();
     if let Some(cpu) = seen.server_cpu {
-        let busy = cpu.as_secs_f64() - idle.unwrap_or_default() * seconds;
-        let busy = busy.max(0.0);
-        run.lower(
-            &format!("server CPU per {each}"),
-            "us",
-            busy * MICROS / count,
-        );
-        run.lower("server CPU", "cores", busy / seconds.max(f64::MIN_POSITIVE));
+        let busy = cpu.saturating_sub(seen.elapsed.mul_f64(idle.unwrap_or_default()));
+        let per_each = micros(busy) / count;
+        run.lower(&format!("server CPU per {each}"), "us", per_each);
+        let cores = busy.as_secs_f64() / seconds.max(f64::MIN_POSITIVE);
+        run.lower("server CPU", "cores", cores);
     }
     if let Some(rss) = seen.server_rss {
-        run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+        run.lower("server memory", "MiB", mebibytes(rss));
     }
-    let client = seen.client_cpu.as_secs_f64();
-    run.note(
-        &format!("client CPU per {each}"),
-        "us",
-        client * MICROS / count,
-    );
+    let client = micros(seen.client_cpu) / count;
+    run.note(&format!("client CPU per {each}"), "us", client);
 }
 
 /// Returns the name of a percentile in figures: `p50`, `p99.9`, `max`.

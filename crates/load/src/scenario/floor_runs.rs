@@ -17,11 +17,10 @@ use crate::fleet::{Fleet, Group};
 use crate::floor::Floor;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
+use crate::units::micros;
 
 /// The events of a run are kept in memory, in so many bytes at most.
 const KEPT_BYTES_MAX: u64 = 256 << 20;
-
-const MICROS: f64 = 1e6;
 
 /// The runs against the floor beside those of a server, if there are to be any.
 pub(super) struct FloorRuns(Option<Replay>);
@@ -168,7 +167,7 @@ impl Replay {
 
 fn add_figures(run: &mut Run, delivered: &Delivered, cpu: Duration) {
     let seen = &delivered.seen;
-    let each = cpu.as_secs_f64() * MICROS / seen.received.max(1) as f64;
+    let each = micros(cpu) / seen.received.max(1) as f64;
     run.note("floor CPU per delivery", "us", each);
     for (name, percentile) in [("floor delivery p50", 50.0), ("floor delivery p99", 99.0)] {
         if let Some(value) = seen.latencies.at(percentile) {

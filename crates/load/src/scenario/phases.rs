@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
+use super::receivers::BUSY_MAX;
 use crate::context::Context;
 use crate::measure::Latencies;
 use crate::outcome::{Run, Second};
 use crate::requests::Answers;
-
-const MICROS: f64 = 1e6;
-const MEBIBYTE: f64 = 1_048_576.0;
-/// A client that keeps more of a processor busy than this is what is measured.
-const BUSY_MAX: f64 = 0.8;
+use crate::units::{mebibytes, micros};
 
 /// A run that is put together from phases.
 #[derive(Debug, Default)]
@@ -38,7 +35,7 @@ impl Phases {
         let busy = self.client_cpu.as_secs_f64() / run.seconds.max(f64::MIN_POSITIVE);
         add_client(&mut run, "client CPU", busy, context);
         if let Some(rss) = self.server_rss {
-            run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+            run.lower("server memory", "MiB", mebibytes(rss));
         }
         run
     }
@@ -59,7 +56,7 @@ impl Phases {
         } = answers;
         let run = &mut self.run;
         let (of, count) = each;
-        let cpu = cpu.as_secs_f64() * MICROS / (count * asked.max(1) as f64);
+        let cpu = micros(cpu) / (count * asked.max(1) as f64);
         run.note(&format!("{name} floor CPU"), &format!("us per {of}"), cpu);
         for percentile in [50.0, 99.0] {
             if let Some(value) = seen.latencies.at(percentile) {
@@ -96,13 +93,13 @@ impl Phases {
         }
         let seconds = seen.elapsed.as_secs_f64();
         if let Some(cpu) = seen.server_cpu {
-            let busy = (cpu.as_secs_f64() - self.idle * seconds).max(0.0);
+            let busy = cpu.saturating_sub(seen.elapsed.mul_f64(self.idle));
             let (of, count) = each;
             let count = count * asked.max(1) as f64;
             run.lower(
                 &format!("{name} server CPU"),
                 &format!("us per {of}"),
-                busy * MICROS / count,
+                micros(busy) / count,
             );
         }
         run.faults

@@ -16,8 +16,8 @@ use crate::time::{nanos, now};
 pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
 /// The same when something went wrong already.
 const LATE_FAULTY_MAX: Duration = Duration::from_secs(2);
-/// A thread that is busy for more of the time than this is what is measured.
-const BUSY_MAX: f64 = 0.8;
+/// A thread of the client that is busy for more of the time than this is what is measured.
+pub(super) const BUSY_MAX: f64 = 0.8;
 /// A client that wakes up later than this, and than half of what it measures, measures itself.
 const LAG_MS_MAX: f64 = 5.0;
 

@@ -21,6 +21,7 @@ use crate::outcome::Run;
 use crate::payload::Stamp;
 use crate::schedule::Schedule;
 use crate::time::{nanos, now};
+use crate::units::{mebibytes, millis};
 
 /// A run takes as long as it takes.
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -154,11 +155,7 @@ async fn storm(
     run.faults.extend(faults);
     add_figures(run, name, &seen.latencies, seen.server_cpu, clients as f64);
     if let Some(rss) = seen.server_rss {
-        run.lower(
-            &format!("{name} server memory"),
-            "MiB",
-            rss as f64 / 1_048_576.0,
-        );
+        run.lower(&format!("{name} server memory"), "MiB", mebibytes(rss));
     }
     run.lower(
         &format!("{name} all synced"),
@@ -195,7 +192,7 @@ fn add_figures(
         }
     }
     if let Some(cpu) = cpu {
-        let each = cpu.as_secs_f64() * 1e3 / clients;
+        let each = millis(cpu) / clients;
         run.lower(&format!("{name} server CPU per client"), "ms", each);
     }
 }
