@@ -1,6 +1,7 @@
 //! Lists: of any version, the newest, an exact one, and in pages; in JSON and in protobuf.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -135,14 +136,19 @@ impl Listing<'_> {
                     encoding,
                     last: RefCell::default(),
                 };
-                let asking = lists.ask(&mut self.clients, context, what, phase);
-                let writing = delivery.write_for(flags.write_rate, phase);
-                let (answers, ()) = try_join(asking, writing).await?;
+                // The last writes may be made when the lists have ended, and the server's time for them is no longer seen.
+                let written = AtomicUsize::default();
+                let asking = async {
+                    let asked = lists.ask(&mut self.clients, context, what, phase).await;
+                    asked.map(|answers| (answers, written.load(Ordering::Relaxed) as u64))
+                };
+                let writing = delivery.write_for(flags.write_rate, phase, &written);
+                let ((answers, writes), ()) = try_join(asking, writing).await?;
                 let name = match encoding {
                     Encoding::Json => format!("list {} JSON", form.name()),
                     Encoding::Protobuf => format!("list {} protobuf", form.name()),
                 };
-                phases.add(&name, answers, each);
+                phases.add(&name, answers, writes, each);
                 // Without a whole list there is nothing to answer, and the run fails.
                 let pages = lists.last.take();
                 if let Some(floor) = self.floor.as_ref().filter(|_| !pages.is_empty()) {

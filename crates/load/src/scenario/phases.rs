@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::baseline::Baseline;
 use super::receivers::BUSY_MAX;
 use crate::context::Context;
 use crate::measure::Latencies;
@@ -13,18 +14,17 @@ use crate::units::{mebibytes, micros};
 #[derive(Debug, Default)]
 pub(super) struct Phases {
     run: Run,
-    /// Processors that the server keeps busy with nothing to do.
-    idle: f64,
+    baseline: Option<Baseline>,
     latencies: Latencies,
     client_cpu: Duration,
     server_rss: Option<u64>,
 }
 
 impl Phases {
-    /// Returns a run before its first phase. `idle` is how many processors the server keeps busy with nothing to do.
-    pub(super) fn new(idle: Option<f64>) -> Self {
+    /// Returns a run before its first phase.
+    pub(super) fn new(baseline: Option<Baseline>) -> Self {
         Self {
-            idle: idle.unwrap_or_default(),
+            baseline,
             ..Self::default()
         }
     }
@@ -77,9 +77,10 @@ impl Phases {
         run.received += seen.received;
     }
 
-    /// Adds a phase and its figures, which begin with its name. `each` says for how many of what the
-    /// server's processor time is told, and how many of those an answer counts.
-    pub(super) fn add(&mut self, name: &str, answers: Answers, each: (&str, f64)) {
+    /// Adds a phase and its figures, which begin with its name. `writes` is how many of the baseline's writes were made
+    /// in it. `each` says for how many of what the server's processor time is told, and how many of those an answer
+    /// counts.
+    pub(super) fn add(&mut self, name: &str, answers: Answers, writes: u64, each: (&str, f64)) {
         let Answers {
             seen,
             asked,
@@ -92,8 +93,7 @@ impl Phases {
             }
         }
         let seconds = seen.elapsed.as_secs_f64();
-        if let Some(cpu) = seen.server_cpu {
-            let busy = cpu.saturating_sub(seen.elapsed.mul_f64(self.idle));
+        if let Some(busy) = Baseline::beyond(self.baseline, &seen, writes) {
             let (of, count) = each;
             let count = count * asked.max(1) as f64;
             run.lower(

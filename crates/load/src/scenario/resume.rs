@@ -96,7 +96,7 @@ async fn one_run(
     add_usage(
         &mut run,
         &seen,
-        delivery.idle_cores(),
+        delivery.baseline(),
         "watcher",
         watchers as f64,
     );

@@ -252,6 +252,21 @@ async fn the_floor_gets_everything_across_too() {
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
 }
 
+/// Writes beside lists are told of when they do not keep up with their rate.
+#[tokio::test]
+async fn late_writes_beside_lists_are_told() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    // Hundreds of writes within milliseconds.
+    let length = ["--runs=1", "--duration=40ms"];
+    let list = ["list", "--objects=20", "--write-rate=100000"];
+    let outcome = Loaded::by(&target, &[&length[..], &list].concat()).await;
+    let warnings = outcome.passed()["warnings"].to_string();
+    assert!(warnings.contains(" late (p99)"), "{warnings}");
+}
+
 /// A watch over HTTP/1.1 with nothing to tell takes no more, in KiB; a buffer that it does not need would be half as
 /// much.
 const IDLE_KIB_MAX: f64 = 16.0;
