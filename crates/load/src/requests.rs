@@ -111,7 +111,8 @@ impl Clients {
                         while let Some(request) = next.take() {
                             let answer = connection.request(request).await;
                             let body = answer.and_then(|answer| answer.success());
-                            let body = body.map_err(LoadError::request(what))?;
+                            let body =
+                                body.map_err(LoadError::request(format!("go on with {what}")))?;
                             bytes += body.len();
                             bodies.push(body);
                             // Looking at the last answer must not count as the server's time.

@@ -245,11 +245,6 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// Returns the version from which watchers are opened: that of the newest object, at first.
-    pub(super) fn revision(&self) -> u64 {
-        self.revision
-    }
-
     /// Returns what the server needs with nothing to do, once that was measured.
     pub(super) fn baseline(&self) -> Option<Baseline> {
         self.baseline

@@ -17,11 +17,13 @@ use crate::error::LoadError;
 use crate::flags::rate;
 use crate::floor::Floor;
 use crate::outcome::Run;
-use crate::payload::Stamp;
+use crate::payload::{Kind, Stamp};
 use crate::requests::{Answers, Clients, Pace};
 
 /// The number of objects for which the processor time is given.
 const CPU_OBJECTS: f64 = 1_000.0;
+/// How long exact lists ask for the same version. Servers compact their stores every few minutes.
+const REVISION_TIME: Duration = Duration::from_secs(20);
 
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
 /// one, and in pages; in JSON and in protobuf.
@@ -130,7 +132,7 @@ impl Listing<'_> {
                 let lists = Lists {
                     collection: delivery.objects.collection.clone(),
                     objects: delivery.objects.count,
-                    revision: delivery.revision(),
+                    revisions: RefCell::default(),
                     page: flags.page,
                     form,
                     encoding,
@@ -138,9 +140,13 @@ impl Listing<'_> {
                 };
                 // The last writes may be made when the lists have ended, and the server's time for them is no longer seen.
                 let written = AtomicUsize::default();
+                lists.renew_revision(context).await?;
                 let asking = async {
-                    let asked = lists.ask(&mut self.clients, context, what, phase).await;
-                    asked.map(|answers| (answers, written.load(Ordering::Relaxed) as u64))
+                    let answers = tokio::select! {
+                        answers = lists.ask(&mut self.clients, context, what, phase) => answers?,
+                        failure = lists.keep_renewing(context) => return Err(failure),
+                    };
+                    Ok((answers, written.load(Ordering::Relaxed) as u64))
                 };
                 let writing = delivery.write_for(flags.write_rate, phase, &written);
                 let ((answers, writes), ()) = try_join(asking, writing).await?;
@@ -172,8 +178,8 @@ struct Lists {
     collection: String,
     /// The number of objects that there must be.
     objects: u32,
-    /// The version of exact lists.
-    revision: u64,
+    /// The versions of exact lists so far, of which the last is asked for.
+    revisions: RefCell<Vec<u64>>,
     /// Objects on a page.
     page: u32,
     form: Form,
@@ -204,8 +210,26 @@ impl Lists {
             .await
     }
 
+    /// Has exact lists ask for the newest version from here on.
+    async fn renew_revision(&self, context: &Context) -> Result<(), LoadError> {
+        let revision = context.revision(Kind::ConfigMaps).await?;
+        self.revisions.borrow_mut().push(revision);
+        Ok(())
+    }
+
+    /// Renews the version of exact lists again and again. Returns why that failed.
+    async fn keep_renewing(&self, context: &Context) -> LoadError {
+        loop {
+            tokio::time::sleep(REVISION_TIME).await;
+            if let Err(failure) = self.renew_revision(context).await {
+                return failure;
+            }
+        }
+    }
+
     fn first(&self) -> Request {
-        let query = self.form.query(self.revision, self.page);
+        let revision = self.revisions.borrow().last().copied().unwrap_or_default();
+        let query = self.form.query(revision, self.page);
         let path = format!("{}{query}", self.collection);
         Request::get(path).accepting(self.encoding)
     }
@@ -219,10 +243,11 @@ impl Lists {
         if heads.iter().any(|head| head.revision != last.revision) {
             return Err(format!("pages of different versions: {heads:?}"));
         }
-        if matches!(self.form, Form::Exact) && last.revision != self.revision {
+        let revisions = self.revisions.borrow();
+        if matches!(self.form, Form::Exact) && !revisions.contains(&last.revision) {
+            let revision = last.revision;
             return Err(format!(
-                "version {} in the place of an exact one",
-                last.revision
+                "a list of version {revision}, for which nobody asked"
             ));
         }
         if let Some(next) = &last.next {

@@ -267,6 +267,23 @@ async fn late_writes_beside_lists_are_told() {
     assert!(warnings.contains(" late (p99)"), "{warnings}");
 }
 
+/// Exact lists go on though the server compacts what is older.
+#[tokio::test]
+async fn exact_lists_are_of_versions_that_are_not_compacted() {
+    let memory = ["--storage-backend", "memory"];
+    let compacting = ["--etcd-compaction-interval=2s"];
+    let mut server = Server::start(&[&memory[..], &compacting].concat());
+    server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    // The last run is after two intervals, and its lists are far shorter than one.
+    let length = ["--runs=3", "--duration=2s"];
+    let list = ["list", "--objects=20", "--write-rate=50"];
+    Loaded::by(&target, &[&length[..], &list].concat())
+        .await
+        .passed();
+}
+
 /// A watch over HTTP/1.1 with nothing to tell takes no more, in KiB; a buffer that it does not need would be half as
 /// much.
 const IDLE_KIB_MAX: f64 = 16.0;
