@@ -49,6 +49,8 @@ pub(crate) struct Objects {
     pub(crate) collection: String,
     pub(crate) count: u32,
     pub(crate) payload: Payload,
+    /// How long one is on the wire, with all that the server adds to it.
+    pub(crate) bytes: u64,
 }
 
 /// The writes that a lane makes in one run.

@@ -72,11 +72,13 @@ impl<'a> Delivery<'a> {
         count: u32,
     ) -> Result<Self, LoadError> {
         let SizeFlags { size } = *size;
+        let (payload, bytes) = context.payload(kind, size).await?;
         let objects = Objects {
             kind,
             collection: context.workspace.collection(kind),
             count,
-            payload: context.payload(kind, size).await?,
+            payload,
+            bytes,
         };
         let writers = Writers::create(&context.client, *writers, &objects).await?;
         Ok(Self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::try_join;
 
 use super::delivery::Delivery;
-use super::parameters::{FloorFlags, SizeFlags};
+use super::parameters::FloorFlags;
 use super::receivers::{Delivered, Receivers, Turns};
 use crate::client::OwnedEvent;
 use crate::context::Context;
@@ -49,7 +49,6 @@ impl FloorRuns {
     /// watched.
     pub(super) async fn open(
         flags: FloorFlags,
-        SizeFlags { size }: &SizeFlags,
         turns: Turns,
         delivery: &Delivery<'_>,
         served: Arc<Group>,
@@ -57,7 +56,7 @@ impl FloorRuns {
         if !flags.floor {
             return Ok(Self::none());
         }
-        let bytes = turns.all().saturating_mul(u64::from(*size));
+        let bytes = turns.all().saturating_mul(delivery.objects.bytes);
         if bytes > KEPT_BYTES_MAX {
             return Err(LoadError::WrongFlags(format!(
                 "--floor keeps the events of a run in memory, {bytes} bytes of at most {KEPT_BYTES_MAX}; shorten \

@@ -43,7 +43,8 @@ pub(crate) struct FloorFlags {
 /// The flag of the size of objects.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct SizeFlags {
-    /// Size of objects on the wire in bytes, with all that the server adds to them.
+    /// Size of objects on the wire in bytes, with all that the server adds to them. Objects with nothing but their
+    /// metadata are the smallest.
     #[arg(long, value_name = "BYTES", default_value_t = Self::DEFAULT.size,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) size: u32,

@@ -234,11 +234,14 @@ async fn the_floor_gets_everything_across_too() {
         assert!(median(&outcome, "floor delivery p99") > 0.0);
         assert!(outcome["summary"]["server CPU over floor"].is_object());
     }
-    let too_many = ["fanout", "--duration=1000s", "--rate=1000", "--floor"];
-    let refused = end(start(&[&target[..], &too_many].concat(), &[])).await;
-    let why = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{why}");
-    assert!(why.contains("shorten --duration"), "{why}");
+    // An object is never shorter than its metadata.
+    for size in ["--size=1024", "--size=1"] {
+        let too_many = ["fanout", "--duration=1000s", "--rate=2000", size, "--floor"];
+        let refused = end(start(&[&target[..], &too_many].concat(), &[])).await;
+        let why = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{why}");
+        assert!(why.contains("shorten --duration"), "{why}");
+    }
     let burst = ["burst", "--watchers=10", "--writes=16", "--every=200ms"];
     received(&beside_floor(&burst).await, 2 * 3 * 16 * 10);
     let list = ["list", "--objects=100", "--page=30", "--write-rate=100"];
