@@ -87,6 +87,10 @@ impl Clients {
                 async move {
                     let mut faults = Vec::new();
                     let mut asked = 0;
+                    let failed = |error| {
+                        let what = format!("go on with {what}");
+                        LoadError::Request { what, error }
+                    };
                     let end = match pace {
                         Pace::Due { .. } => None,
                         Pace::For(duration) => Some(now() + duration),
@@ -111,8 +115,7 @@ impl Clients {
                         while let Some(request) = next.take() {
                             let answer = connection.request(request).await;
                             let body = answer.and_then(|answer| answer.success());
-                            let body =
-                                body.map_err(LoadError::request(format!("go on with {what}")))?;
+                            let body = body.map_err(failed)?;
                             bytes += body.len();
                             bodies.push(body);
                             // Looking at the last answer must not count as the server's time.

@@ -127,8 +127,11 @@ impl FloorRuns {
         let faults = replay.group.take_faults(delivery.writers.next());
         run.faults
             .extend(faults.into_iter().map(|fault| format!("floor: {fault}")));
-        run.expected += delivered.expected;
-        run.received += delivered.seen.received;
+        let (expected, received) = (delivered.expected, delivered.seen.received);
+        if received != expected {
+            run.faults
+                .push(format!("floor: {received} received of {expected}"));
+        }
         add_figures(run, &delivered, cpu);
         Ok(())
     }

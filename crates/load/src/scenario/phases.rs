@@ -73,8 +73,11 @@ impl Phases {
         let faults = faults.into_iter();
         run.faults
             .extend(faults.map(|fault| format!("{name}, floor: {fault}")));
-        run.expected += asked;
-        run.received += seen.received;
+        if seen.received != asked {
+            let received = seen.received;
+            run.faults
+                .push(format!("{name}, floor: {received} received of {asked}"));
+        }
     }
 
     /// Adds a phase and its figures, which begin with its name. `writes` is how many of the baseline's writes were made
