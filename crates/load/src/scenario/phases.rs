@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::baseline::Baseline;
-use super::receivers::BUSY_MAX;
 use crate::context::Context;
-use crate::measure::Latencies;
+use crate::measure::{Latencies, too_busy};
 use crate::outcome::{Run, Second};
 use crate::requests::Answers;
 use crate::units::{mebibytes, micros};
@@ -32,8 +31,8 @@ impl Phases {
     /// Returns the run, with what client and server used over all phases.
     pub(super) fn finish(self, context: &Context) -> Run {
         let mut run = self.run;
-        let busy = self.client_cpu.as_secs_f64() / run.seconds.max(f64::MIN_POSITIVE);
-        add_client(&mut run, "client CPU", busy, context);
+        let elapsed = Duration::from_secs_f64(run.seconds);
+        add_client(&mut run, "client CPU", self.client_cpu, elapsed, context);
         if let Some(rss) = self.server_rss {
             run.lower("server memory", "MiB", mebibytes(rss));
         }
@@ -125,13 +124,20 @@ impl Phases {
 }
 
 /// Adds how busy the client was, with a warning if that is what was measured.
-pub(super) fn add_client(run: &mut Run, name: &str, cores: f64, context: &Context) {
+pub(super) fn add_client(
+    run: &mut Run,
+    name: &str,
+    cpu: Duration,
+    elapsed: Duration,
+    context: &Context,
+) {
+    let cores = cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     run.note(name, "cores", cores);
-    if cores > BUSY_MAX {
+    if let Some(busy) = too_busy(cpu, elapsed) {
         context.warn(format!(
             "the client, which reads answers with one thread, was busy for {:.0} % of the time, so \
              latencies and rates are partly its own; ask for less at once",
-            cores * 100.0
+            busy * 100.0
         ));
     }
 }

@@ -162,8 +162,8 @@ async fn storm(
         "s",
         seen.elapsed.as_secs_f64(),
     );
-    let busy = seen.client_cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
-    add_client(run, &format!("{name} client CPU"), busy, context);
+    let client = format!("{name} client CPU");
+    add_client(run, &client, seen.client_cpu, seen.elapsed, context);
     let before = run.seconds;
     run.series.extend(seen.series.into_iter().map(|mut second| {
         second.at += before;
