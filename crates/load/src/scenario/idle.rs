@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::baseline::Baseline;
 use super::delivery::Delivery;
 use super::growth::Growth;
 use super::parameters::{SizeFlags, WatcherFlags, WriteFlags};
@@ -94,7 +95,7 @@ async fn one_run(delivery: &mut Delivery<'_>, flags: &Flags, what: &str) -> Resu
             run.lower("memory per watcher", "KiB", each);
         }
     }
-    if let Some(cpu) = opened.server_cpu {
+    if let Some(cpu) = Baseline::beyond(delivery.baseline(), &opened, 0) {
         run.lower("server CPU per opening", "us", micros(cpu) / watchers);
     }
     if let Some(cpu) = seen.server_cpu {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use super::baseline::Baseline;
 use super::delivery::{CREATORS, Delivery};
 use super::parameters::ObjectFlags;
 use super::phases::add_client;
@@ -29,6 +30,8 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(5),
     warm_up: Duration::ZERO,
 };
+/// The most failed clients that are shown in full.
+const FAULTS_SHOWN_MAX: usize = 5;
 
 /// Clients that list everything and watch from there, all at once, in both ways that there are.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -153,7 +156,8 @@ async fn storm(
     run.received += watches.len() as u64;
     faults.truncate(FAULTS_SHOWN_MAX);
     run.faults.extend(faults);
-    add_figures(run, name, &seen.latencies, seen.server_cpu, clients as f64);
+    let cpu = Baseline::beyond(delivery.baseline(), &seen, 0);
+    add_figures(run, name, &seen.latencies, cpu, clients as f64);
     if let Some(rss) = seen.server_rss {
         run.lower(&format!("{name} server memory"), "MiB", mebibytes(rss));
     }
@@ -175,9 +179,6 @@ async fn storm(
         .extend(faults.into_iter().map(|fault| format!("{name}: {fault}")));
     Ok(())
 }
-
-/// The most failed clients that are shown in full.
-const FAULTS_SHOWN_MAX: usize = 5;
 
 fn add_figures(
     run: &mut Run,
