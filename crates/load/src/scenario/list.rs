@@ -22,6 +22,8 @@ use crate::requests::{Answers, Clients, Pace};
 
 /// The number of objects for which the processor time is given.
 const CPU_OBJECTS: f64 = 1_000.0;
+/// Controllers may put as many objects of their own into the namespace, such as `kube-root-ca.crt`.
+const FOREIGN_MAX: usize = 100;
 /// How long exact lists ask for the same version. Servers compact their stores every few minutes.
 const REVISION_TIME: Duration = Duration::from_secs(20);
 
@@ -234,14 +236,17 @@ impl Lists {
         Request::get(path).accepting(self.encoding)
     }
 
-    /// Looks at the pages so far: there must be every object, and all pages of one version.
+    /// Looks at the last of the pages so far: there must be every object in the end, and all pages of one version.
     fn check(&self, pages: &[Bytes]) -> Result<Option<Request>, String> {
-        let heads = pages.iter().map(|page| ListHead::read(page, self.encoding));
-        let heads: Option<Vec<ListHead>> = heads.collect();
-        let heads = heads.ok_or("an answer that is no list")?;
-        let last = heads.last().ok_or("no answer")?;
-        if heads.iter().any(|head| head.revision != last.revision) {
-            return Err(format!("pages of different versions: {heads:?}"));
+        let head = |page: &Bytes| {
+            ListHead::read(page, self.encoding)
+                .ok_or_else(|| "an answer that is no list".to_owned())
+        };
+        let (first, last) = pages.first().zip(pages.last()).ok_or("no answer")?;
+        let (first, last) = (head(first)?, head(last)?);
+        if first.revision != last.revision {
+            let (first, last) = (first.revision, last.revision);
+            return Err(format!("a page of version {last} after one of {first}"));
         }
         let revisions = self.revisions.borrow();
         if matches!(self.form, Form::Exact) && !revisions.contains(&last.revision) {
@@ -251,6 +256,13 @@ impl Lists {
             ));
         }
         if let Some(next) = &last.next {
+            // Every page has an object at least.
+            let (pages, objects) = (pages.len(), self.objects);
+            if pages >= objects as usize + FOREIGN_MAX {
+                return Err(format!(
+                    "{pages} pages and more to come, for {objects} objects"
+                ));
+            }
             let (collection, page) = (&self.collection, self.page);
             let path = format!("{collection}?limit={page}&continue={next}");
             // Tokens are made of characters that may stand in a query.
@@ -262,5 +274,29 @@ impl Lists {
             return Ok(None);
         }
         Err(format!("{found} objects of {objects}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server must not keep a client listing for ever.
+    #[test]
+    fn pages_without_an_end_are_a_fault() {
+        let lists = Lists {
+            collection: "/c".to_owned(),
+            objects: 3,
+            revisions: RefCell::default(),
+            page: 2,
+            form: Form::Paged,
+            encoding: Encoding::Json,
+            last: RefCell::default(),
+        };
+        let page = br#"{"metadata":{"resourceVersion":"5","continue":"on"},"items":[]}"#;
+        let pages = |count| vec![Bytes::from_static(page); count];
+        assert!(matches!(lists.check(&pages(2 + FOREIGN_MAX)), Ok(Some(_))));
+        let why = lists.check(&pages(3 + FOREIGN_MAX)).expect_err("too many");
+        assert_eq!(why, "103 pages and more to come, for 3 objects");
     }
 }
