@@ -127,15 +127,16 @@ impl Context {
     }
 
     /// Returns objects that are so many bytes long on the wire, with all that the server adds, unless they are longer
-    /// without any padding. One is written and read to see how long that is.
-    pub(crate) async fn payload(&self, kind: Kind, size: u32) -> Result<Payload, LoadError> {
+    /// without any padding; and how long they are. One is written and read to see that.
+    pub(crate) async fn payload(&self, kind: Kind, size: u32) -> Result<(Payload, u64), LoadError> {
         let trial = Payload::new(self.flags.encoding, 0);
         let length = self
             .trial(kind, &trial)
             .await
             .map_err(LoadError::request("write an object to see how long it is"))?;
         let padding = (size as usize).saturating_sub(length);
-        Ok(Payload::new(self.flags.encoding, padding))
+        let payload = Payload::new(self.flags.encoding, padding);
+        Ok((payload, (length + padding) as u64))
     }
 
     /// Returns the length of an object as it is read, after it was written twice.

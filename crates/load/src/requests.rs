@@ -1,7 +1,7 @@
 //! Requests whose answers are measured one by one: on a schedule, or one after the other.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use super::context::Context;
 use super::error::LoadError;
 use super::measure::{Gauges, Observation, Recorder};
 use super::schedule::Schedule;
-use super::time::{nanos, now};
+use super::time::{Instant, nanos, now};
 
 /// Connections whose requests are measured one by one.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ impl Clients {
         })
     }
 
-    /// Asks at this pace. `make` gives a request by its number; `check` looks at the answer, and may
-    /// give a request that goes on with it, such as that for the next page.
+    /// Asks at this pace. `make` gives a request by its number; `check` looks at the answers to it so far, and may give
+    /// a request that goes on with them, such as that for the next page. It must come to an end.
     pub(crate) async fn ask(
         &mut self,
         context: &Context,
@@ -72,62 +72,22 @@ impl Clients {
         make: impl Fn(u64) -> Request,
         check: impl Fn(u64, &[Bytes]) -> Result<Option<Request>, String>,
     ) -> Result<Answers, LoadError> {
-        let clients = self.connections.len() as u64;
         let expected = match pace {
             Pace::Due { count, .. } => count,
             Pace::For(_) => 0,
         };
-        let (gauges, recorder) = (&self.gauges, &self.recorder);
-        let asking = self
-            .connections
-            .iter_mut()
-            .zip(0..)
-            .map(|(connection, client)| {
-                let (make, check) = (&make, &check);
-                async move {
-                    let mut faults = Vec::new();
-                    let mut asked = 0;
-                    let end = match pace {
-                        Pace::Due { .. } => None,
-                        Pace::For(duration) => Some(now() + duration),
-                    };
-                    // A client's requests are every so many of all.
-                    for number in (client..u64::MAX).step_by(clients as usize) {
-                        let from = match pace {
-                            Pace::Due { count, .. } if number >= count => break,
-                            Pace::Due { schedule, .. } => {
-                                let (due, _) = schedule.due(number);
-                                tokio::time::sleep_until(due).await;
-                                due
-                            }
-                            Pace::For(_) if asked > 0 && end.is_some_and(|end| now() >= end) => {
-                                break;
-                            }
-                            Pace::For(_) => now(),
-                        };
-                        asked += 1;
-                        let (mut bodies, mut bytes) = (Vec::new(), 0);
-                        let mut next = Some(make(number));
-                        while let Some(request) = next.take() {
-                            let answer = connection.request(request).await;
-                            let body = answer.and_then(|answer| answer.success());
-                            let body = body.map_err(LoadError::request(what))?;
-                            bytes += body.len();
-                            bodies.push(body);
-                            // Looking at the last answer must not count as the server's time.
-                            let took = now().saturating_duration_since(from);
-                            match check(number, &bodies) {
-                                Ok(None) => recorder.record(Some(nanos(took)), bytes),
-                                Ok(more) => next = more,
-                                Err(why) if faults.len() < FAULTS_SHOWN_MAX => faults.push(why),
-                                Err(_) => {}
-                            }
-                        }
-                        gauges.sent.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Ok::<_, LoadError>((asked, faults))
-                }
-            });
+        let gauges = &self.gauges;
+        let asking = Asking {
+            what,
+            pace,
+            clients: self.connections.len(),
+            make,
+            check,
+            recorder: &self.recorder,
+            sent: &gauges.sent,
+        };
+        let connections = self.connections.iter_mut().zip(0..);
+        let asking = connections.map(|(connection, client)| asking.run(connection, client));
         let asking = try_join_all(asking);
         let (done, seen) = context.observe(what, expected, gauges, asking).await;
         let done = done?;
@@ -136,5 +96,85 @@ impl Clients {
             asked: done.iter().map(|(asked, _)| asked).sum(),
             faults: done.into_iter().flat_map(|(_, faults)| faults).collect(),
         })
+    }
+}
+
+/// The requests that are made in a run, by all clients.
+struct Asking<'a, M, C> {
+    what: &'a str,
+    pace: Pace,
+    clients: usize,
+    make: M,
+    check: C,
+    recorder: &'a Recorder,
+    sent: &'a AtomicUsize,
+}
+
+impl<M, C> Asking<'_, M, C>
+where
+    M: Fn(u64) -> Request,
+    C: Fn(u64, &[Bytes]) -> Result<Option<Request>, String>,
+{
+    /// Makes the requests of one client, which are every so many of all. Returns how many these were, and the first
+    /// wrong answers.
+    async fn run(
+        &self,
+        connection: &mut Connection,
+        client: u64,
+    ) -> Result<(u64, Vec<String>), LoadError> {
+        let (mut asked, mut faults) = (0, Vec::new());
+        let begun = now();
+        for number in (client..u64::MAX).step_by(self.clients) {
+            let from = match self.pace {
+                Pace::Due { count, .. } if number >= count => break,
+                Pace::Due { schedule, .. } => {
+                    let (due, _) = schedule.due(number);
+                    tokio::time::sleep_until(due).await;
+                    due
+                }
+                Pace::For(duration) if asked > 0 && begun.elapsed() >= duration => break,
+                Pace::For(_) => now(),
+            };
+            asked += 1;
+            if let Err(why) = self.one(connection, number, from).await?
+                && faults.len() < FAULTS_SHOWN_MAX
+            {
+                faults.push(why);
+            }
+            self.sent.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok((asked, faults))
+    }
+
+    /// Makes one request, with those that go on with its answer, and records how long that took since `from`. Returns
+    /// why an answer is wrong.
+    async fn one(
+        &self,
+        connection: &mut Connection,
+        number: u64,
+        from: Instant,
+    ) -> Result<Result<(), String>, LoadError> {
+        let failed = |error| {
+            let what = format!("go on with {}", self.what);
+            LoadError::Request { what, error }
+        };
+        let (mut bodies, mut bytes) = (Vec::new(), 0);
+        let mut request = (self.make)(number);
+        loop {
+            let answer = connection.request(request).await;
+            let body = answer.and_then(|answer| answer.success()).map_err(failed)?;
+            bytes += body.len();
+            bodies.push(body);
+            // Looking at the last answer must not count as the server's time.
+            let took = now().saturating_duration_since(from);
+            request = match (self.check)(number, &bodies) {
+                Ok(None) => {
+                    self.recorder.record(Some(nanos(took)), bytes);
+                    return Ok(Ok(()));
+                }
+                Ok(Some(next)) => next,
+                Err(why) => return Ok(Err(why)),
+            };
+        }
     }
 }

@@ -16,6 +16,8 @@ use super::time::{nanos, now, wall_nanos};
 /// The most tries of a writer that persists, and the pause between them: a minute in all.
 const TRIES_MAX: u32 = 600;
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// Writes that are sent later than this say that the server does not keep up, or that there are too few writers.
+pub(crate) const LATENESS_MS_MAX: f64 = 20.0;
 
 /// The writers: connections, and the objects that each of them writes to.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(crate) struct Writers {
     pub(crate) answers: Arc<Recorder>,
     /// How late writes were sent: that is the client's own fault, or a server's that is too slow for
     /// so few writers.
-    pub(crate) lateness: Arc<Recorder>,
+    lateness: Arc<Recorder>,
     /// The number of each object's next event.
     next: Vec<u32>,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Objects {
     pub(crate) collection: String,
     pub(crate) count: u32,
     pub(crate) payload: Payload,
+    /// How long one is on the wire, with all that the server adds to it.
+    pub(crate) bytes: u64,
 }
 
 /// The writes that a lane makes in one run.
@@ -101,9 +105,12 @@ impl Writers {
         })
     }
 
-    /// Returns true if writers wait for a server that is not there.
-    pub(crate) fn persist(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.persists)
+    /// Returns how many milliseconds late the writes since [`Self::begin`] were sent (p99), if that is more than
+    /// [`LATENESS_MS_MAX`]. Writers that wait for a server that is not there are late for a reason.
+    pub(crate) fn late_ms(&self) -> Option<f64> {
+        let persist = self.lanes.iter().any(|lane| lane.persists);
+        let late = self.lateness.lock().all().at(99.0);
+        late.filter(|late| *late > LATENESS_MS_MAX && !persist)
     }
 
     /// Has writers wait for a server that is not there, from here on.

@@ -1,13 +1,16 @@
-//! The floor: the least that could send the same bytes over TLS, measured in the same run on the same machine, so that
-//! the server's own cost can be told from that of sockets and encryption.
+//! The floor: threads of this program that only write the same bytes over TLS, measured in the same run on the same
+//! machine, so that the server's own cost can be told from that of sockets and encryption.
 //!
-//! It is a thread of this program with blocking sockets. Watchers get each batch of events in one write, behind the
-//! head of an answer; clients that list get bodies that were recorded from the server. There is no cache, no store
-//! and no runtime, and of HTTP only what clients insist on. The fleet that reads it is the one that reads the server,
-//! on threads of its own, and the processor time is that of the floor's threads alone.
+//! Their sockets are blocking. One thread gives all watchers each batch of events in one write, behind the head of an
+//! answer; clients that list get bodies that were recorded from the server, from a thread for each of them. There is no
+//! cache, no store and no runtime, and of HTTP only what clients insist on. What reads the server reads the floor too,
+//! and the processor time is that of the floor's threads alone.
+//!
+//! It is the least over HTTP/1.1, with a connection for each client. A server that is asked over HTTP/2 sends the events
+//! of many watches in one TLS record and one system call, so it may need less than the floor.
 //!
 //! ```text
-//! Floor ---- orders ----> thread: Server { listener, watches }
+//! Floor ---- orders ----> thread: Server { listener, watches } ----> a thread for each client that lists
 //!   \---- client() ----> connections, by HTTP/1.1 whatever the server is asked by
 //! ```
 

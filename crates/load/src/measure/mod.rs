@@ -10,5 +10,5 @@ mod server;
 pub(crate) use lag::watch as watch_lag;
 pub(crate) use latency::{Latencies, Recorder};
 pub(crate) use observation::{Gauges, Observation, observe};
-pub(crate) use process::{Usage, cpu, thread, thread_cpu};
+pub(crate) use process::{Usage, cpu, thread, thread_cpu, too_busy};
 pub(crate) use server::Probe;

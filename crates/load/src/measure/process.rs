@@ -8,6 +8,10 @@ use rustix::time::{ClockId, clock_gettime};
 /// Linux counts a process' time in hundredths of a second for everybody who asks, whatever its own
 /// timer does.
 const TICK: Duration = Duration::from_millis(10);
+/// A thread of the client that is busy for more of the time than this is what is measured.
+const BUSY_MAX: f64 = 0.8;
+/// Ticks over less time than this do not tell how busy a thread was.
+const BUSY_TIME_MIN: Duration = Duration::from_millis(500);
 /// Where `utime` and `stime` stand behind the name.
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
@@ -57,6 +61,13 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
+/// Returns the part of the time for which a thread of the client was busy, if that is so much that the client is what is
+/// measured.
+pub(crate) fn too_busy(cpu: Duration, elapsed: Duration) -> Option<f64> {
+    let busy = cpu.div_duration_f64(elapsed);
+    (elapsed >= BUSY_TIME_MIN && busy > BUSY_MAX).then_some(busy)
+}
+
 /// Reads the processor time in a `stat` file. A process' name in it, in parentheses, may hold spaces and parentheses.
 fn read_cpu(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -80,6 +91,18 @@ mod tests {
         let stat = "7 (a) b) (c) S 1 7 7 0 -1 4194304 0 0 0 0 250 50 0 0 20 0";
         assert_eq!(read_cpu(stat), Some(Duration::from_secs(3)));
         assert_eq!(read_cpu("7 (a) S"), None);
+    }
+
+    #[test]
+    fn only_time_that_is_long_enough_tells_of_a_busy_client() {
+        let busy = |cpu, elapsed| {
+            too_busy(Duration::from_millis(cpu), Duration::from_millis(elapsed)).is_some()
+        };
+        assert!(busy(900, 1_000));
+        assert!(!busy(700, 1_000));
+        // One tick.
+        assert!(!busy(10, 9));
+        assert!(!busy(0, 0));
     }
 
     #[test]

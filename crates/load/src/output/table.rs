@@ -38,11 +38,14 @@ fn write(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let total = |of: fn(&Run) -> u64| count(outcome.runs.iter().map(of).sum());
     let (received, expected) = (total(|run| run.received), total(|run| run.expected));
     match &outcome.verdict {
-        Verdict::Passed => writeln!(out, "passed: {received} of {expected}, once and in order"),
+        Verdict::Passed => writeln!(
+            out,
+            "passed: {received} of {expected} events and answers came, once and in order"
+        ),
         Verdict::Failed { reasons } => {
             writeln!(
                 out,
-                "FAILED: {received} of {expected}; what is not whole scores zero"
+                "FAILED: {received} of {expected} events and answers came; the figures of a run that failed are zero"
             )?;
             reasons
                 .iter()

@@ -5,6 +5,7 @@ use super::scale::{Percentiles, Scale};
 use super::timeline::Timeline;
 use crate::outcome::{Latency, Outcome, Run, Second};
 use crate::output::number::short;
+use crate::units::mebibytes;
 
 /// The text in place of a curve that was not measured.
 const NOT_MEASURED: &str = "not measured";
@@ -14,8 +15,6 @@ const WITH_PID: &str = "over time with --pid alone";
 
 /// A shorter time, as the rest of a run may be, tells no rate: one event more would double it.
 const RATE_SECONDS_MIN: f64 = 0.5;
-
-const MEBIBYTE: f64 = 1_048_576.0;
 
 /// An outcome and what it is called.
 pub(super) type Named<'a> = (&'a str, &'a Outcome);
@@ -81,9 +80,7 @@ const MEMORY: OverTime = OverTime {
     title: "Server memory",
     unit: "MiB resident",
     is_amount: true,
-    quantities: &[("server", |it, _| {
-        it.server_rss.map(|bytes| bytes as f64 / MEBIBYTE)
-    })],
+    quantities: &[("server", |it, _| it.server_rss.map(mebibytes))],
     absent: WITH_PID,
 };
 

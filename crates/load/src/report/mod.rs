@@ -37,7 +37,7 @@ pub(crate) fn page(outcome: &Outcome) -> String {
     page.raw(if outcome.has_passed() {
         "</p>\n"
     } else {
-        "; what is not whole is zero</p>\n"
+        "; those of a run that failed are zero</p>\n"
     });
     figures::tiles(&mut page, outcome);
     write_charts(&mut page, &charts::outcome_charts(outcome));
@@ -123,10 +123,12 @@ fn verdict(page: &mut Html, outcome: &Outcome, name: Option<&str>) {
     page.text(&received).raw(" of ").text(&expected);
     match &outcome.verdict {
         Verdict::Passed => {
-            page.raw(" received, once and in order</p>");
+            page.raw(" events and answers came, once and in order</p>");
         }
         Verdict::Failed { reasons } => {
-            page.raw(" received. What is not whole scores zero.</p><ul>");
+            page.raw(
+                " events and answers came. The figures of a run that failed are zero.</p><ul>",
+            );
             list(page, reasons);
             page.raw("</ul>");
         }

@@ -64,7 +64,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let length = context.length;
     let longest = flags.turns(length.duration.max(length.warm_up));
     let served = Arc::clone(&group);
-    let mut floor = FloorRuns::open(flags.floor, &flags.size, longest, &delivery, served).await?;
+    let mut floor = FloorRuns::open(flags.floor, longest, &delivery, served).await?;
     let groups = [group];
     let burst = || Schedule::bursts(flags.writes, Duration::ZERO);
     let warm_up = flags.turns(length.warm_up);

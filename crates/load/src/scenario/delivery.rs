@@ -2,9 +2,10 @@
 //! every event once and in order.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::baseline::Baseline;
 use super::floor_runs::FloorRuns;
 use super::parameters::{ObjectFlags, SizeFlags, WriteFlags};
 use super::phases::Phases;
@@ -16,7 +17,8 @@ use crate::measure::{Gauges, Observation};
 use crate::outcome::Run;
 use crate::payload::Kind;
 use crate::schedule::Schedule;
-use crate::writer::{Objects, Writers};
+use crate::units::{mebibytes, micros};
+use crate::writer::{LATENESS_MS_MAX, Objects, Writers};
 
 /// The length of most scenarios: some 50 seconds in all.
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -24,14 +26,9 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(8),
     warm_up: Duration::from_secs(2),
 };
-/// Writes that are sent later than this say that there are too few writers.
-const LATENESS_MS_MAX: f64 = 20.0;
 
 /// The number of connections that create objects to be read.
 pub(super) const CREATORS: u32 = 8;
-
-const MICROS: f64 = 1e6;
-const MEBIBYTE: f64 = 1_048_576.0;
 
 /// Writers, watchers, and what they are measured by.
 pub(super) struct Delivery<'a> {
@@ -43,8 +40,7 @@ pub(super) struct Delivery<'a> {
     /// From here a watch gets every later event, of which this is each object's first.
     revision: u64,
     next: u32,
-    /// Processors that the server keeps busy with nothing to do.
-    idle: Option<f64>,
+    baseline: Option<Baseline>,
 }
 
 impl<'a> Delivery<'a> {
@@ -76,11 +72,13 @@ impl<'a> Delivery<'a> {
         count: u32,
     ) -> Result<Self, LoadError> {
         let SizeFlags { size } = *size;
+        let (payload, bytes) = context.payload(kind, size).await?;
         let objects = Objects {
             kind,
             collection: context.workspace.collection(kind),
             count,
-            payload: context.payload(kind, size).await?,
+            payload,
+            bytes,
         };
         let writers = Writers::create(&context.client, *writers, &objects).await?;
         Ok(Self {
@@ -91,7 +89,7 @@ impl<'a> Delivery<'a> {
             next: 1,
             writers,
             objects,
-            idle: None,
+            baseline: None,
         })
     }
 
@@ -201,7 +199,7 @@ impl<'a> Delivery<'a> {
         let idle = tokio::time::sleep(duration);
         let gauges = Gauges::default();
         let ((), seen) = self.context.observe("baseline", 0, &gauges, idle).await;
-        self.set_idle(&seen);
+        self.baseline = Baseline::of(&seen, 0);
     }
 
     /// Measures what the server uses with nothing to do but so many writes per second, if there are to be any.
@@ -213,49 +211,50 @@ impl<'a> Delivery<'a> {
         let context = self.context;
         let gauges = Gauges::default();
         let idle = async {
-            let writing = self.write_for(rate, duration);
+            let writing = self.write_for(rate, duration, &gauges.sent);
             let ((), written) = tokio::join!(tokio::time::sleep(duration), writing);
             written
         };
         let (written, seen) = context.observe("baseline", 0, &gauges, idle).await;
-        self.set_idle(&seen);
+        let sent = gauges.sent.load(Ordering::Relaxed);
+        self.baseline = Baseline::of(&seen, sent as u64);
         written
     }
 
-    /// Writes at a steady rate for so long, if there is a rate.
+    /// Writes at a steady rate for so long, if there is a rate, and counts in `sent` what was written. Warns if the
+    /// writes were late.
     pub(super) async fn write_for(
         &mut self,
         rate: Option<f64>,
         duration: Duration,
+        sent: &AtomicUsize,
     ) -> Result<(), LoadError> {
         let Some(rate) = rate else {
             return Ok(());
         };
         let writes = Schedule::writes(rate, duration);
         let schedule = Schedule::steady(rate);
-        let sent = AtomicUsize::default();
+        self.writers.begin();
         let (writers, objects) = (&mut self.writers, &self.objects);
-        writers.write(objects, schedule, writes, &sent).await
+        writers.write(objects, schedule, writes, sent).await?;
+        if self.writers.late_ms().is_some() {
+            // Without a figure, so that it is told once of all phases.
+            self.context.warn(format!(
+                "writes were sent more than {LATENESS_MS_MAX:.0} ms late (p99), so there were fewer of them during the \
+                 lists than --write-rate says; the server does not keep up with so many"
+            ));
+        }
+        Ok(())
     }
 
-    fn set_idle(&mut self, seen: &Observation) {
-        let cores = |cpu: Duration| cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
-        self.idle = seen.server_cpu.map(cores);
-    }
-
-    /// Returns the version from which watchers are opened: that of the newest object, at first.
-    pub(super) fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// Returns processors that the server keeps busy with nothing to do, once that was measured.
-    pub(super) fn idle_cores(&self) -> Option<f64> {
-        self.idle
+    /// Returns what the server needs with nothing to do, once that was measured.
+    pub(super) fn baseline(&self) -> Option<Baseline> {
+        self.baseline
     }
 
     /// Begins a run that is put together from phases, with the baseline measured before.
     pub(super) fn phases(&self) -> Phases {
-        Phases::new(self.idle_cores())
+        Phases::new(self.baseline)
     }
 
     /// Writes, and waits until all has come.
@@ -348,7 +347,7 @@ impl<'a> Delivery<'a> {
                 );
             }
         }
-        add_usage(run, seen, self.idle, "delivery", received);
+        add_usage(run, seen, self.baseline, "delivery", received);
         if let Some(lag) = threads.lag.at(99.0) {
             run.note("client lag p99", "ms", lag);
         }
@@ -357,9 +356,7 @@ impl<'a> Delivery<'a> {
     /// Warns of what makes the figures doubtful.
     fn doubt(&self, delivered: &Delivered) {
         delivered.doubt_client(self.context);
-        let late = self.writers.lateness.lock().all().at(99.0);
-        let is_late = |late: &f64| *late > LATENESS_MS_MAX && !self.writers.persist();
-        if let Some(late) = late.filter(is_late) {
+        if let Some(late) = self.writers.late_ms() {
             self.context.warn(format!(
                 "writes were sent up to {late:.0} ms late (p99), which is part of the latencies; \
                  the server does not keep up, or there are too few --writers"
@@ -401,30 +398,22 @@ fn watchers_of(groups: &[Arc<Group>], object: u32) -> u64 {
 pub(super) fn add_usage(
     run: &mut Run,
     seen: &Observation,
-    idle: Option<f64>,
+    baseline: Option<Baseline>,
     each: &str,
     count: f64,
 ) {
     let seconds = seen.elapsed.as_secs_f64();
-    if let Some(cpu) = seen.server_cpu {
-        let busy = cpu.as_secs_f64() - idle.unwrap_or_default() * seconds;
-        let busy = busy.max(0.0);
-        run.lower(
-            &format!("server CPU per {each}"),
-            "us",
-            busy * MICROS / count,
-        );
-        run.lower("server CPU", "cores", busy / seconds.max(f64::MIN_POSITIVE));
+    if let Some(busy) = Baseline::beyond(baseline, seen, 0) {
+        let per_each = micros(busy) / count;
+        run.lower(&format!("server CPU per {each}"), "us", per_each);
+        let cores = busy.as_secs_f64() / seconds.max(f64::MIN_POSITIVE);
+        run.lower("server CPU", "cores", cores);
     }
     if let Some(rss) = seen.server_rss {
-        run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+        run.lower("server memory", "MiB", mebibytes(rss));
     }
-    let client = seen.client_cpu.as_secs_f64();
-    run.note(
-        &format!("client CPU per {each}"),
-        "us",
-        client * MICROS / count,
-    );
+    let client = micros(seen.client_cpu) / count;
+    run.note(&format!("client CPU per {each}"), "us", client);
 }
 
 /// Returns the name of a percentile in figures: `p50`, `p99.9`, `max`.

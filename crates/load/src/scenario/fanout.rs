@@ -34,6 +34,6 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let group = delivery.watch_all(watchers.watchers).await?;
     let longest = context.length.duration.max(context.length.warm_up);
     let turns = Turns::one(Schedule::writes(*rate, longest));
-    let floor = FloorRuns::open(flags.floor, &writes.size, turns, &delivery, group).await?;
+    let floor = FloorRuns::open(flags.floor, turns, &delivery, group).await?;
     delivery.measure(*rate, floor).await
 }

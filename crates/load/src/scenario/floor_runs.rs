@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::try_join;
 
 use super::delivery::Delivery;
-use super::parameters::{FloorFlags, SizeFlags};
+use super::parameters::FloorFlags;
 use super::receivers::{Delivered, Receivers, Turns};
 use crate::client::OwnedEvent;
 use crate::context::Context;
@@ -17,11 +17,10 @@ use crate::fleet::{Fleet, Group};
 use crate::floor::Floor;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
+use crate::units::micros;
 
 /// The events of a run are kept in memory, in so many bytes at most.
 const KEPT_BYTES_MAX: u64 = 256 << 20;
-
-const MICROS: f64 = 1e6;
 
 /// The runs against the floor beside those of a server, if there are to be any.
 pub(super) struct FloorRuns(Option<Replay>);
@@ -50,7 +49,6 @@ impl FloorRuns {
     /// watched.
     pub(super) async fn open(
         flags: FloorFlags,
-        SizeFlags { size }: &SizeFlags,
         turns: Turns,
         delivery: &Delivery<'_>,
         served: Arc<Group>,
@@ -58,7 +56,7 @@ impl FloorRuns {
         if !flags.floor {
             return Ok(Self::none());
         }
-        let bytes = turns.all().saturating_mul(u64::from(*size));
+        let bytes = turns.all().saturating_mul(delivery.objects.bytes);
         if bytes > KEPT_BYTES_MAX {
             return Err(LoadError::WrongFlags(format!(
                 "--floor keeps the events of a run in memory, {bytes} bytes of at most {KEPT_BYTES_MAX}; shorten \
@@ -129,8 +127,11 @@ impl FloorRuns {
         let faults = replay.group.take_faults(delivery.writers.next());
         run.faults
             .extend(faults.into_iter().map(|fault| format!("floor: {fault}")));
-        run.expected += delivered.expected;
-        run.received += delivered.seen.received;
+        let (expected, received) = (delivered.expected, delivered.seen.received);
+        if received != expected {
+            run.faults
+                .push(format!("floor: {received} received of {expected}"));
+        }
         add_figures(run, &delivered, cpu);
         Ok(())
     }
@@ -168,7 +169,7 @@ impl Replay {
 
 fn add_figures(run: &mut Run, delivered: &Delivered, cpu: Duration) {
     let seen = &delivered.seen;
-    let each = cpu.as_secs_f64() * MICROS / seen.received.max(1) as f64;
+    let each = micros(cpu) / seen.received.max(1) as f64;
     run.note("floor CPU per delivery", "us", each);
     for (name, percentile) in [("floor delivery p50", 50.0), ("floor delivery p99", 99.0)] {
         if let Some(value) = seen.latencies.at(percentile) {

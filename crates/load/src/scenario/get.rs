@@ -93,7 +93,7 @@ async fn one_run(
         };
         let context = delivery.context;
         let answers = clients.ask(context, what, pace, make, check).await?;
-        phases.add(&format!("get {kind}"), answers, ("get", 1.0));
+        phases.add(&format!("get {kind}"), answers, 0, ("get", 1.0));
     }
     Ok(phases.finish(delivery.context))
 }

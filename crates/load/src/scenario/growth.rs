@@ -4,6 +4,7 @@
 //! much watchers take; of any other the growth is too little, or nothing at all.
 
 use crate::measure::Usage;
+use crate::units::{kibibytes, mebibytes};
 
 /// No server keeps a watcher in less.
 const WATCHER_BYTES_MIN: u64 = 1_024;
@@ -28,9 +29,9 @@ impl Growth {
         let grown = after.rss.saturating_sub(before.rss);
         if grown < u64::from(watchers) * WATCHER_BYTES_MIN {
             return Self::Unknown(format!(
-                "the server grew by {} KiB, which is less than {watchers} watchers take, so it reused freed memory, \
+                "the server grew by {:.0} KiB, which is less than {watchers} watchers take, so it reused freed memory, \
                  and memory per watcher is unknown; restart the server first",
-                grown / 1_024
+                kibibytes(grown)
             ));
         }
         let (Some(peak), Some(later)) = (before.rss_peak, after.rss_peak) else {
@@ -40,7 +41,6 @@ impl Growth {
                     .to_owned();
             return Self::AtLeast(grown, why);
         };
-        let mebibytes = |bytes: u64| bytes as f64 / 1_048_576.0;
         let had = format!(
             "the server had {:.1} MiB before the watchers came and {:.1} MiB at its peak",
             mebibytes(before.rss),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::baseline::Baseline;
 use super::delivery::Delivery;
 use super::growth::Growth;
 use super::parameters::{SizeFlags, WatcherFlags, WriteFlags};
@@ -15,6 +16,7 @@ use crate::fleet::{Fleet, Mode, Sees};
 use crate::measure::Gauges;
 use crate::outcome::Run;
 use crate::schedule::Schedule;
+use crate::units::{kibibytes, micros};
 
 /// Memory shows best in a server that has not had the same watchers before, so there is one run.
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -22,8 +24,6 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(40),
     warm_up: Duration::ZERO,
 };
-const KIBIBYTE: f64 = 1_024.0;
-const MICROS: f64 = 1e6;
 /// The one object that there is.
 const WRITES: WriteFlags = WriteFlags {
     writers: 1,
@@ -91,16 +91,12 @@ async fn one_run(delivery: &mut Delivery<'_>, flags: &Flags, what: &str) -> Resu
             context.warn(why);
         }
         if let Some(bytes) = growth.bytes() {
-            let each = bytes as f64 / KIBIBYTE / watchers;
+            let each = kibibytes(bytes) / watchers;
             run.lower("memory per watcher", "KiB", each);
         }
     }
-    if let Some(cpu) = opened.server_cpu {
-        run.lower(
-            "server CPU per opening",
-            "us",
-            cpu.as_secs_f64() * MICROS / watchers,
-        );
+    if let Some(cpu) = Baseline::beyond(delivery.baseline(), &opened, 0) {
+        run.lower("server CPU per opening", "us", micros(cpu) / watchers);
     }
     if let Some(cpu) = seen.server_cpu {
         let percent = cpu.as_secs_f64() / seen.elapsed.as_secs_f64() * 100.0;

@@ -1,6 +1,7 @@
 //! Lists: of any version, the newest, an exact one, and in pages; in JSON and in protobuf.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,11 +17,15 @@ use crate::error::LoadError;
 use crate::flags::rate;
 use crate::floor::Floor;
 use crate::outcome::Run;
-use crate::payload::Stamp;
+use crate::payload::{Kind, Stamp};
 use crate::requests::{Answers, Clients, Pace};
 
 /// The number of objects for which the processor time is given.
 const CPU_OBJECTS: f64 = 1_000.0;
+/// Controllers may put as many objects of their own into the namespace, such as `kube-root-ca.crt`.
+const FOREIGN_MAX: usize = 100;
+/// How long exact lists ask for the same version. Servers compact their stores every few minutes.
+const REVISION_TIME: Duration = Duration::from_secs(20);
 
 /// Lists in all forms, one after the other: any version (resourceVersion=0), the newest, an exact
 /// one, and in pages; in JSON and in protobuf.
@@ -129,20 +134,29 @@ impl Listing<'_> {
                 let lists = Lists {
                     collection: delivery.objects.collection.clone(),
                     objects: delivery.objects.count,
-                    revision: delivery.revision(),
+                    revisions: RefCell::default(),
                     page: flags.page,
                     form,
                     encoding,
                     last: RefCell::default(),
                 };
-                let asking = lists.ask(&mut self.clients, context, what, phase);
-                let writing = delivery.write_for(flags.write_rate, phase);
-                let (answers, ()) = try_join(asking, writing).await?;
+                // The last writes may be made when the lists have ended, and the server's time for them is no longer seen.
+                let written = AtomicUsize::default();
+                lists.renew_revision(context).await?;
+                let asking = async {
+                    let answers = tokio::select! {
+                        answers = lists.ask(&mut self.clients, context, what, phase) => answers?,
+                        failure = lists.keep_renewing(context) => return Err(failure),
+                    };
+                    Ok((answers, written.load(Ordering::Relaxed) as u64))
+                };
+                let writing = delivery.write_for(flags.write_rate, phase, &written);
+                let ((answers, writes), ()) = try_join(asking, writing).await?;
                 let name = match encoding {
                     Encoding::Json => format!("list {} JSON", form.name()),
                     Encoding::Protobuf => format!("list {} protobuf", form.name()),
                 };
-                phases.add(&name, answers, each);
+                phases.add(&name, answers, writes, each);
                 // Without a whole list there is nothing to answer, and the run fails.
                 let pages = lists.last.take();
                 if let Some(floor) = self.floor.as_ref().filter(|_| !pages.is_empty()) {
@@ -166,8 +180,8 @@ struct Lists {
     collection: String,
     /// The number of objects that there must be.
     objects: u32,
-    /// The version of exact lists.
-    revision: u64,
+    /// The versions of exact lists so far, of which the last is asked for.
+    revisions: RefCell<Vec<u64>>,
     /// Objects on a page.
     page: u32,
     form: Form,
@@ -198,28 +212,57 @@ impl Lists {
             .await
     }
 
+    /// Has exact lists ask for the newest version from here on.
+    async fn renew_revision(&self, context: &Context) -> Result<(), LoadError> {
+        let revision = context.revision(Kind::ConfigMaps).await?;
+        self.revisions.borrow_mut().push(revision);
+        Ok(())
+    }
+
+    /// Renews the version of exact lists again and again. Returns why that failed.
+    async fn keep_renewing(&self, context: &Context) -> LoadError {
+        loop {
+            tokio::time::sleep(REVISION_TIME).await;
+            if let Err(failure) = self.renew_revision(context).await {
+                return failure;
+            }
+        }
+    }
+
     fn first(&self) -> Request {
-        let query = self.form.query(self.revision, self.page);
+        let revision = self.revisions.borrow().last().copied().unwrap_or_default();
+        let query = self.form.query(revision, self.page);
         let path = format!("{}{query}", self.collection);
         Request::get(path).accepting(self.encoding)
     }
 
-    /// Looks at the pages so far: there must be every object, and all pages of one version.
+    /// Looks at the last of the pages so far: there must be every object in the end, and all pages of one version.
     fn check(&self, pages: &[Bytes]) -> Result<Option<Request>, String> {
-        let heads = pages.iter().map(|page| ListHead::read(page, self.encoding));
-        let heads: Option<Vec<ListHead>> = heads.collect();
-        let heads = heads.ok_or("an answer that is no list")?;
-        let last = heads.last().ok_or("no answer")?;
-        if heads.iter().any(|head| head.revision != last.revision) {
-            return Err(format!("pages of different versions: {heads:?}"));
+        let head = |page: &Bytes| {
+            ListHead::read(page, self.encoding)
+                .ok_or_else(|| "an answer that is no list".to_owned())
+        };
+        let (first, last) = pages.first().zip(pages.last()).ok_or("no answer")?;
+        let (first, last) = (head(first)?, head(last)?);
+        if first.revision != last.revision {
+            let (first, last) = (first.revision, last.revision);
+            return Err(format!("a page of version {last} after one of {first}"));
         }
-        if matches!(self.form, Form::Exact) && last.revision != self.revision {
+        let revisions = self.revisions.borrow();
+        if matches!(self.form, Form::Exact) && !revisions.contains(&last.revision) {
+            let revision = last.revision;
             return Err(format!(
-                "version {} in the place of an exact one",
-                last.revision
+                "a list of version {revision}, for which nobody asked"
             ));
         }
         if let Some(next) = &last.next {
+            // Every page has an object at least.
+            let (pages, objects) = (pages.len(), self.objects);
+            if pages >= objects as usize + FOREIGN_MAX {
+                return Err(format!(
+                    "{pages} pages and more to come, for {objects} objects"
+                ));
+            }
             let (collection, page) = (&self.collection, self.page);
             let path = format!("{collection}?limit={page}&continue={next}");
             // Tokens are made of characters that may stand in a query.
@@ -231,5 +274,29 @@ impl Lists {
             return Ok(None);
         }
         Err(format!("{found} objects of {objects}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server must not keep a client listing for ever.
+    #[test]
+    fn pages_without_an_end_are_a_fault() {
+        let lists = Lists {
+            collection: "/c".to_owned(),
+            objects: 3,
+            revisions: RefCell::default(),
+            page: 2,
+            form: Form::Paged,
+            encoding: Encoding::Json,
+            last: RefCell::default(),
+        };
+        let page = br#"{"metadata":{"resourceVersion":"5","continue":"on"},"items":[]}"#;
+        let pages = |count| vec![Bytes::from_static(page); count];
+        assert!(matches!(lists.check(&pages(2 + FOREIGN_MAX)), Ok(Some(_))));
+        let why = lists.check(&pages(3 + FOREIGN_MAX)).expect_err("too many");
+        assert_eq!(why, "103 pages and more to come, for 3 objects");
     }
 }

@@ -1,6 +1,7 @@
 //! The scenarios, one file each. Each sets up its objects in the workspace, is measured in several runs, and checks
 //! that everything came.
 
+mod baseline;
 pub(crate) mod burst;
 mod delivery;
 pub(crate) mod fanout;

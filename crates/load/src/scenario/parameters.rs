@@ -33,9 +33,9 @@ pub(crate) struct SteadyFlags {
 /// The flag of the floor.
 #[derive(Args, Clone, Copy, Debug, Serialize)]
 pub(crate) struct FloorFlags {
-    /// Follow each run with the same one against a floor that this program starts: a thread that only writes the same
-    /// bytes over TLS, by HTTP/1.1 on a connection for each client. Its processor time and latency stand beside the
-    /// server's, with the ratio.
+    /// Follow each run with the same one against a floor that this program starts: threads that only write the same
+    /// bytes over TLS, by HTTP/1.1 on a connection for each client. Their processor time and latency stand beside the
+    /// server's, with the ratio, which may be below one with --http 2.
     #[arg(long)]
     pub(super) floor: bool,
 }
@@ -43,7 +43,8 @@ pub(crate) struct FloorFlags {
 /// The flag of the size of objects.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct SizeFlags {
-    /// Size of objects on the wire in bytes, with all that the server adds to them.
+    /// Size of objects on the wire in bytes, with all that the server adds to them. Objects with nothing but their
+    /// metadata are the smallest.
     #[arg(long, value_name = "BYTES", default_value_t = Self::DEFAULT.size,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) size: u32,

@@ -2,32 +2,28 @@
 
 use std::time::Duration;
 
+use super::baseline::Baseline;
 use crate::context::Context;
-use crate::measure::Latencies;
+use crate::measure::{Latencies, too_busy};
 use crate::outcome::{Run, Second};
 use crate::requests::Answers;
-
-const MICROS: f64 = 1e6;
-const MEBIBYTE: f64 = 1_048_576.0;
-/// A client that keeps more of a processor busy than this is what is measured.
-const BUSY_MAX: f64 = 0.8;
+use crate::units::{mebibytes, micros};
 
 /// A run that is put together from phases.
 #[derive(Debug, Default)]
 pub(super) struct Phases {
     run: Run,
-    /// Processors that the server keeps busy with nothing to do.
-    idle: f64,
+    baseline: Option<Baseline>,
     latencies: Latencies,
     client_cpu: Duration,
     server_rss: Option<u64>,
 }
 
 impl Phases {
-    /// Returns a run before its first phase. `idle` is how many processors the server keeps busy with nothing to do.
-    pub(super) fn new(idle: Option<f64>) -> Self {
+    /// Returns a run before its first phase.
+    pub(super) fn new(baseline: Option<Baseline>) -> Self {
         Self {
-            idle: idle.unwrap_or_default(),
+            baseline,
             ..Self::default()
         }
     }
@@ -35,10 +31,10 @@ impl Phases {
     /// Returns the run, with what client and server used over all phases.
     pub(super) fn finish(self, context: &Context) -> Run {
         let mut run = self.run;
-        let busy = self.client_cpu.as_secs_f64() / run.seconds.max(f64::MIN_POSITIVE);
-        add_client(&mut run, "client CPU", busy, context);
+        let elapsed = Duration::from_secs_f64(run.seconds);
+        add_client(&mut run, "client CPU", self.client_cpu, elapsed, context);
         if let Some(rss) = self.server_rss {
-            run.lower("server memory", "MiB", rss as f64 / MEBIBYTE);
+            run.lower("server memory", "MiB", mebibytes(rss));
         }
         run
     }
@@ -59,7 +55,7 @@ impl Phases {
         } = answers;
         let run = &mut self.run;
         let (of, count) = each;
-        let cpu = cpu.as_secs_f64() * MICROS / (count * asked.max(1) as f64);
+        let cpu = micros(cpu) / (count * asked.max(1) as f64);
         run.note(&format!("{name} floor CPU"), &format!("us per {of}"), cpu);
         for percentile in [50.0, 99.0] {
             if let Some(value) = seen.latencies.at(percentile) {
@@ -76,13 +72,17 @@ impl Phases {
         let faults = faults.into_iter();
         run.faults
             .extend(faults.map(|fault| format!("{name}, floor: {fault}")));
-        run.expected += asked;
-        run.received += seen.received;
+        if seen.received != asked {
+            let received = seen.received;
+            run.faults
+                .push(format!("{name}, floor: {received} received of {asked}"));
+        }
     }
 
-    /// Adds a phase and its figures, which begin with its name. `each` says for how many of what the
-    /// server's processor time is told, and how many of those an answer counts.
-    pub(super) fn add(&mut self, name: &str, answers: Answers, each: (&str, f64)) {
+    /// Adds a phase and its figures, which begin with its name. `writes` is how many of the baseline's writes were made
+    /// in it. `each` says for how many of what the server's processor time is told, and how many of those an answer
+    /// counts.
+    pub(super) fn add(&mut self, name: &str, answers: Answers, writes: u64, each: (&str, f64)) {
         let Answers {
             seen,
             asked,
@@ -95,14 +95,13 @@ impl Phases {
             }
         }
         let seconds = seen.elapsed.as_secs_f64();
-        if let Some(cpu) = seen.server_cpu {
-            let busy = (cpu.as_secs_f64() - self.idle * seconds).max(0.0);
+        if let Some(busy) = Baseline::beyond(self.baseline, &seen, writes) {
             let (of, count) = each;
             let count = count * asked.max(1) as f64;
             run.lower(
                 &format!("{name} server CPU"),
                 &format!("us per {of}"),
-                busy * MICROS / count,
+                micros(busy) / count,
             );
         }
         run.faults
@@ -125,13 +124,20 @@ impl Phases {
 }
 
 /// Adds how busy the client was, with a warning if that is what was measured.
-pub(super) fn add_client(run: &mut Run, name: &str, cores: f64, context: &Context) {
+pub(super) fn add_client(
+    run: &mut Run,
+    name: &str,
+    cpu: Duration,
+    elapsed: Duration,
+    context: &Context,
+) {
+    let cores = cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     run.note(name, "cores", cores);
-    if cores > BUSY_MAX {
+    if let Some(busy) = too_busy(cpu, elapsed) {
         context.warn(format!(
             "the client, which reads answers with one thread, was busy for {:.0} % of the time, so \
              latencies and rates are partly its own; ask for less at once",
-            cores * 100.0
+            busy * 100.0
         ));
     }
 }

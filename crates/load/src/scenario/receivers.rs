@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::fleet::{Fleet, Group, ThreadLoad, until};
-use crate::measure::{Latencies, Observation};
+use crate::measure::{Latencies, Observation, too_busy};
 use crate::schedule::Schedule;
 use crate::time::{nanos, now};
 
@@ -16,8 +16,6 @@ use crate::time::{nanos, now};
 pub(super) const LATE_MAX: Duration = Duration::from_secs(60);
 /// The same when something went wrong already.
 const LATE_FAULTY_MAX: Duration = Duration::from_secs(2);
-/// A thread that is busy for more of the time than this is what is measured.
-const BUSY_MAX: f64 = 0.8;
 /// A client that wakes up later than this, and than half of what it measures, measures itself.
 const LAG_MS_MAX: f64 = 5.0;
 
@@ -111,8 +109,7 @@ impl Delivered {
     /// Warns if the client was so busy or so late that the figures are partly its own.
     pub(super) fn doubt_client(&self, context: &Context) {
         let Self { seen, threads, .. } = self;
-        let busy = threads.busiest.as_secs_f64() / seen.elapsed.as_secs_f64();
-        if busy > BUSY_MAX {
+        if let Some(busy) = too_busy(threads.busiest, seen.elapsed) {
             context.warn(format!(
                 "a thread of the client was busy for {:.0} % of the time, so the client is measured \
                  too; use more --threads, or fewer watchers",

@@ -101,7 +101,7 @@ async fn one_run(
     }
     run.lower("command", "s", ended.as_secs_f64());
     run.lower("all watching again", "s", back.as_secs_f64());
-    run.lower("positions gone", "", (group.gone() - gone) as f64);
+    run.lower("watches expired (410)", "", (group.gone() - gone) as f64);
     run.lower(
         "writes repeated",
         "",

@@ -92,11 +92,15 @@ async fn one_run(
     };
     run.lower("all connected", "s", live.as_secs_f64());
     run.lower("all caught up", "s", caught_up.as_secs_f64());
-    run.lower("positions gone", "", (group.gone() - gone_before) as f64);
+    run.lower(
+        "watches expired (410)",
+        "",
+        (group.gone() - gone_before) as f64,
+    );
     add_usage(
         &mut run,
         &seen,
-        delivery.idle_cores(),
+        delivery.baseline(),
         "watcher",
         watchers as f64,
     );

@@ -21,6 +21,7 @@ use crate::fleet::{Fleet, Group, Mode};
 use crate::outcome::Run;
 use crate::schedule::Schedule;
 use crate::time::now;
+use crate::units::millis;
 
 /// Clients must have connected anew within this time.
 const RECONNECT_SECONDS_MAX: u64 = 60;
@@ -96,7 +97,7 @@ async fn one_run(
         let ratio = stalled / calm.max(f64::MIN_POSITIVE);
         run.lower(&format!("{name}, stalled over none"), "times", ratio);
     }
-    run.lower("catching up", "ms", caught_up.as_secs_f64() * 1e3);
+    run.lower("catching up", "ms", millis(caught_up));
     let ended = groups.stalling.resumed() - ended_before;
     run.note("watches ended", "", ended as f64);
     // Both halves, for those who read and for those who stopped.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use super::baseline::Baseline;
 use super::delivery::{CREATORS, Delivery};
 use super::parameters::ObjectFlags;
 use super::phases::add_client;
@@ -21,6 +22,7 @@ use crate::outcome::Run;
 use crate::payload::Stamp;
 use crate::schedule::Schedule;
 use crate::time::{nanos, now};
+use crate::units::{mebibytes, millis};
 
 /// A run takes as long as it takes.
 pub(crate) const DEFAULT_LENGTH: Length = Length {
@@ -28,6 +30,8 @@ pub(crate) const DEFAULT_LENGTH: Length = Length {
     duration: Duration::from_secs(5),
     warm_up: Duration::ZERO,
 };
+/// The most failed clients that are shown in full.
+const FAULTS_SHOWN_MAX: usize = 5;
 
 /// Clients that list everything and watch from there, all at once, in both ways that there are.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -152,21 +156,18 @@ async fn storm(
     run.received += watches.len() as u64;
     faults.truncate(FAULTS_SHOWN_MAX);
     run.faults.extend(faults);
-    add_figures(run, name, &seen.latencies, seen.server_cpu, clients as f64);
+    let cpu = Baseline::beyond(delivery.baseline(), &seen, 0);
+    add_figures(run, name, &seen.latencies, cpu, clients as f64);
     if let Some(rss) = seen.server_rss {
-        run.lower(
-            &format!("{name} server memory"),
-            "MiB",
-            rss as f64 / 1_048_576.0,
-        );
+        run.lower(&format!("{name} server memory"), "MiB", mebibytes(rss));
     }
     run.lower(
         &format!("{name} all synced"),
         "s",
         seen.elapsed.as_secs_f64(),
     );
-    let busy = seen.client_cpu.as_secs_f64() / seen.elapsed.as_secs_f64();
-    add_client(run, &format!("{name} client CPU"), busy, context);
+    let client = format!("{name} client CPU");
+    add_client(run, &client, seen.client_cpu, seen.elapsed, context);
     let before = run.seconds;
     run.series.extend(seen.series.into_iter().map(|mut second| {
         second.at += before;
@@ -178,9 +179,6 @@ async fn storm(
         .extend(faults.into_iter().map(|fault| format!("{name}: {fault}")));
     Ok(())
 }
-
-/// The most failed clients that are shown in full.
-const FAULTS_SHOWN_MAX: usize = 5;
 
 fn add_figures(
     run: &mut Run,
@@ -195,7 +193,7 @@ fn add_figures(
         }
     }
     if let Some(cpu) = cpu {
-        let each = cpu.as_secs_f64() * 1e3 / clients;
+        let each = millis(cpu) / clients;
         run.lower(&format!("{name} server CPU per client"), "ms", each);
     }
 }

@@ -125,7 +125,7 @@ async fn one_run(
         let answers = clients
             .ask(delivery.context, what, pace, make, check)
             .await?;
-        phases.add(verb_name, answers, (verb_name, 1.0));
+        phases.add(verb_name, answers, 0, (verb_name, 1.0));
     }
     let mut run = phases.finish(delivery.context);
     let writes = u64::from(count) * VERBS.len() as u64;

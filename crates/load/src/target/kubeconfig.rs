@@ -110,6 +110,7 @@ fn unsupported(user: &str, sign_in: UnreadSignIn) -> TargetError {
         },
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

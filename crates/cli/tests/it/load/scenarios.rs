@@ -229,18 +229,22 @@ async fn the_floor_gets_everything_across_too() {
     let protobuf = ["--http=2", "--streams=8", "--encoding=protobuf"];
     for form in [&[][..], &protobuf] {
         let outcome = beside_floor(&[&fanout, form].concat()).await;
-        received(&outcome, 2 * 20 * 24);
+        // What the floor sent again counts apart.
+        received(&outcome, 20 * 24);
         assert!(median(&outcome, "floor CPU per delivery") > 0.0);
         assert!(median(&outcome, "floor delivery p99") > 0.0);
         assert!(outcome["summary"]["server CPU over floor"].is_object());
     }
-    let too_many = ["fanout", "--duration=1000s", "--rate=1000", "--floor"];
-    let refused = end(start(&[&target[..], &too_many].concat(), &[])).await;
-    let why = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{why}");
-    assert!(why.contains("shorten --duration"), "{why}");
+    // An object is never shorter than its metadata.
+    for size in ["--size=1024", "--size=1"] {
+        let too_many = ["fanout", "--duration=1000s", "--rate=2000", size, "--floor"];
+        let refused = end(start(&[&target[..], &too_many].concat(), &[])).await;
+        let why = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{why}");
+        assert!(why.contains("shorten --duration"), "{why}");
+    }
     let burst = ["burst", "--watchers=10", "--writes=16", "--every=200ms"];
-    received(&beside_floor(&burst).await, 2 * 3 * 16 * 10);
+    received(&beside_floor(&burst).await, 3 * 16 * 10);
     let list = ["list", "--objects=100", "--page=30", "--write-rate=100"];
     let outcome = beside_floor(&list).await;
     for form in ["rv=0", "consistent", "exact", "paged"] {
@@ -250,6 +254,38 @@ async fn the_floor_gets_everything_across_too() {
         }
     }
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
+}
+
+/// Writes beside lists are told of when they do not keep up with their rate.
+#[tokio::test]
+async fn late_writes_beside_lists_are_told() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    // Hundreds of writes within milliseconds.
+    let length = ["--runs=1", "--duration=40ms"];
+    let list = ["list", "--objects=20", "--write-rate=100000"];
+    let outcome = Loaded::by(&target, &[&length[..], &list].concat()).await;
+    let warnings = outcome.passed()["warnings"].to_string();
+    assert!(warnings.contains(" late (p99)"), "{warnings}");
+}
+
+/// Exact lists go on though the server compacts what is older.
+#[tokio::test]
+async fn exact_lists_are_of_versions_that_are_not_compacted() {
+    let memory = ["--storage-backend", "memory"];
+    let compacting = ["--etcd-compaction-interval=2s"];
+    let mut server = Server::start(&[&memory[..], &compacting].concat());
+    server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    // The last run is after two intervals, and its lists are far shorter than one.
+    let length = ["--runs=3", "--duration=2s"];
+    let list = ["list", "--objects=20", "--write-rate=50"];
+    Loaded::by(&target, &[&length[..], &list].concat())
+        .await
+        .passed();
 }
 
 /// A watch over HTTP/1.1 with nothing to tell takes no more, in KiB; a buffer that it does not need would be half as

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ringwatch_apimachinery::duration;
 use serde::{Serialize, Serializer};
+
 /// When to run which command, as `at=10s cmd=systemctl restart ringwatch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -21,9 +23,7 @@ impl FromStr for Fault {
         let rest = text.trim().strip_prefix("at=").ok_or_else(wrong)?;
         let (at, rest) = rest.split_once(char::is_whitespace).ok_or_else(wrong)?;
         let command = rest.trim().strip_prefix("cmd=").ok_or_else(wrong)?;
-        let seconds = at.strip_suffix('s').ok_or_else(wrong)?;
-        let seconds: f64 = seconds.parse().map_err(|_| wrong())?;
-        let at = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+        let at = duration::parse(at)?;
         if command.is_empty() {
             return Err(wrong());
         }
@@ -56,6 +56,8 @@ mod tests {
         assert_eq!(fault.at, Duration::from_millis(1_500));
         assert_eq!(fault.command, "kill -9 $(cat pid)");
         assert_eq!(fault.to_string(), "at=1.5s cmd=kill -9 $(cat pid)");
+        let fault: Fault = "at=1m30s cmd=x".parse().expect("a time as flags have it");
+        assert_eq!(fault.at, Duration::from_secs(90));
         for wrong in [
             "",
             "at=1s",

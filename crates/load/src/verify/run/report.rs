@@ -55,7 +55,7 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
             writes(|it| *it == Answer::Uncertain),
         ),
         ("watches broken", ends(|it| matches!(it, End::Broken(_)))),
-        ("watches expired", ends(|it| *it == End::Expired)),
+        ("watches expired (410)", ends(|it| *it == End::Expired)),
     ] {
         run.lower(name, "", count as f64);
     }
