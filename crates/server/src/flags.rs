@@ -72,8 +72,8 @@ pub struct ServeFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub watch_cache: bool,
 
-    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource; any other
-    /// size enables it, since sizes adapt themselves.
+    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource, as in
+    /// secrets#0; any other size enables it, since sizes adapt themselves. Events have no cache unless enabled here.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
     pub watch_cache_sizes: Vec<WatchCacheSize>,
 
