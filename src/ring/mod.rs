@@ -6,7 +6,7 @@
 //! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
 //! imports more than [`crate::sync`].
 //!
-//! - `channel`: signals from the dispatcher to a watcher, bounded; a full one is parked.
+//! - `channel`: signals from the dispatcher to a watcher, bounded; when one overflows, its watcher reads the window.
 //! - `log`: numbered values, of which the newest are kept.
 //! - `registrations`: members that many threads add and remove, for one owner.
 //! - `waiters`: a number that rises, and those who wait for it.

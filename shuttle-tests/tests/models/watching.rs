@@ -23,7 +23,7 @@ const KEYS: [&str; 6] = [
     "/services/s/b",
 ];
 
-/// More events than fit into the channel of a watcher before it is parked.
+/// More events than the channel of a watcher holds, so that it overflows.
 const BURST_PODS: usize = 120;
 
 /// The disturbance of the store beside the writes.
@@ -172,7 +172,7 @@ fn who_is_too_slow_for_the_window_is_told_so() {
 
 /// More events at once than fit into the channel of a watcher: it reads on in the window.
 #[test]
-fn a_parked_watcher_misses_nothing() {
+fn an_overflowed_watcher_misses_nothing() {
     explore(100, &["streamed the state"], |seen| {
         let seen = seen.clone();
         block_on(async move {

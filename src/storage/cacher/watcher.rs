@@ -25,7 +25,7 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 
 use super::attachment::Attachment;
-use super::engine_metrics::Parked;
+use super::engine_metrics::OverflowedWatcher;
 use super::event::CacheEvent;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
@@ -50,8 +50,8 @@ pub(super) struct CacheWatcher {
     floor: u64,
     /// The revision of the last delivered item.
     reached: u64,
-    /// Counts the watch as parked, from the overflow of its channel until the channel is resumed.
-    parked: Option<Parked>,
+    /// Counts the watch in the metrics from the overflow of its channel until the channel is resumed.
+    overflowed: Option<OverflowedWatcher>,
     /// The revision up to which everything has been delivered. Events that share a revision are delivered one by one,
     /// so an event completes only the revision before its own.
     complete: u64,
@@ -104,7 +104,7 @@ impl CacheWatcher {
             cursor: start.cursor,
             floor: start.floor,
             reached: start.floor,
-            parked: None,
+            overflowed: None,
             complete: start.floor,
         }
     }
@@ -150,7 +150,7 @@ impl CacheWatcher {
             // Later events are sent through the channel; those that came meanwhile are read from the window once more.
             let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
             self.phase = if resumed {
-                self.parked = None;
+                self.overflowed = None;
                 Phase::Live
             } else {
                 self.attachment.receiver.resume();
@@ -167,7 +167,8 @@ impl CacheWatcher {
             Signal::Lagged(sequence) => {
                 self.cursor = self.cursor.max(sequence);
                 self.phase = Phase::CatchUp { resumed: false };
-                self.parked = Some(Parked::count(&self.attachment.cache.metrics.engine));
+                let metrics = &self.attachment.cache.metrics.engine;
+                self.overflowed = Some(OverflowedWatcher::count(metrics));
                 ControlFlow::Continue(())
             }
             Signal::Bookmark(revision) => self.bookmark(revision),
