@@ -193,7 +193,7 @@ fn an_overflowed_watcher_misses_nothing() {
 /// A burst between a watcher's resumption and its next look fills its channel again. By the time that it
 /// finds its channel full, it has read more of the window than was signalled to it.
 #[test]
-fn a_burst_that_parks_a_watcher_again_is_told_once() {
+fn a_burst_that_overflows_a_watcher_again_is_told_once() {
     explore(100, &["delivered"], |seen| {
         let seen = seen.clone();
         block_on(async move {
