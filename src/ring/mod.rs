@@ -1,4 +1,4 @@
-//! The kernel: the lock-minimised structures under the watch cache, checked with loom.
+//! The lock-minimised structures under the watch cache, checked with loom.
 //!
 //! Each file is one protocol: its drawing, its invariants and the partner of each ordering stand at
 //! its head. `loom-tests` has a file of models of the same name, and a list of weakened versions
