@@ -184,7 +184,7 @@ impl Listing {
             StorageError::Timeout { .. } => {
                 self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             }
-            StorageError::Expired => self.begin_again(),
+            StorageError::ListExpired => self.begin_again(),
             _ => {}
         }
         self.failures
@@ -276,7 +276,7 @@ pub(super) async fn read_page(
 /// Reads all objects of a type at one revision into an empty filling.
 ///
 /// # Errors
-/// [`StorageError::Expired`] when the revision is compacted; any other error of the store.
+/// [`StorageError::ListExpired`] when the revision is compacted; any other error of the store.
 pub(super) async fn read_all(
     feed: &FeedShared,
     cache: &WatchCache,

@@ -181,7 +181,7 @@ impl Reflector {
                 self.reach(first);
                 State::Opening { attempt: 0 }
             }
-            Err(StorageError::Expired) => State::at_head(),
+            Err(StorageError::ListExpired) => State::at_head(),
             Err(error) => {
                 tracing::warn!(%error, attempt, "listing failed");
                 for (_, cache) in self.types.iter() {
@@ -212,7 +212,7 @@ impl Reflector {
     /// Lists the types at a revision.
     ///
     /// # Errors
-    /// [`StorageError::Expired`] when the revision was compacted meanwhile; any other error of the store if no type
+    /// [`StorageError::ListExpired`] when the revision was compacted meanwhile; any other error of the store if no type
     /// could be listed.
     async fn list_all(&mut self, revision: u64) -> Result<(), StorageError> {
         let list = |(id, cache): (TypeId, &CacheWriter)| {
@@ -229,7 +229,7 @@ impl Reflector {
                 biased;
                 list = lists.next() => match list {
                     Some((id, Ok(filling))) => filled.push((id, filling)),
-                    Some((_, Err(StorageError::Expired))) => return Err(StorageError::Expired),
+                    Some((_, Err(StorageError::ListExpired))) => return Err(StorageError::ListExpired),
                     Some((_, Err(error))) => failed = Some(error),
                     None => break,
                 },

@@ -273,9 +273,9 @@ impl Failure {
                 retry_after_seconds,
                 ..
             } => too_fresh(&message, *retry_after_seconds),
-            StorageError::TooOld { .. } | StorageError::WatchExpired | StorageError::Expired => {
-                Self(Box::new(Status::failure(410, "Expired", message)))
-            }
+            StorageError::TooOld { .. }
+            | StorageError::WatchExpired
+            | StorageError::ListExpired => Self(Box::new(Status::failure(410, "Expired", message))),
             StorageError::ContinueExpired { token } => {
                 let mut status = Status::failure(410, "Expired", message);
                 status.metadata.continue_token = Some(token.clone());
