@@ -17,8 +17,8 @@ use super::Store;
 use super::admit::AdmittedDeletion;
 use super::before_delete::Grace;
 use super::garbage_collection::deletion_finalizers;
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use crate::{DeleteOptions, RequestContext};
 
 /// The outcome of marking an object as deleted.
@@ -84,10 +84,20 @@ impl Store {
                 }),
                 Err(other) => {
                     let error = StorageError::Rejected(other);
-                    Err(interpret(error, Operation::Update, &self.resource, name))
+                    Err(to_request_error(
+                        error,
+                        Operation::Update,
+                        &self.resource,
+                        name,
+                    ))
                 }
             },
-            Err(error) => Err(interpret(error, Operation::Update, &self.resource, name)),
+            Err(error) => Err(to_request_error(
+                error,
+                Operation::Update,
+                &self.resource,
+                name,
+            )),
         }
     }
 }

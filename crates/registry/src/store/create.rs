@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::admit::Write;
 use super::allocation::outcome;
 use super::incoming::{fill_system_fields, wipe_system_fields};
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use super::{Store, dry_run};
 use crate::allocator::{Allocation, Outcome};
 use crate::{CreateOptions, RequestContext};
@@ -122,7 +122,7 @@ impl Store {
     ) -> Result<Arc<Object>, Error> {
         let created = match result {
             Ok(created) => created,
-            Err(error) => return Err(self.interpret_create(error, key, object).await),
+            Err(error) => return Err(self.create_error(error, key, object).await),
         };
         if let Some(after) = &self.after {
             after.after_create(&created, dry_run);
@@ -178,9 +178,9 @@ impl Store {
     }
 
     /// Says why an object could not be created; if there is one, also whether it is leaving.
-    async fn interpret_create(&self, error: StorageError, key: &str, object: &Value) -> Error {
+    async fn create_error(&self, error: StorageError, key: &str, object: &Value) -> Error {
         let name = text(object, "name");
-        let mut error = interpret(error, Operation::Create, &self.resource, name);
+        let mut error = to_request_error(error, Operation::Create, &self.resource, name);
         if let Error::AlreadyExists {
             being_deleted,
             generated,

@@ -16,8 +16,8 @@ use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
 use super::begin_deletion::DeletionStart;
 use super::garbage_collection::deletion_finalizers;
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use super::{Deleted, Store, dry_run};
 use crate::{DeleteOptions, RequestContext};
 
@@ -244,7 +244,7 @@ impl Store {
     }
 
     fn undeletable(&self, error: StorageError, name: &str) -> Error {
-        interpret(error, Operation::Delete, &self.resource, name)
+        to_request_error(error, Operation::Delete, &self.resource, name)
     }
 
     /// Begins the deletion of an object that its type holds until its content is gone.
@@ -277,7 +277,9 @@ impl Store {
             object = self
                 .guaranteed_update(key, storage_options, &mut hold, options.dry_run)
                 .await
-                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+                .map_err(|error| {
+                    to_request_error(error, Operation::Update, &self.resource, name)
+                })?;
         }
         Ok(Deleted {
             object,

@@ -6,7 +6,7 @@
 use ringwatch::storage::{DeleteOptions, GetOptions, NoCheck, StorageError};
 use ringwatch_apimachinery::{Error, FieldError};
 
-use super::interpret::{Operation, interpret};
+use super::request_error::{Operation, to_request_error};
 use super::{Deleted, Store};
 use crate::IGNORE_STORE_READ_ERROR;
 
@@ -34,7 +34,12 @@ impl Store {
             }),
             // Somebody mended it in between.
             Err(StorageError::InvalidObject { .. }) => Err(self.readable(name)),
-            Err(error) => Err(interpret(error, Operation::Delete, &self.resource, name)),
+            Err(error) => Err(to_request_error(
+                error,
+                Operation::Delete,
+                &self.resource,
+                name,
+            )),
         }
     }
 

@@ -21,8 +21,8 @@ mod delete_unreadable;
 mod dry_run;
 mod garbage_collection;
 mod incoming;
-mod interpret;
 mod read;
+mod request_error;
 mod update;
 
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::work::{self, Work};
 
 use super::Store;
-use super::interpret::{Operation, interpret};
+use super::request_error::{Operation, to_request_error};
 
 impl Store {
     /// Reads an object in the served version.
@@ -30,7 +30,7 @@ impl Store {
         self.storage
             .get(&key, options)
             .await
-            .map_err(|error| interpret(error, Operation::Get, &self.resource, name))
+            .map_err(|error| to_request_error(error, Operation::Get, &self.resource, name))
     }
 
     /// Lists the objects of a namespace, or of all (empty).
@@ -44,7 +44,7 @@ impl Store {
         self.storage
             .get_list(&key, options)
             .await
-            .map_err(|error| interpret(error, Operation::List, &self.resource, ""))
+            .map_err(|error| to_request_error(error, Operation::List, &self.resource, ""))
     }
 
     /// Watches the objects of a namespace, or of all (empty).

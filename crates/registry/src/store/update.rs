@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::admit::Write;
 use super::create::CreateSteps;
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::allocator::{Allocation, Outcome as WriteOutcome};
 use crate::{RequestContext, UpdateOptions};
@@ -107,8 +107,9 @@ impl Store {
                 .await
                 .map(|object| (object, false))
         } else {
-            let object = result
-                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+            let object = result.map_err(|error| {
+                to_request_error(error, Operation::Update, &self.resource, name)
+            })?;
             if let Some(after) = &self.after {
                 after.after_update(&object, options.dry_run);
             }
@@ -149,7 +150,7 @@ impl Store {
             // Another update that did the same was first.
             Ok(_) | Err(StorageError::KeyNotFound { .. }) => {}
             Err(error) => {
-                return Err(interpret(
+                return Err(to_request_error(
                     error,
                     Operation::Delete,
                     &self.resource,

@@ -33,7 +33,7 @@ impl Operation {
 
 /// Turns an error of the storage into one of the request: that of a higher layer comes out as it
 /// went in, what concerns the object gets its name, the rest stays what it is.
-pub(super) fn interpret(
+pub(super) fn to_request_error(
     error: StorageError,
     operation: Operation,
     resource: &Resource,
