@@ -55,8 +55,8 @@ use super::storages::Storages;
 use super::store_size::StoreSize;
 use super::stores::group_versions;
 
-/// The resource that defines others.
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// The group and plural of the resource that defines custom resources.
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// The inputs of a server besides [`Security`].
 pub(super) struct Assembly<'server> {
@@ -226,7 +226,8 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> oneshot::Receiver<JoinedTypes> {
         let (sender, joined_types) = oneshot::channel();
-        let definitions = storages.bare_store(DEFINITIONS);
+        let (group, plural) = DEFINITIONS;
+        let definitions = storages.bare_store(&format!("{plural}.{group}"));
         let (factory, feed) = (Arc::clone(&storages.factory), storages.feed.clone());
         let end = background.end();
         background.run_serving_to_its_end(async move {
@@ -315,7 +316,7 @@ impl Assembly<'_> {
         hooks: &PostStartHooks,
         background: &mut Background,
     ) {
-        let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let (group, plural) = DEFINITIONS;
         let Some(definitions) = resources.stores.get(group, plural) else {
             return;
         };
