@@ -47,7 +47,7 @@ pub mod wire;
 mod tests;
 
 pub use canonical::empty_at;
-pub use canonical::{complete, settle};
+pub use canonical::{canonicalize, complete};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::{Broken, DecodeError, WireError};
 pub use frame::event_frame;

@@ -1,11 +1,11 @@
 //! Defaults of fields that clients may leave out: a small engine over tables of paths and values.
 //!
 //! A rule asks only whether a value is absent. Empty values are absent by then: the store has removed every field
-//! that is zero and no pointer in Go (`codec::settle`), since Go cannot tell it from an absent one, and has left
+//! that is zero and no pointer in Go (`codec::canonicalize`), since Go cannot tell it from an absent one, and has left
 //! the values of pointers for validation to judge.
 //!
 //! Kubernetes' own types also decide what an object looks like when it comes back: members without
-//! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
+//! a value vanish, and a few are written even without one. [`remove_empty`] does the first, tables do the
 //! second by giving such members their empty value.
 
 #[cfg(test)]
@@ -158,10 +158,10 @@ fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
 }
 
 /// Removes members that are null or empty lists or maps, at any depth.
-pub(super) fn tidy(value: &mut Value) {
+pub(super) fn remove_empty(value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|name, member| {
-            tidy(member);
+            remove_empty(member);
             match member {
                 Value::Null => false,
                 Value::Array(elements) => !elements.is_empty(),
@@ -169,7 +169,7 @@ pub(super) fn tidy(value: &mut Value) {
                 _ => true,
             }
         }),
-        Value::Array(elements) => elements.iter_mut().for_each(tidy),
+        Value::Array(elements) => elements.iter_mut().for_each(remove_empty),
         _ => {}
     }
 }
