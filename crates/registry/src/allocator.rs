@@ -31,8 +31,8 @@ pub trait Allocator: Debug + Send + Sync {
 /// The values that one write takes and gives up, until the outcome of the write is known.
 #[async_trait]
 pub trait Allocation: Debug + Send {
-    /// Releases what is of no use now that the write is over.
-    async fn settle(self: Box<Self>, outcome: Outcome);
+    /// Releases the values that are not in use after the write: those it gave up, or, if it failed, those it took.
+    async fn finish(self: Box<Self>, outcome: Outcome);
 }
 
 /// The outcome of a write.

@@ -71,7 +71,7 @@ fn limit_files(line: &str) -> Vec<String> {
 pub(super) async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
     loop {
         ledger.pressed().await;
-        encodings.settle();
+        encodings.evict_surplus();
         feed.shrink_windows();
     }
 }

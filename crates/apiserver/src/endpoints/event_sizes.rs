@@ -43,7 +43,7 @@ impl EventSizes {
     pub(crate) fn add(&self, tally: &mut Tally, bytes: usize) {
         let bucket = BOUNDS.partition_point(|bound| *bound < bytes);
         if bucket != tally.bucket {
-            self.settle(tally);
+            self.flush(tally);
             tally.bucket = bucket;
         }
         tally.all += 1;
@@ -53,11 +53,11 @@ impl EventSizes {
 
     /// Counts what is left in a tally, which is empty then, and says how many events it had.
     pub(crate) fn count(&self, tally: &mut Tally) -> u64 {
-        self.settle(tally);
+        self.flush(tally);
         std::mem::take(&mut tally.all)
     }
 
-    fn settle(&self, tally: &mut Tally) {
+    fn flush(&self, tally: &mut Tally) {
         let events = std::mem::take(&mut tally.events);
         let bytes = std::mem::take(&mut tally.bytes);
         if events > 0 {

@@ -32,7 +32,7 @@ use serde_json::Value;
 
 pub use self::admit::SubresourceCall;
 pub use self::after_write::AfterWrite;
-pub use self::incoming::bring_in;
+pub use self::incoming::admitted_to_storage_version;
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::Error;
@@ -63,9 +63,9 @@ pub trait UpdatedObject: Send {
         None
     }
 
-    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks
-    /// the changes for the context's field manager.
-    fn tracks_fields(&self) -> bool {
+    /// Returns true if the next content's managedFields are up to date already, as after a server-side apply. If not, the
+    /// store makes the context's field manager the owner of the changed fields.
+    fn managed_fields_are_current(&self) -> bool {
         false
     }
 }
@@ -162,8 +162,9 @@ impl Store {
         &*self.resource.strategy
     }
 
-    /// Moves the request to where large work is done if the size of an object does not tell what checking it costs.
-    async fn leave_if_costly(&self) {
+    /// Moves the request to the threads for large work if the cost of checking an object does not follow from its size, as
+    /// with custom resources that have CEL rules.
+    async fn offload_if_costly(&self) {
         if self.strategy().is_costly() {
             work::leave(Work::Expressions).await;
         }

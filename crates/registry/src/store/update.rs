@@ -91,7 +91,7 @@ impl Store {
         let result = self
             .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
             .await;
-        Self::settle(attempt.allocation.take(), allocation::outcome(&result)).await;
+        Self::finish_allocation(attempt.allocation.take(), allocation::outcome(&result)).await;
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
             let created = self.finish_create(result, &key, &object, options.dry_run);
@@ -166,11 +166,11 @@ impl Store {
 #[async_trait]
 impl TryUpdate for Attempt<'_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        self.store.leave_if_costly().await;
+        self.store.offload_if_costly().await;
         // An attempt is repeated when the one before was not written: what that was given is taken back.
         self.outcome = Outcome::Undecided;
         let given = self.allocation.take();
-        Store::settle(given, WriteOutcome::NotWritten).await;
+        Store::finish_allocation(given, WriteOutcome::NotWritten).await;
         let object = match existing {
             None => self.create().await?,
             Some(existing) => self.change(existing).await?,
@@ -196,7 +196,7 @@ impl<'a> Attempt<'a> {
         let object = self.updated.updated(self.context, None).await?;
         let steps = CreateSteps {
             ensures_namespace: false,
-            tracks_fields: !self.updated.tracks_fields(),
+            tracks_fields: !self.updated.managed_fields_are_current(),
         };
         let (store, write) = (self.store, self.write());
         let mut object = store.receive_new(write, object, steps).await?;
@@ -219,7 +219,7 @@ impl<'a> Attempt<'a> {
         };
         let object = self.updated.updated(self.context, Some(&served)).await?;
         let mut object = store.incoming(self.context, object)?;
-        if !self.updated.tracks_fields() {
+        if !self.updated.managed_fields_are_current() {
             store.track_fields(self.context, Some(&served), &mut object);
         }
         store.complete(&mut object);

@@ -155,11 +155,11 @@ impl EncodingCache {
             queue.kept.pop_front();
         }
         drop(queue);
-        self.settle();
+        self.evict_surplus();
     }
 
     /// Forgets the oldest until the others take no more than they may now.
-    pub fn settle(&self) {
+    pub fn evict_surplus(&self) {
         while let Some(oldest) = self.one_too_many() {
             // Waits for whoever makes an encoding of the object, and so not with the queue locked.
             if let Some(object) = oldest.object.upgrade() {
@@ -259,7 +259,7 @@ mod tests {
         assert!(cache.bytes() > 20 * ENCODING_BYTES);
         let mut state = ledger.share(Account::Objects);
         state.set(25 * ENCODING_BYTES as u64);
-        cache.settle();
+        cache.evict_surplus();
         assert!(cache.bytes() <= 5 * ENCODING_BYTES && cache.bytes() > 3 * ENCODING_BYTES);
         assert_eq!(ledger.spent(Account::Encodings), cache.bytes() as u64);
     }

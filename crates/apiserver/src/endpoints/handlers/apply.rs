@@ -139,7 +139,7 @@ impl UpdatedObject for Applied {
         (!uid.is_empty()).then(|| uid.to_owned())
     }
 
-    fn tracks_fields(&self) -> bool {
+    fn managed_fields_are_current(&self) -> bool {
         true
     }
 }

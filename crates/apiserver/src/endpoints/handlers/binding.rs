@@ -134,8 +134,8 @@ impl UpdatedObject for Bound {
         Ok(pod)
     }
 
-    /// Returns false: a binding is not a claim to fields, and their managers stay.
-    fn tracks_fields(&self) -> bool {
+    /// Returns true, so that the fields keep their managers: a binding is no claim to fields.
+    fn managed_fields_are_current(&self) -> bool {
         true
     }
 
