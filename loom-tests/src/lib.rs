@@ -8,7 +8,7 @@
 //! loom keeps one last access for each atomic. A thread that loads what only it stores hides the
 //! interleavings with readers, so the writers of `ring` keep their own copy, the models keep the
 //! writer on the model's own thread, and the readers are spawned. And a model that explores next
-//! to nothing passes: so each asserts a floor of executions and the set of outcomes that it saw.
+//! to nothing passes: so each asserts a minimum number of executions and the set of outcomes that it saw.
 //! `mutations.toml` lists weakened versions of `ring`, each of which some model must refuse.
 
 #[path = "../../src/ring/mod.rs"]
