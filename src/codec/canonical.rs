@@ -1,12 +1,12 @@
 //! Normalises an object as Go does by decoding it into its types and encoding it again.
 //!
-//! To Go, a field that is no pointer and is zero is the same as one that is absent: defaults fill it in, and clients
-//! that send protobuf send every such string, number and boolean although it is empty. And a quantity is a number to
-//! Go, however it is written. So [`canonicalize`] removes zero fields, so that defaults apply to them, and canonicalises
-//! quantities. Go writes some fields although they are zero: [`complete`] adds those again. Between two objects that
-//! went through both, every difference is one that Go sees too.
+//! In Go, a field that is not a pointer and has its zero value is the same as an absent one: defaults apply to it, and
+//! clients that send protobuf send all such strings, numbers and booleans. A quantity is a number in Go, whatever its
+//! notation. So [`canonicalize`] removes zero fields, so that defaults apply to them, and normalises quantities. Go
+//! writes some zero fields; [`complete`] adds those again. After both, two objects differ only where Go's values
+//! differ.
 //!
-//! Lists, maps and pointers without a value are not added: they are `null`, which means nothing.
+//! Lists, maps and pointers without a value are not added: they would be `null`, which is the same as absent.
 
 use serde_json::{Map, Value};
 

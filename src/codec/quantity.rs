@@ -186,7 +186,7 @@ fn family(suffix: &str) -> Option<(QuantityFamily, i32)> {
         return Some((QuantityFamily::Binary, 10 * (at as i32 + 1)));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?;
-    // A larger exponent is not meant seriously.
+    // A larger exponent is out of any useful range.
     let exponent = exponent.parse().ok().filter(|it| (-99..=99).contains(it))?;
     Some((QuantityFamily::Exponent, exponent))
 }

@@ -26,15 +26,15 @@
 //! | a signal with OVERFLOWED | the same | OVERFLOWED, by taking the signal |
 //! | OVERFLOWED | the same | empty, by [`Receiver::resume`] |
 //!
-//! ENDED is added to whatever is there. The watcher comes to the marks of a slot after all that was
-//! pushed before them, because it comes to the slot again only when it has been around the ring.
+//! ENDED is added to any content. The watcher sees the marks of a slot after all signals that were pushed before them,
+//! because it comes to the slot again only after it has gone around the ring.
 //!
 //! # No wake-up is lost
 //!
-//! The watcher puts its waker and then marks the slot ASLEEP, both under the lock of the waker.
-//! A push that finds the mark then takes the lock, and finds the waker. It cannot have held the lock
-//! before the watcher: then its own change of the slot would have come before the mark that it found.
-//! A push that comes before the mark leaves a signal, and the watcher does not sleep on a signal.
+//! The watcher stores its waker and then marks the slot ASLEEP, both under the lock of the waker. A push that finds the
+//! mark then takes the lock, and finds the waker. It cannot have held the lock before the watcher: then its own change
+//! of the slot would have come before the mark that it found. A push that comes before the mark leaves a signal, and
+//! the watcher does not sleep on a signal.
 //!
 //! # No event is missed
 //!
@@ -48,9 +48,9 @@
 //!
 //! # No bookmark precedes what it covers
 //!
-//! A bookmark follows all numbers that were pushed before it, because it is queued behind them.
-//! When there is no room it is dropped: the watcher is not that far. The one that ends a watch is
-//! not queued, it stands beside the ring and comes after everything else.
+//! A bookmark follows all numbers that were pushed before it, because it is queued behind them. When there is no room
+//! it is dropped, since the watcher has not got that far. The bookmark that ends a watch is not queued: it is stored
+//! beside the ring and is read after everything else.
 //!
 //! # Invariants
 //!
@@ -82,9 +82,9 @@ const ENDED: u64 = 1 << 2;
 const EVENT: u64 = 1 << 3;
 /// The slot holds a bookmark's revision.
 const BOOKMARK: u64 = 1 << 4;
-/// The slot holds something to take.
+/// The slot holds a signal.
 const SIGNAL: u64 = EVENT | BOOKMARK;
-/// How far the number stands above the marks.
+/// The number of bits below the number in a slot.
 const NUMBER_SHIFT: u32 = 5;
 /// The largest number that fits. At a million events a second it lasts 18,000 years.
 const NUMBER_MAX: u64 = u64::MAX >> NUMBER_SHIFT;

@@ -50,11 +50,11 @@ use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
 /// more.
 const WARM_START_REVISIONS_MAX: u64 = 100_000;
 
-/// The longest time that the lists of an older revision may take together, in seconds. Types that are not listed by
-/// then are listed while the stream is followed.
+/// Maximum time that the lists of an older revision may take together, in seconds. Types that are not listed by then
+/// are listed while the stream is followed.
 const WARM_START_SECONDS_MAX: u64 = 15;
 
-/// The most types that are listed at the same time.
+/// Maximum number of types that are listed at the same time.
 const LISTS_AT_ONCE_MAX: usize = 4;
 
 /// The interval between requests for progress, while the changes since the lists are awaited.
