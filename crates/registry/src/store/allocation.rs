@@ -1,4 +1,4 @@
-//! Allocates and releases what a store hands out with its objects; see [`Allocator`].
+//! Calls the [`Allocator`] of a store around its writes.
 //!
 //! Allocations are themselves recorded in stores, so these futures are boxed.
 

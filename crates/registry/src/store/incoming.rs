@@ -1,5 +1,5 @@
-//! Prepares an object between its arrival and its strategy: kube-apiserver's handlers do this around the store, before
-//! admission.
+//! Prepares an object from a client for admission and the strategy; in kube-apiserver the handlers around the store do
+//! this.
 
 use std::collections::HashSet;
 

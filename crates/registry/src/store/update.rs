@@ -1,7 +1,7 @@
-//! Updating objects, and creating or deleting them on the way.
+//! Updates objects, creates them if the update may, and deletes them if it removes the last finalizer.
 //!
-//! The storage calls [`Attempt`] with the current content, perhaps several times; only what the
-//! last attempt did counts.
+//! The storage calls [`Attempt`] with the current content, several times if other writers interfere; only the last
+//! attempt takes effect.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::allocator::{Allocation, Outcome as WriteOutcome};
 use crate::{RequestContext, UpdateOptions};
 
-/// An update, as the storage tries it.
+/// One update, called by the storage for each attempt.
 struct Attempt<'a> {
     store: &'a Store,
     context: &'a RequestContext,
@@ -42,9 +42,9 @@ enum Outcome {
     Undecided,
     /// A new object with this content.
     Create(Value),
-    /// A change of the object that exists.
+    /// An update of the existing object.
     Update,
-    /// The end of the object, with its content at the revision before.
+    /// A deletion of the object, with its content and the revision before.
     Delete(Value, u64),
 }
 
@@ -54,7 +54,7 @@ enum Outcome {
 struct EmptiedFinalizers;
 
 impl Store {
-    /// Updates an object; the flag says whether it was created.
+    /// Updates an object; the flag is true if it was created.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Invalid`], [`Error::Conflict`] when a precondition or the
@@ -117,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Updates in the storage, or pretends to.
+    /// Updates in the storage; a dry run only checks.
     pub(super) async fn guaranteed_update(
         &self,
         key: &str,
@@ -138,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Deletes an object whose last finalizer an update took away, and answers that update.
+    /// Deletes an object after an update removed its last finalizer, and returns the answer to that update.
     async fn delete_emptied(
         &self,
         key: &str,
@@ -147,7 +147,7 @@ impl Store {
         dry_run: bool,
     ) -> Result<Arc<Object>, Error> {
         match self.remove(key, preconditions, &mut NoCheck, dry_run).await {
-            // Another update that did the same was first.
+            // Another update has removed it first.
             Ok(_) | Err(StorageError::KeyNotFound { .. }) => {}
             Err(error) => {
                 return Err(to_request_error(
@@ -167,7 +167,7 @@ impl Store {
 impl TryUpdate for Attempt<'_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
         self.store.offload_if_costly().await;
-        // An attempt is repeated when the one before was not written: what that was given is taken back.
+        // A repeated attempt means that the previous one was not written, so its allocation is released.
         self.outcome = Outcome::Undecided;
         let given = self.allocation.take();
         Store::finish_allocation(given, WriteOutcome::NotWritten).await;
@@ -210,7 +210,7 @@ impl<'a> Attempt<'a> {
     async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
         let store = self.store;
         let mut old = tree_of(existing).await?;
-        // It may have been stored before there was a default. What that adds is nobody's change.
+        // The object may have been stored before a default existed. Defaults set here are not part of the update.
         store.strategy().default(&mut old);
         let served = if store.strategy().converts() {
             Cow::Owned(store.strategy().to_served(old.clone()))
