@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_secs(30);
 /// How soon a server that does not answer is checked again; the pause doubles with each failure.
 const RETRY_PERIOD: Duration = Duration::from_millis(250);
 
-/// The shortest time between two checks of a server, whatever changes.
+/// Minimum time between two checks of a server, whatever changes.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
 
 /// An API, and the state of its checks.
