@@ -1,6 +1,6 @@
 //! How soon a read that wants the newest state gets it.
 //!
-//! Two parts. The first is the kernel's: from publishing a revision until the wait for it is over,
+//! Two parts. The first is that of `ring`: from publishing a revision until the wait for it is over,
 //! beside a tokio oneshot that does the same for one waiter. The second is a consistent list from the
 //! cache over a real etcd, if there is one, while others write 500 times a second, beside etcd's own
 //! linearizable read in the same run.
@@ -15,7 +15,7 @@
 #![allow(
     missing_docs,
     unreachable_pub,
-    reason = "criterion's macros write undocumented functions, and the kernel is included"
+    reason = "criterion's macros write undocumented functions, and the files of `ring` are included"
 )]
 
 use std::future::Future;

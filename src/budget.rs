@@ -13,15 +13,15 @@
 //! the store and cannot be refused, nor can writes; the reserve is for them and for bytes that are on their way to
 //! clients.
 //!
-//! The hard part is that sizes change on every core at every moment. The owner of a share knows its size and adds only
-//! differences, in batches where it can, so nothing is ever summed up and nothing is locked. [`Ledger::admit`] checks
-//! and adds in one step, so that concurrent requests cannot take the same bytes.
+//! The hard part is that sizes change on every core at any moment. The owner of a share knows its size and adds only
+//! differences to the total, in batches where it can, so nothing is summed up or locked. [`Ledger::admit`] checks and
+//! adds in one atomic step, so that concurrent requests cannot take the same bytes.
 //!
 //! # The order in which accounts shrink
 //!
-//! Each rule looks at the total without the accounts that shrink first, so the order needs no messages: encodings may
-//! have what all others leave below the relief mark ([`Ledger::allowed_to_encodings`]); windows must shrink only when
-//! the total without encodings is above it ([`Ledger::owed_by_windows`]).
+//! Each rule uses the total without the accounts that shrink first, so the accounts need not notify each other:
+//! encodings may have what all others leave below the relief mark ([`Ledger::allowed_to_encodings`]); windows must
+//! shrink only when the total without encodings is above it ([`Ledger::owed_by_windows`]).
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@
 //! 4. [`storage::backend`]: the key-value stores underneath, in etcd's own terms.
 //! 5. [`storage::etcd3`]: Kubernetes' storage semantics over any backend.
 //! 6. [`storage::cacher`]: the watch cache in front of it.
-//! 7. [`ring`]: the lock-minimised kernel of the watch cache.
+//! 7. [`ring`]: the lock-minimised structures of the watch cache, checked with loom.
 //!
 //! # A cached store
 //!

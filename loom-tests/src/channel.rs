@@ -101,8 +101,8 @@ impl<const N: usize> Watcher<N> {
         match (self.signalled > 0, self.lagged > 0) {
             (false, false) => "read",
             (true, false) => "signalled",
-            (true, true) => "signalled and parked",
-            (false, true) => "parked without a signal",
+            (true, true) => "signalled and overflowed",
+            (false, true) => "overflowed without a signal",
         }
     }
 }
@@ -121,8 +121,8 @@ fn look_once<const N: usize>(receiver: &mut Receiver<N>) -> Poll<Signal> {
 }
 
 #[test]
-fn a_full_channel_parks_and_is_resumed_without_a_gap() {
-    let paths = ["signalled", "signalled and parked"];
+fn a_full_channel_overflows_and_is_resumed_without_a_gap() {
+    let paths = ["signalled", "signalled and overflowed"];
     explore(1000, &paths, |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<1>();
         let noted = seen.clone();
@@ -141,8 +141,8 @@ fn a_full_channel_parks_and_is_resumed_without_a_gap() {
 }
 
 #[test]
-fn a_watcher_that_begins_parked_misses_nothing() {
-    let paths = ["read", "signalled", "signalled and parked"];
+fn a_watcher_that_begins_overflowed_misses_nothing() {
+    let paths = ["read", "signalled", "signalled and overflowed"];
     explore(1000, &paths, |seen: &Seen| {
         let (mut sender, receiver) = channel::<1>();
         let window = Window::default();
@@ -165,7 +165,7 @@ fn a_watcher_that_begins_parked_misses_nothing() {
 
 #[test]
 fn slots_are_used_again_once_they_are_taken() {
-    let paths = ["signalled", "signalled and parked"];
+    let paths = ["signalled", "signalled and overflowed"];
     explore(1000, &paths, |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<2>();
         let noted = seen.clone();
@@ -195,7 +195,7 @@ fn a_push_against_a_sleep_loses_no_wake_up() {
         seen.note(match publish(&mut sender, &window, 0) {
             PushOutcome::Queued => "awake",
             PushOutcome::QueuedNeedsWake => "asleep",
-            PushOutcome::Full => "parked",
+            PushOutcome::Full => "overflowed",
         });
         watching.join().expect("the watcher ends");
     });
@@ -281,7 +281,7 @@ fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
 
 #[test]
 fn the_last_bookmark_comes_after_everything_else() {
-    let paths = ["signalled", "signalled and parked"];
+    let paths = ["signalled", "signalled and overflowed"];
     explore(500, &paths, |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<1>();
         let noted = seen.clone();
@@ -326,17 +326,17 @@ fn a_sender_that_goes_ends_the_watch() {
 
 #[test]
 fn a_watcher_that_goes_harms_nobody() {
-    explore(20, &["queued", "parked"], |seen: &Seen| {
+    explore(20, &["queued", "overflowed"], |seen: &Seen| {
         let (mut sender, mut watcher, window) = resumed::<1>();
         let watching = thread::spawn(move || {
             let _ = look_once(&mut watcher.receiver);
         });
-        let mut parked = false;
+        let mut overflowed = false;
         for number in 0..2 {
             window.store(number + 1, Ordering::Release);
-            parked |= sender.push(number) == PushOutcome::Full;
+            overflowed |= sender.push(number) == PushOutcome::Full;
         }
-        seen.note(if parked { "parked" } else { "queued" });
+        seen.note(if overflowed { "overflowed" } else { "queued" });
         let _ = sender.end(Some(9));
         watching.join().expect("the watcher goes");
         assert!(sender.waker().is_none(), "a waker stayed behind");
@@ -378,7 +378,7 @@ fn a_channel_keeps_its_order_and_repeats_what_must_be_done() {
         assert_eq!(
             sender.push(5),
             PushOutcome::Queued,
-            "dropping a bookmark parks nobody"
+            "dropping a bookmark overflows no channel"
         );
         assert_eq!(sender.push(6), PushOutcome::Full);
         assert_eq!(sender.push(7), PushOutcome::Full);

@@ -1,15 +1,15 @@
-//! The kernel's sources, compiled over loom's primitives and explored.
+//! The sources of `src/ring`, compiled over loom's primitives and explored.
 //!
 //! The production crate knows nothing of loom: its `ring` folder is included here by path, and
-//! `crate::sync` is loom's. A kernel file that reached upwards would not compile.
+//! `crate::sync` is loom's. A file that imported from above `ring` would not compile.
 //!
 //! # Two traps
 //!
 //! loom keeps one last access for each atomic. A thread that loads what only it stores hides the
-//! interleavings with readers, so the kernel's writers keep their own copy, the models keep the
+//! interleavings with readers, so the writers of `ring` keep their own copy, the models keep the
 //! writer on the model's own thread, and the readers are spawned. And a model that explores next
-//! to nothing passes: so each asserts a floor of executions and the set of outcomes that it saw.
-//! `mutations.toml` lists weakened versions of the kernel, each of which some model must refuse.
+//! to nothing passes: so each asserts a minimum number of executions and the set of outcomes that it saw.
+//! `mutations.toml` lists weakened versions of `ring`, each of which some model must refuse.
 
 #[path = "../../src/ring/mod.rs"]
 #[allow(
@@ -23,7 +23,7 @@ pub(crate) use ringwatch_explore::loom::sync;
 #[cfg(test)]
 const _: () = assert!(
     cfg!(debug_assertions),
-    "the models look at the kernel's own assertions as well"
+    "the models check the assertions of `ring` as well"
 );
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The watch cache's sources, compiled over shuttle's primitives.
 //!
-//! loom explores every interleaving of a kernel protocol; the whole cache is too large for that.
+//! loom explores every interleaving of a protocol of `ring`; the whole cache is too large for that.
 //! shuttle runs it under thousands of random schedules instead, each of which a seed reproduces.
 //! The production crate knows nothing of shuttle: its files are included here by path, and
 //! `crate::sync` is shuttle's.

@@ -1,12 +1,12 @@
 //! Normalises an object as Go does by decoding it into its types and encoding it again.
 //!
-//! To Go, a field that is no pointer and is zero is the same as one that is absent: defaults fill it in, and clients
-//! that send protobuf send every such string, number and boolean although it is empty. And a quantity is a number to
-//! Go, however it is written. So [`settle`] removes zero fields, so that defaults apply to them, and canonicalises
-//! quantities. Go writes some fields although they are zero: [`complete`] adds those again. Between two objects that
-//! went through both, every difference is one that Go sees too.
+//! In Go, a field that is not a pointer and has its zero value is the same as an absent one: defaults apply to it, and
+//! clients that send protobuf send all such strings, numbers and booleans. A quantity is a number in Go, whatever its
+//! notation. So [`canonicalize`] removes zero fields, so that defaults apply to them, and normalises quantities. Go
+//! writes some zero fields; [`complete`] adds those again. After both, two objects differ only where Go's values
+//! differ.
 //!
-//! Lists, maps and pointers without a value are not added: they are `null`, which means nothing.
+//! Lists, maps and pointers without a value are not added: they would be `null`, which is the same as absent.
 
 use serde_json::{Map, Value};
 
@@ -27,12 +27,12 @@ use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 /// }) else {
 ///     unreachable!("it is an object");
 /// };
-/// codec::settle(kind, &mut object);
+/// codec::canonicalize(kind, &mut object);
 /// assert_eq!(object["metadata"], json!({"name": "a"}));
 /// assert_eq!(object["spec"]["hard"]["cpu"], "1");
 /// ```
-pub fn settle(kind: Kind, object: &mut Map<String, Value>) {
-    settle_members(kind.0, object);
+pub fn canonicalize(kind: Kind, object: &mut Map<String, Value>) {
+    canonicalize_members(kind.0, object);
 }
 
 /// Adds the fields that Go writes although they are zero.
@@ -73,9 +73,9 @@ pub fn empty_at(kind: Kind, path: &str) -> Option<(Value, bool)> {
     Some((empty, field.pointer))
 }
 
-fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
+fn canonicalize_members(message: &'static Message, object: &mut Map<String, Value>) {
     for inner in message.inline_messages() {
-        settle_members(inner, object);
+        canonicalize_members(inner, object);
     }
     // Names and members are sorted alike: each is found soon after the last one.
     let mut next = 0;
@@ -88,10 +88,10 @@ fn settle_members(message: &'static Message, object: &mut Map<String, Value>) {
         for_each_message(field, value, &mut |message, value| match message.shape {
             Shape::Object => {
                 if let Some(members) = value.as_object_mut() {
-                    settle_members(message, members);
+                    canonicalize_members(message, members);
                 }
             }
-            Shape::Quantity => quantity::settle(value),
+            Shape::Quantity => quantity::canonicalize(value),
             _ => {}
         });
         !vanishes(field, value)
@@ -201,13 +201,13 @@ mod tests {
     use crate::codec::{decode, encode_value, kind};
     use ringwatch_testing::recorded;
 
-    fn settled(mut object: Value) -> Value {
+    fn canonicalized(mut object: Value) -> Value {
         let found = kind(
             object["apiVersion"].as_str().expect("a version"),
             object["kind"].as_str().expect("a kind"),
         );
         let members = object.as_object_mut().expect("an object");
-        settle(found.expect("a built-in kind"), members);
+        canonicalize(found.expect("a built-in kind"), members);
         object
     }
 
@@ -239,7 +239,7 @@ mod tests {
                     "env": [{"name": "EMPTY", "value": ""}],
                     "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}]}});
         assert_eq!(
-            settled(pod),
+            canonicalized(pod),
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
                 "spec": {"automountServiceAccountToken": false,
                     "terminationGracePeriodSeconds": 0, "securityContext": {},
@@ -252,9 +252,12 @@ mod tests {
     fn zeros_vanish_where_go_writes_them_too() {
         let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": {"name": "b"}, "roleRef": {"apiGroup": "", "kind": "Role", "name": "r"}});
-        let settled = settled(binding.clone());
-        assert_eq!(settled["roleRef"], json!({"kind": "Role", "name": "r"}));
-        assert_eq!(completed(settled)["roleRef"], binding["roleRef"]);
+        let canonicalized = canonicalized(binding.clone());
+        assert_eq!(
+            canonicalized["roleRef"],
+            json!({"kind": "Role", "name": "r"})
+        );
+        assert_eq!(completed(canonicalized)["roleRef"], binding["roleRef"]);
     }
 
     /// The sources of a volume and the handlers of a probe are structs of their own to Go, whose members JSON
@@ -266,13 +269,13 @@ mod tests {
             "ephemeralContainers": [{"name": "", "tty": false, "targetContainerName": ""}],
             "containers": [{"name": "c", "livenessProbe": {
                 "httpGet": {"path": "", "port": 80, "scheme": ""}, "periodSeconds": 0}}]}});
-        let settled = settled(pod);
-        let spec = &settled["spec"];
+        let canonicalized = canonicalized(pod);
+        let spec = &canonicalized["spec"];
         assert_eq!(spec["volumes"][0]["iscsi"], json!({"targetPortal": "t"}));
         assert_eq!(spec["ephemeralContainers"], json!([{}]));
         let probe = &spec["containers"][0]["livenessProbe"];
         assert_eq!(*probe, json!({"httpGet": {"port": 80}}));
-        let completed = completed(settled);
+        let completed = completed(canonicalized);
         assert_eq!(
             completed["spec"]["volumes"][0]["iscsi"],
             json!({"targetPortal": "t", "iqn": "", "lun": 0})
@@ -316,7 +319,7 @@ mod tests {
             seen += 1;
             let bytes = encode_value(&object).expect("a known kind");
             let mut expected = decode(&bytes, ("", "")).expect("an object");
-            let mut found = completed(settled(object));
+            let mut found = completed(canonicalized(object));
             without_nulls(&mut expected);
             without_nulls(&mut found);
             assert_eq!(found, expected, "{}", path.display());
@@ -356,7 +359,7 @@ mod tests {
             }
             let bytes = encode_value(&pod).expect("a known kind");
             let mut expected = decode(&bytes, ("", "")).expect("an object");
-            let mut found = completed(settled(pod));
+            let mut found = completed(canonicalized(pod));
             without_nulls(&mut expected);
             without_nulls(&mut found);
             prop_assert_eq!(found, expected);

@@ -2,9 +2,9 @@
 //!
 //! A protobuf object is the magic bytes `k8s\0`, then an envelope (`envelope`) with kind and version, then the object's
 //! message. No type is compiled in: `tables` has every message, its fields and how Go writes them. Bytes become JSON in
-//! one pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is what the bytes do not say:
-//! which empty fields are written (`absent_field`), and the dozen messages whose JSON is not an object with a member
-//! for each field (`transcode_custom` and `encode_custom`).
+//! one pass (`transcode`), without a tree; trees become bytes (`encode`). The hard part is JSON that does not follow
+//! from the bytes: empty fields that Go writes (`absent_field`), and the dozen messages whose JSON is not an object
+//! with a member for each field (`transcode_custom` and `encode_custom`).
 //!
 //! ```text
 //! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
@@ -47,7 +47,7 @@ pub mod wire;
 mod tests;
 
 pub use canonical::empty_at;
-pub use canonical::{complete, settle};
+pub use canonical::{canonicalize, complete};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::{Broken, DecodeError, WireError};
 pub use frame::event_frame;

@@ -52,7 +52,7 @@ pub fn object(stored: &[u8], revision: u64, schema: &FieldSchema) -> Result<Obje
     let Some(content) = stored.strip_prefix(&MAGIC) else {
         return Ok(Object::from_json(stored, revision, schema)?);
     };
-    // An error deep inside must be reported now, and not when somebody wants the object as JSON.
+    // An error deep inside must be reported now, not when the object is later converted to JSON.
     envelope::to_json(stored, UNTYPED)?;
     Ok(protobuf(content, revision, schema)?)
 }

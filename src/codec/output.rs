@@ -19,7 +19,7 @@ const OUTPUT_PER_INPUT_MAX: usize = 8;
 /// The bytes that are allocated at first, per byte of the input: enough for most objects.
 const OUTPUT_PER_INPUT_FIRST: usize = 2;
 
-/// The most bytes of an integer: its digits and its sign.
+/// Maximum number of bytes of an integer, digits and sign.
 const NUMBER_BYTES_MAX: usize = 20;
 
 /// A buffer of JSON with a limit.
@@ -29,7 +29,7 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     /// The number of written bytes.
     length: usize,
-    /// The most bytes that may be written.
+    /// Maximum number of bytes that may be written.
     bytes_max: usize,
     /// True if something did not fit.
     full: bool,

@@ -75,7 +75,7 @@ struct Parts<'a> {
 }
 
 /// Canonicalises a quantity. A text that is no quantity, or out of range, stays as it is.
-pub(super) fn settle(value: &mut Value) {
+pub(super) fn canonicalize(value: &mut Value) {
     let text = match &*value {
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.trim().to_owned(),
@@ -186,7 +186,7 @@ fn family(suffix: &str) -> Option<(QuantityFamily, i32)> {
         return Some((QuantityFamily::Binary, 10 * (at as i32 + 1)));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?;
-    // A larger exponent is not meant seriously.
+    // A larger exponent is out of any useful range.
     let exponent = exponent.parse().ok().filter(|it| (-99..=99).contains(it))?;
     Some((QuantityFamily::Exponent, exponent))
 }
@@ -237,8 +237,8 @@ mod tests {
 
     use super::*;
 
-    fn settled(mut value: Value) -> Value {
-        settle(&mut value);
+    fn canonicalized(mut value: Value) -> Value {
+        canonicalize(&mut value);
         value
     }
 
@@ -268,10 +268,10 @@ mod tests {
             ("8Ei", "9223372036854775807"),
             ("1234567890123456789000", "1234567890123456789k"),
         ] {
-            assert_eq!(settled(json!(text)), json!(form), "{text}");
+            assert_eq!(canonicalized(json!(text)), json!(form), "{text}");
         }
-        assert_eq!(settled(json!(0.5)), json!("500m"));
-        assert_eq!(settled(json!(2)), json!("2"));
+        assert_eq!(canonicalized(json!(0.5)), json!("500m"));
+        assert_eq!(canonicalized(json!(2)), json!("2"));
     }
 
     #[test]
@@ -280,8 +280,8 @@ mod tests {
             "0", "1", "100m", "1500m", "250m", "64Mi", "1Gi", "20Gi", "1025Mi", "12e6", "12E6",
             "1k", "1.500", "+1", "007", "-5", "nonsense", "1e1000", "",
         ] {
-            assert_eq!(settled(json!(text)), json!(text), "{text}");
+            assert_eq!(canonicalized(json!(text)), json!(text), "{text}");
         }
-        assert_eq!(settled(json!(true)), json!(true));
+        assert_eq!(canonicalized(json!(true)), json!(true));
     }
 }

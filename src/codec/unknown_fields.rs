@@ -1,9 +1,9 @@
 //! Unknown fields: those of an older message that the tables do not have, which are kept when the object is written
 //! again.
 //!
-//! They come from a newer Kubernetes, and JSON has no place for them. So the old message is read beside the new value:
-//! its unknown fields are copied to their place among the others, and each part of the value is matched with the old
-//! part that it replaces.
+//! They come from a newer Kubernetes, and JSON cannot carry them. So the old message is read in parallel with the new
+//! value: its unknown fields are copied to their place among the others, and each part of the value is matched with the
+//! old part that it replaces.
 //!
 //! ```text
 //! value   {"name": "b", "ports": [...]}

@@ -95,7 +95,7 @@ impl Encodings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<Encoding>>> {
-        // A caller that panicked in `make` had not begun to change the list.
+        // A panic in `make` came before any change of the list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
 //! A bounded channel of numbers from the dispatcher to one watcher.
 //!
 //! It carries the numbers of events, and bookmarks, in one order. A full channel is no error and
-//! stops nobody: it is *parked*, which means that the watcher reads the window from the first
-//! number that found no room and then resumes the channel.
+//! delays nobody: it is *overflowed* and takes no more numbers. Its watcher reads the window from the
+//! first number that found no room, and then resumes the channel.
 //!
 //! ```text
 //!             head (the watcher's own)         tail (the dispatcher's own)
 //!               v                                v
 //!   ... [      ] [ event 7 ] [ bookmark ] [ event 9 ] [      ] ...     N slots, a ring
 //!
-//!   a slot:  | number, 59 bits | BOOKMARK | EVENT | ENDED | PARKED | SLEEPING |
+//!   a slot:  | number, 59 bits | BOOKMARK | EVENT | ENDED | OVERFLOWED | ASLEEP |
 //! ```
 //!
 //! # Both sides synchronise on one word: the slot at the tail
@@ -20,25 +20,25 @@
 //!
 //! | the slot at the tail | a push makes of it | the watcher makes of it |
 //! |---|---|---|
-//! | empty | the signal; the next slot is the tail | SLEEPING, when it has nothing to do |
-//! | SLEEPING | the signal, and wakes the watcher | - |
-//! | a signal: the channel is full | the same with PARKED | empty, by taking the signal |
-//! | a signal with PARKED | the same | PARKED, by taking the signal |
-//! | PARKED | the same | empty, by [`Receiver::resume`] |
+//! | empty | the signal; the next slot is the tail | ASLEEP, when it has nothing to do |
+//! | ASLEEP | the signal, and wakes the watcher | - |
+//! | a signal: the channel is full | the same with OVERFLOWED | empty, by taking the signal |
+//! | a signal with OVERFLOWED | the same | OVERFLOWED, by taking the signal |
+//! | OVERFLOWED | the same | empty, by [`Receiver::resume`] |
 //!
-//! ENDED is added to whatever is there. The watcher comes to the marks of a slot after all that was
-//! pushed before them, because it comes to the slot again only when it has been around the ring.
+//! ENDED is added to any content. The watcher sees the marks of a slot after all signals that were pushed before them,
+//! because it comes to the slot again only after it has gone around the ring.
 //!
 //! # No wake-up is lost
 //!
-//! The watcher puts its waker and then marks the slot SLEEPING, both under the lock of the waker.
-//! A push that finds the mark then takes the lock, and finds the waker. It cannot have held the lock
-//! before the watcher: then its own change of the slot would have come before the mark that it found.
-//! A push that comes before the mark leaves a signal, and the watcher does not sleep on a signal.
+//! The watcher stores its waker and then marks the slot ASLEEP, both under the lock of the waker. A push that finds the
+//! mark then takes the lock, and finds the waker. It cannot have held the lock before the watcher: then its own change
+//! of the slot would have come before the mark that it found. A push that comes before the mark leaves a signal, and
+//! the watcher does not sleep on a signal.
 //!
 //! # No event is missed
 //!
-//! The dispatcher puts an event into the window, then pushes its number. Of a parked channel:
+//! The dispatcher puts an event into the window, then pushes its number. If the channel is overflowed:
 //!
 //! - the push came before `resume`: it has written the slot, though the same value. `resume` reads
 //!   what it wrote, so the watcher sees the event in the window, which it reads after `resume`;
@@ -48,9 +48,9 @@
 //!
 //! # No bookmark precedes what it covers
 //!
-//! A bookmark follows all numbers that were pushed before it, because it is queued behind them.
-//! When there is no room it is dropped: the watcher is not that far. The one that ends a watch is
-//! not queued, it stands beside the ring and comes after everything else.
+//! A bookmark follows all numbers that were pushed before it, because it is queued behind them. When there is no room
+//! it is dropped, since the watcher has not got that far. The bookmark that ends a watch is not queued: it is stored
+//! beside the ring and is read after everything else.
 //!
 //! # Invariants
 //!
@@ -58,8 +58,8 @@
 //!   plain field, and neither needs the other's: a slot says itself whether it is taken.
 //! - The thread that takes a signal sees everything that was written before it was pushed. The thread that
 //!   pushes into a channel after a resume sees everything that was done before that.
-//! - `lagged_at` is written while the slot at the tail is a signal without PARKED, and read while it
-//!   is PARKED: never at the same time.
+//! - `lagged_at` is written while the slot at the tail is a signal without OVERFLOWED, and read while it
+//!   is OVERFLOWED: never at the same time.
 //! - A push changes the slot at the first, second, third or fourth attempt: between two of them the
 //!   watcher can empty it and fall asleep on it, and that is all.
 //! - A word beside the slots that counts the tail would be a second line of memory and of
@@ -72,30 +72,30 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// The watcher sleeps; a push into this slot wakes it.
-const SLEEPING: u64 = 1;
-/// The next number found no room, and nothing more is queued.
-const PARKED: u64 = 1 << 1;
+/// The watcher is asleep: it waits for a signal, and a push into this slot wakes it.
+const ASLEEP: u64 = 1;
+/// The channel is overflowed: a number found no room, and nothing is queued until the watcher resumes.
+const OVERFLOWED: u64 = 1 << 1;
 /// The mark of the end: nothing follows in the channel.
 const ENDED: u64 = 1 << 2;
 /// The slot holds an event's number.
 const EVENT: u64 = 1 << 3;
 /// The slot holds a bookmark's revision.
 const BOOKMARK: u64 = 1 << 4;
-/// The slot holds something to take.
+/// The slot holds a signal.
 const SIGNAL: u64 = EVENT | BOOKMARK;
-/// How far the number stands above the marks.
+/// The number of bits below the number in a slot.
 const NUMBER_SHIFT: u32 = 5;
 /// The largest number that fits. At a million events a second it lasts 18,000 years.
 const NUMBER_MAX: u64 = u64::MAX >> NUMBER_SHIFT;
 /// The value of `last` while no bookmark ends the watch.
 const NO_BOOKMARK: u64 = u64::MAX;
 
-/// Creates the two halves of a channel of `N` slots. It begins parked: the watcher reads the window first, and then
+/// Creates the two halves of a channel of `N` slots. It begins overflowed: the watcher reads the window first, and then
 /// resumes.
 pub fn channel<const N: usize>() -> (Sender<N>, Receiver<N>) {
     let shared = Arc::new(Shared {
-        slots: std::array::from_fn(|slot| AtomicU64::new(if slot == 0 { PARKED } else { 0 })),
+        slots: std::array::from_fn(|slot| AtomicU64::new(if slot == 0 { OVERFLOWED } else { 0 })),
         lagged_at: AtomicU64::new(0),
         last: AtomicU64::new(NO_BOOKMARK),
         waker: Mutex::new(None),
@@ -115,7 +115,7 @@ pub struct Sender<const N: usize> {
     shared: Arc<Shared<N>>,
     /// The slot of the next signal to push.
     tail: u32,
-    /// True if the watcher slept at the last push: a guess of what the next push finds.
+    /// True if the watcher was asleep at the last push: a guess of what the next push finds.
     slept: bool,
     /// True if the end has been signalled to the watcher.
     ended: bool,
@@ -133,21 +133,21 @@ pub struct Receiver<const N: usize> {
 struct Shared<const N: usize> {
     /// The signals and marks of the table above.
     slots: [AtomicU64; N],
-    /// The first number that found no room; valid while the slot at the tail is PARKED.
+    /// The first number that found no room; valid while the slot at the tail is OVERFLOWED.
     lagged_at: AtomicU64,
     /// The bookmark that ends the watch; valid once a slot is ENDED.
     last: AtomicU64,
-    /// The waker of the watcher while it sleeps. Touched when it falls asleep and when it is woken.
+    /// The waker of the watcher while it is asleep. Touched when it falls asleep and when it is woken.
     waker: Mutex<Option<Waker>>,
 }
 
 /// The outcome of pushing a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a watcher that sleeps must be woken"]
+#[must_use = "a watcher that is asleep must be woken"]
 pub enum PushOutcome {
     /// The signal is queued, or the end is marked, and the watcher is awake.
     Queued,
-    /// The signal is queued, or the end is marked. The watcher sleeps: the caller takes its waker and calls it.
+    /// The signal is queued, or the end is marked. The watcher is asleep: the caller takes its waker and calls it.
     QueuedNeedsWake,
     /// There was no room. An event will be read from the window, a bookmark is dropped.
     Full,
@@ -198,24 +198,24 @@ impl<const N: usize> Sender<N> {
         self.shared.lock().take()
     }
 
-    /// Writes a signal into the slot at the tail. If that is taken, the channel is parked, unless the signal is a
-    /// bookmark.
+    /// Writes a signal into the slot at the tail. If that is taken, the channel becomes overflowed, unless the signal is
+    /// a bookmark.
     fn offer(&mut self, signal: u64, event: Option<u64>) -> PushOutcome {
         debug_assert!(!self.ended, "nothing follows the end");
-        let mut found = if self.slept { SLEEPING } else { 0 };
+        let mut found = if self.slept { ASLEEP } else { 0 };
         loop {
-            let room = found & (SIGNAL | PARKED) == 0;
-            let next = if room { signal } else { found | PARKED };
+            let room = found & (SIGNAL | OVERFLOWED) == 0;
+            let next = if room { signal } else { found | OVERFLOWED };
             if !room {
                 let Some(event) = event else {
                     return PushOutcome::Full;
                 };
-                if found & PARKED == 0 {
+                if found & OVERFLOWED == 0 {
                     // Relaxed: published by the Release of the mark.
                     self.shared.lagged_at.store(event, Ordering::Relaxed);
                 }
             }
-            // Release: pairs with the Acquires in `Receiver::poll` and, when parked, in `resume`.
+            // Release: pairs with the Acquires in `Receiver::poll` and, when overflowed, in `resume`.
             // Acquire: pairs with the Release in `resume`; the number it lagged at has been read by then.
             let changed =
                 self.slot()
@@ -252,14 +252,14 @@ impl<const N: usize> Receiver<N> {
     /// Returns the next signal. [`Signal::Lagged`] and [`Signal::End`] are repeated.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         loop {
-            let marks = SLEEPING | PARKED | ENDED;
+            let marks = ASLEEP | OVERFLOWED | ENDED;
             // Acquire: pairs with the Releases in `Sender::offer` and `Sender::end`.
             let found = self.slot().fetch_and(marks, Ordering::Acquire);
             if found & SIGNAL != 0 {
                 self.head = after::<N>(self.head);
                 return Poll::Ready(signal(found));
             }
-            if found & PARKED != 0 {
+            if found & OVERFLOWED != 0 {
                 // Relaxed: ordered by the Acquire above.
                 return Poll::Ready(Signal::Lagged(
                     self.shared.lagged_at.load(Ordering::Relaxed),
@@ -282,20 +282,20 @@ impl<const N: usize> Receiver<N> {
     pub fn resume(&mut self) {
         // Acquire: pairs with the Release in `Sender::offer`, so that the window holds whatever was
         // not queued. Release: pairs with the Acquire there.
-        self.slot().fetch_and(!PARKED, Ordering::AcqRel);
+        self.slot().fetch_and(!OVERFLOWED, Ordering::AcqRel);
     }
 
-    /// Marks the watcher as sleeping. Returns false if there is a signal for it.
+    /// Marks the watcher as asleep. Returns false if there is a signal for it.
     fn sleep(&mut self, context: &Context<'_>) -> bool {
         let mut waker = self.shared.lock();
         let before = waker.replace(context.waker().clone());
         // Relaxed: the lock orders this with the push that finds the mark.
-        let changed =
-            self.slot()
-                .compare_exchange(0, SLEEPING, Ordering::Relaxed, Ordering::Relaxed);
+        let changed = self
+            .slot()
+            .compare_exchange(0, ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
         drop(waker);
         drop(before);
-        matches!(changed, Ok(_) | Err(SLEEPING))
+        matches!(changed, Ok(_) | Err(ASLEEP))
     }
 
     fn slot(&self) -> &AtomicU64 {
@@ -320,7 +320,7 @@ impl<const N: usize> Shared<N> {
 
 /// Returns the outcome of a push by the former content of the slot.
 fn push_outcome(before: u64) -> PushOutcome {
-    if before & SLEEPING == 0 {
+    if before & ASLEEP == 0 {
         PushOutcome::Queued
     } else {
         PushOutcome::QueuedNeedsWake

@@ -67,11 +67,11 @@
 
 use crate::sync::{Arc, ArcSwap, AtomicU64, Guard, OnceLock, Ordering};
 
-/// The least number of slots of a segment.
+/// Minimum number of slots of a segment.
 const SEGMENT_SLOTS_MIN: usize = 16;
 
-/// The largest number of slots of a segment. Each has twice as many as its predecessor used, between the two, so that a
-/// log of few values takes little memory.
+/// Maximum number of slots of a segment. Each has twice as many as its predecessor used, between the two bounds, so
+/// that a log of few values takes little memory.
 const SEGMENT_SLOTS_MAX: usize = 256;
 
 /// Creates the two halves of an empty log.
@@ -160,7 +160,7 @@ pub struct Values<'a, T> {
 #[derive(Debug)]
 #[must_use = "dropping it may take a while; do it outside locks"]
 pub struct Evicted<T> {
-    /// Held only to be dropped.
+    /// Held for its drop.
     _segments: Vec<Segment<T>>,
 }
 
@@ -332,7 +332,8 @@ impl<T, B> Reader<T, B> {
             return Slot::Future;
         }
         let segment = self.directory.segments.get(self.segment_of(number));
-        // By the invariants there is a value. Models see that there is; who reads on would wait.
+        // By the invariants there is a value, and the models assert it. Otherwise the reader would take it for a value
+        // that is not there yet, and wait.
         segment
             .and_then(|it| it.get(number))
             .map_or(Slot::Future, Slot::Value)

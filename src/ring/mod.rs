@@ -1,12 +1,11 @@
-//! The kernel: the lock-minimised structures under the watch cache, checked with loom.
+//! The lock-minimised structures under the watch cache, checked with loom.
 //!
-//! Each file is one protocol: its drawing, its invariants and the partner of each ordering stand at
-//! its head. `loom-tests` has a file of models of the same name, and a list of weakened versions
-//! that the models must refuse. The files have no tests of their own, because they would be compiled
-//! over loom's primitives too. Nothing here knows what an object or a watch is; nothing here
-//! imports more than [`crate::sync`].
+//! Each file is one protocol. The `//!` comment of each has its drawing, its invariants, and which atomic operation
+//! pairs with which. `loom-tests` has a file of models of the same name, and a list of weakened versions that the
+//! models must refuse. The files have no tests of their own, because they are also compiled with loom's primitives.
+//! Nothing here knows objects or watches; nothing here imports more than [`crate::sync`].
 //!
-//! - `channel`: signals from the dispatcher to a watcher, bounded; a full one is parked.
+//! - `channel`: signals from the dispatcher to a watcher, bounded; when one overflows, its watcher reads the window.
 //! - `log`: numbered values, of which the newest are kept.
 //! - `registrations`: members that many threads add and remove, for one owner.
 //! - `waiters`: a number that rises, and those who wait for it.

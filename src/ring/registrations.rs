@@ -42,7 +42,7 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 /// The number of queued registrations above which a thread that adds another must help to apply them.
 pub const WAITING_MAX: usize = 1024;
 
-/// The most threads that are about to help at the same time: more than a server has.
+/// Maximum number of threads that are about to help at the same time: more than a server has.
 const HELPERS_MAX: usize = 256;
 
 /// Creates the two halves of a queue without members.

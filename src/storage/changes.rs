@@ -21,7 +21,7 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// the newest, which the page then names).
     ///
     /// # Errors
-    /// [`StorageError::Expired`] when the revision is compacted; transport errors.
+    /// [`StorageError::ListExpired`] when the revision is compacted; transport errors.
     async fn page(
         &self,
         prefix: &str,

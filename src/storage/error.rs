@@ -79,7 +79,7 @@ pub enum StorageError {
     WatchExpired,
     /// The version of an exact list has been compacted away. List again.
     #[error("The resourceVersion for the provided list is too old.")]
-    Expired,
+    ListExpired,
     /// The version of a continued list has been compacted away. List again, or continue with `token`.
     #[error(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."

@@ -67,7 +67,7 @@ pub trait Interface: Send + Sync + Debug {
     /// Reads everything under a key in key order, or the key alone if not recursive.
     ///
     /// # Errors
-    /// [`StorageError::Expired`] and [`StorageError::ContinueExpired`],
+    /// [`StorageError::ListExpired`] and [`StorageError::ContinueExpired`],
     /// [`StorageError::TooLargeResourceVersion`], [`StorageError::InvalidContinue`],
     /// [`StorageError::Corrupt`] when an object cannot be read, [`StorageError::OutOfMemory`].
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError>;

@@ -23,7 +23,7 @@ pub struct SelectionPredicate {
     pub label: LabelSelector,
     /// The field selector.
     pub field: FieldSelector,
-    /// The most objects of a page; 0 for all.
+    /// Maximum number of objects of a page; 0 for all.
     pub limit: u64,
     /// The continue token of the previous page; empty for the first page.
     pub continue_token: String,

@@ -11,7 +11,7 @@ use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_cel::{CompileError, Declared, Names, RESERVED, Type, check};
 use serde_json::{Value, json};
 
-use super::names::{OptionalNames, json_patch, made_object, names, variables};
+use super::expression_variables::{OptionalNames, json_patch, made_object, names, variables};
 
 /// Maximum number of match conditions of a webhook or a policy.
 const CONDITIONS_MAX: usize = 64;

@@ -13,10 +13,10 @@ mod completion;
 pub mod conversion;
 mod definition;
 mod deprecation;
-mod names;
+mod name_conflicts;
 pub mod schema;
 mod strategy;
 
 pub use completion::SchemaCompletion;
 pub use definition::{CLEAN_UP, Definition, Unusable};
-pub use names::accept;
+pub use name_conflicts::accept;

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 /// The header of audit ids.
 pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// How many bytes of a client's audit id are kept.
+/// Maximum number of bytes of a client's audit id; the rest is cut off.
 const AUDIT_ID_BYTES_MAX: usize = 64;
 
 /// Returns the client's audit id, cut to 64 bytes, or a new UUID if there is none.

@@ -1,6 +1,6 @@
 //! `/healthz`, `/livez` and `/readyz`: named checks, together or one by one.
 //!
-//! The log has the reasons of failures; clients see only which check failed, as in kube-apiserver.
+//! The reasons of failures are logged; clients see only the names of failed checks, as in kube-apiserver.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoints::TextError;
 use crate::endpoints::{ResponseBody, plain};
 
-/// A check that says what is wrong.
+/// A check that returns the reason of a failure.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// The checks behind the three paths.
@@ -35,15 +35,15 @@ pub enum Scope {
     Everywhere,
     /// `/healthz` and `/livez`: readiness has a check of its own for the same thing.
     Liveness,
-    /// `/readyz` alone: the process is well, but should not be sent requests.
+    /// `/readyz` alone: the process is healthy but should get no requests.
     Readiness,
-    /// `/healthz` and `/readyz`: a new start of the process would not help.
+    /// `/healthz` and `/readyz`: restarting the process would not help.
     Serving,
-    /// `/healthz` alone: people should know, and clients are served meanwhile.
+    /// `/healthz` alone: operators should know, but clients can be served.
     Advice,
 }
 
-/// Something that is done once at start; its check fails until then.
+/// A step that is done once at start; its check fails until then.
 #[derive(Clone, Debug, Default)]
 pub struct Done(Arc<SetOnce<()>>);
 

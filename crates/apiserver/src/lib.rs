@@ -1,9 +1,9 @@
 //! The REST layer and the HTTP transport below it.
 //!
-//! [`endpoints`] answers requests out of the registry's stores; [`filters`] go before it: authentication,
-//! impersonation, priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and the joined writes of
-//! watches; [`threads`] has the runtimes that all of this runs on. Rules of kinds do not belong here, nor does what
-//! follows stored objects, which is in `ringwatch-controllers`. A server is put together in `ringwatch-server`.
+//! [`endpoints`] answers requests from the registry's stores; [`filters`] run before it: authentication, impersonation,
+//! priority and fairness, deadlines; [`transport`] is TLS, HTTP/1.1 and HTTP/2, and batched writes of watches;
+//! [`threads`] has the runtimes that all of this runs on. Rules of kinds do not belong here, nor tasks that follow
+//! stored objects, which are in `ringwatch-controllers`. `ringwatch-server` composes a server.
 
 mod audit_id;
 mod cancellation;

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Port of an APIService's `spec.service` that names none.
 const PORT_DEFAULT: u16 = 443;
 
-/// Group of APIServices. It is always served here.
+/// The group of APIServices, which this server always serves itself.
 const OWN_GROUP: &str = "apiregistration.k8s.io";
 
 /// One group version that another server serves, as an APIService describes it.
@@ -59,7 +59,7 @@ impl RemoteApi {
             version: text(spec, "version"),
         };
         let port = service.get("port").and_then(Value::as_u64);
-        // A bundle that is not base64 counts as none.
+        // A bundle that is not base64 counts as absent.
         let bundle = STANDARD.decode(text(spec, "caBundle")).unwrap_or_default();
         (group_version.group != OWN_GROUP).then(|| Self {
             name: text(&object["metadata"], "name"),

@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 use super::cancellation::CancellationFlag;
 use super::transport::listener::finish;
 
-/// Watches have this long to send their last bookmark.
+/// Maximum time for watches to send their last bookmark.
 const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
-/// Requests in progress have this long to finish, as in kube-apiserver.
+/// Maximum time for requests in progress to finish, as in kube-apiserver.
 const REQUESTS_SECONDS_MAX: u64 = 60;
 
 /// A stream of the signals that end the server, SIGTERM and SIGINT.
@@ -47,7 +47,7 @@ pub struct Steps {
 }
 
 impl Signals {
-    /// Takes the signals over from the operating system's default, which is to end.
+    /// Installs handlers for the signals.
     ///
     /// # Errors
     /// The error of the operating system, which lets no handler be installed.

@@ -9,13 +9,13 @@ use ringwatch_tls::error::StartError;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
-/// Each kind of large work gets one thread for so many cores.
+/// Number of cores for which each kind of large work gets one thread.
 const CORES_FOR_A_LARGE_THREAD: usize = 2;
 
-/// Threads for tasks of the server that follow what clients write, such as definitions, roles and nodes.
+/// Number of threads for tasks of the server that follow objects of clients, such as definitions, roles and nodes.
 const BACKGROUND_THREADS: usize = 2;
 
-/// Blocking work still running at the end is left behind after this time.
+/// Maximum time that blocking work may take at the end; then it is left behind.
 const END_MAX: Duration = Duration::from_secs(1);
 
 /// The threads of the server.
@@ -33,9 +33,9 @@ pub struct Threads {
 pub struct RuntimeHandles {
     /// The runtime of requests that work on many bytes.
     pub large: Handle,
-    /// The runtime of requests whose bytes do not tell their cost, such as those with CEL expressions.
+    /// The runtime of requests whose cost does not follow from their bytes, such as those with CEL expressions.
     pub expressions: Handle,
-    /// The runtime of the server's own tasks whose work clients choose.
+    /// The runtime of the server's own tasks whose amount of work clients determine.
     pub background: Handle,
 }
 

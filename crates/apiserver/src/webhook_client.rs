@@ -1,7 +1,6 @@
-//! Asks webhooks: over TLS, in bounded time, for answers of bounded size.
+//! Calls webhooks over TLS, with limits on time and response size.
 //!
-//! Each call has a connection of its own, which the caller's task drives; so it goes when nobody waits for
-//! the answer any more.
+//! Each call has a connection of its own, polled by the caller's task; so it is closed when the caller stops waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +18,13 @@ use super::transport::https_get;
 use crate::ServiceAddresses;
 use crate::endpoints::{Backend, RelayError, fetch, full};
 
-/// How many bytes of a response's body are read.
+/// Maximum number of bytes of a response's body.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 
-/// How many bytes of an error's body are shown.
+/// Maximum number of bytes of an error's body that are shown.
 const SHOWN_BYTES_MAX: usize = 2 << 10;
 
-/// The statuses of failures that may pass, so that the call may be tried again.
+/// The statuses of temporary failures, after which the call is retried.
 const PASSING: [StatusCode; 3] = [
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::INTERNAL_SERVER_ERROR,
@@ -53,7 +52,7 @@ struct Place {
 }
 
 impl NetworkClient {
-    /// Creates a client that finds services by `services`.
+    /// Creates a client that resolves services by `services`.
     #[must_use]
     pub fn new(services: ServiceAddresses, clock: Clock) -> Self {
         Self {

@@ -10,7 +10,7 @@ use ringwatch_admission::ParsedObjects;
 use ringwatch_registry::informer::{Change, Handler};
 use ringwatch_registry::{Informer, ListWatch, Store};
 
-/// The controller that keeps the objects by which an admission plugin decides.
+/// The controller that keeps the objects of an admission plugin up to date.
 #[derive(Debug)]
 pub struct AdmissionObjects<T> {
     /// The name of the objects, in messages.
@@ -67,7 +67,7 @@ impl<T> Handler<usize> for Objects<'_, T> {
 }
 
 impl<T> Objects<'_, T> {
-    /// Takes an object as it is now. One that cannot be read does not count.
+    /// Applies the current state of an object. One that cannot be read is ignored.
     fn set(&mut self, index: usize, object: &Object) {
         let value = self.of.stores[index].served_value(object);
         let read = value

@@ -1,7 +1,8 @@
-//! The controller of the Service `kubernetes`: keeps it, and its endpoints as the addresses of the servers that run.
+//! The controller of the Service `kubernetes`: keeps the Service, and its endpoints equal to the addresses of the
+//! running servers.
 //!
-//! Servers that share a store each hold a lease in it, and each writes down the addresses of all. A store
-//! that no other server can open needs no leases.
+//! Servers that share a store each hold a lease in it, and each writes the addresses of all. A store of a single server
+//! needs no leases.
 
 mod addresses;
 pub(crate) mod server_leases;
@@ -18,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ServerLeases;
 
-/// How often the addresses are looked at, as in kube-apiserver.
+/// Interval of checks of the addresses, as in kube-apiserver.
 const RECONCILE_PERIOD: Duration = Duration::from_secs(10);
 
-/// An address that is nobody's (RFC 5737). Nothing is sent to it.
+/// A documentation address (RFC 5737). Nothing is sent to it.
 const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 
 /// Where this server is reached, and the others of the same store.
@@ -41,7 +42,7 @@ pub struct ApiEndpoints {
     pub clock: Clock,
 }
 
-/// The addresses cannot be kept right.
+/// The addresses cannot be kept up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiEndpointsError {
     /// The leases cannot be held or read.
@@ -50,13 +51,13 @@ pub enum ApiEndpointsError {
     /// The addresses cannot be written.
     #[error("the endpoints of the API: {0}")]
     Endpoints(#[from] ringwatch_apimachinery::Error),
-    /// Somebody deleted the service, and it cannot be created again.
+    /// The service was deleted and cannot be created again.
     #[error("the service of the API: {0}")]
     Service(ringwatch_apimachinery::Error),
 }
 
 impl ApiEndpoints {
-    /// Holds the own lease, writes down the addresses of all and creates the service if it is gone.
+    /// Renews this server's lease, writes the addresses of all servers, and creates the Service if it is missing.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -70,7 +71,7 @@ impl ApiEndpoints {
             .map_err(ApiEndpointsError::Service)
     }
 
-    /// Keeps the addresses right until the end, then takes the own one away.
+    /// Keeps the addresses up to date until the end, then removes this server's address.
     pub async fn run(self, end: CancellationToken) {
         while end
             .run_until_cancelled(self.clock.sleep(RECONCILE_PERIOD))

@@ -36,7 +36,7 @@ impl ApiServices {
         }
     }
 
-    /// Puts everything right at every change of either side, until a watch ends.
+    /// Updates the APIServices at every change of either side, until a watch ends.
     async fn follow(&mut self, informer: &Informer<'_, ()>) -> Result<(), Error> {
         let mut changes = informer.list().await?.changes;
         loop {

@@ -8,9 +8,8 @@
 //!        being deleted: delete the objects, leave the feed, let the definition go
 //! ```
 //!
-//! Everything is decided by what definitions say now, so it does not matter how many changes of one
-//! are seen as one. What cannot be read, written or cleaned up fails by itself: the others are served,
-//! and it is tried again, later after every failure.
+//! Each step uses the current state of definitions, so several changes may be observed as one. A definition that cannot
+//! be read, written or cleaned up does not affect the others; it is retried with backoff.
 
 mod clean_up;
 pub mod joined_types;
@@ -42,7 +41,7 @@ use self::joined_types::JoinedTypes;
 use self::retries::Retries;
 use super::api_services::CustomApis;
 
-/// A type that joins the feed is served when its cache is filled, but at the latest after this time.
+/// Maximum time that a type that joins the feed waits for its cache before it is served.
 const FILLED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The controller of CustomResourceDefinitions.
@@ -88,7 +87,7 @@ struct State {
 /// The resources of one definition, being served.
 #[derive(Debug)]
 struct Serving {
-    /// As the definition was when the stores were made.
+    /// The definition for which the stores were made.
     definition: Definition,
     joined: Joined,
     /// One for each served version.
@@ -187,7 +186,7 @@ impl CustomResources {
         }
     }
 
-    /// Takes note of a definition as it is now.
+    /// Applies the current state of a definition.
     fn define(&self, state: &mut State, object: &Object) {
         state.retries.forget(object.name());
         match self.read(object) {
@@ -208,7 +207,7 @@ impl CustomResources {
         Ok(Definition::new(value))
     }
 
-    /// Serves everything as the definitions say, and tries again what failed and is due.
+    /// Serves all definitions in their current state, and retries failed ones that are due.
     async fn serve(&self, state: &mut State) {
         self.accept_names(state).await;
         let left = self.leave(state);
@@ -238,7 +237,7 @@ impl CustomResources {
         });
     }
 
-    /// Takes away what is not defined any more, or lies elsewhere now.
+    /// Removes resources that are no longer defined, or are stored elsewhere now.
     fn leave(&self, state: &mut State) -> bool {
         let before = state.served.len();
         let definitions = &state.definitions;
@@ -319,7 +318,7 @@ impl CustomResources {
     }
 }
 
-/// Returns when everything is looked at again though no definition changes.
+/// Returns when everything is checked again without a change of a definition.
 fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
     let staying = state.definitions.iter();
     let staying = staying.filter(|(_, it)| !it.is_terminating());
@@ -327,7 +326,7 @@ fn next_look(state: &State, clean_ups: &CleanUps<'_>) -> Option<Instant> {
     retried.chain(clean_ups.next_due(state)).min()
 }
 
-/// Waits until what has joined can be read from memory.
+/// Waits until the caches of joined types are filled.
 async fn wait_until_filled(state: &State, clock: &Clock) {
     let cachers = state
         .served

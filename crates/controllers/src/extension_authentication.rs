@@ -12,7 +12,7 @@ use ringwatch_registry::Store;
 
 use crate::publish_extension_authentication;
 
-/// How often the ConfigMap is checked, as in kube-apiserver.
+/// Interval of checks of the ConfigMap, as in kube-apiserver.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// Writes the ConfigMap again when credentials have changed, or somebody has changed it; never completes.
@@ -20,7 +20,7 @@ pub async fn run(config_maps: Arc<Store>, mut credentials: CurrentCredentials, c
     loop {
         let change = async {
             if credentials.changed().await.is_err() {
-                // The sender, which follows the files, has gone.
+                // The sender, which follows the files, has ended.
                 std::future::pending::<()>().await;
             }
         };

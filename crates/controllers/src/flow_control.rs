@@ -1,5 +1,5 @@
-//! The FlowSchema and PriorityLevelConfiguration controller: configures API Priority and Fairness as they say, and tells in the
-//! status of schemas whether their levels are there.
+//! The FlowSchema and PriorityLevelConfiguration controller: configures API Priority and Fairness by these objects, and
+//! sets the condition of schemas whose level is missing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl FlowStores {
         Ok(())
     }
 
-    /// Writes it into the status of these. What cannot be written is tried again when something changes.
+    /// Writes it into the status of these. A failed write is retried at the next change.
     async fn write_references_of(&self, schemas: &[Value], levels: &[Value], clock: &Clock) {
         let levels = levels
             .iter()
@@ -145,8 +145,8 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Follows them until it is dropped. What held last holds while they cannot be read, and what every cluster begins
-    /// with while there are none.
+    /// Follows them until it is dropped. The last configuration stays in effect while they cannot be read, and the
+    /// default one while there are none.
     pub async fn run(self) {
         let what = "flow schemas and priority levels";
         let informer = Informer::new(what, self.stores.sources(), self.clock.clone());

@@ -1,8 +1,9 @@
-//! Controllers inside the server: each follows objects in the server's own store and keeps something as they say.
+//! Controllers inside the server: each follows objects in the server's own store and keeps some state up to date with
+//! them.
 //!
-//! The types that custom resources define, aggregated APIs, the authorizer's roles and node graph, flow schemas, and the
-//! addresses of the Service `kubernetes`. Controllers of workloads do not belong here, which are
-//! kube-controller-manager's; nor does any rule by which one request is answered.
+//! That state is the types that custom resources define, aggregated APIs, the authorizer's roles and node graph, flow
+//! schemas, and the addresses of the Service `kubernetes`. Controllers of workloads do not belong here, but to
+//! kube-controller-manager; nor does any rule by which one request is answered.
 
 pub mod admission_objects;
 pub mod aggregation;

@@ -62,7 +62,7 @@ impl Nodes {
 }
 
 impl Handler<Source<'_>> for &Nodes {
-    /// Replaces the graph as a whole, so that no request is decided by half of it.
+    /// Replaces the graph atomically, so that no request is decided by a partial graph.
     fn replace(&mut self, objects: Vec<(Source<'_>, Arc<Object>)>) {
         let graph = NodeGraph::default();
         for (source, object) in objects {
@@ -82,7 +82,7 @@ impl Handler<Source<'_>> for &Nodes {
     fn publish(&mut self) {}
 }
 
-/// Takes an object as it is now. One that cannot be read gives no rights.
+/// Applies the current state of an object. One that cannot be read grants no rights.
 fn set(graph: &NodeGraph, (kind, store): Source<'_>, object: &Object) {
     let Ok(value) = store.served_value(object) else {
         return remove(graph, kind, object);

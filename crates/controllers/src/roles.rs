@@ -1,6 +1,6 @@
 //! The RBAC authorizer's table, kept by informers of roles and bindings, so that no request reads the store.
 //!
-//! A change makes a new table of all roles and bindings; changes that come together make one.
+//! A change builds a new table of all roles and bindings; pending changes share one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub struct Roles {
     pub clock: Clock,
 }
 
-/// Objects of two types that are filed alike: by namespace, which is empty for the cluster's, and name.
+/// Objects of two types, by namespace (empty for cluster-scoped ones) and name.
 type Filed<T> = HashMap<(String, String), Arc<T>>;
 
 /// The stored roles and bindings, and the authorizer that decides by them.
@@ -92,7 +92,7 @@ enum Kind {
 type Source<'a> = (Kind, &'a Store);
 
 impl Roles {
-    /// Follows roles and bindings until it is dropped. What held last holds while they cannot be read.
+    /// Follows roles and bindings until it is dropped. The last table stays in effect while they cannot be read.
     pub async fn run(self) {
         let stores = &self.stores;
         let sources = [
@@ -149,7 +149,7 @@ impl Handler<Source<'_>> for State<'_> {
 }
 
 impl State<'_> {
-    /// Takes an object as it is now. One that cannot be read does not count.
+    /// Applies the current state of an object. One that cannot be read is ignored.
     fn add(&mut self, (kind, store): Source<'_>, object: &Object) {
         let read = match kind {
             Kind::Roles => file(&mut self.roles, store, object),

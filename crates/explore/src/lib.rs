@@ -4,7 +4,7 @@
 //! reached them all. So each says beforehand how much it explores and which outcomes it sees:
 //!
 //! - `loom::explore` (feature `loom`) tries every interleaving of a few steps, with the reorderings
-//!   that the memory orders allow. It takes a floor of executions and the exact set of outcomes.
+//!   that the memory orders allow. It takes a minimum number of executions and the exact set of outcomes.
 //! - `shuttle::explore` (feature `shuttle`) tries thousands of random schedules of a whole
 //!   component, sequentially consistent. It takes the number of schedules and the outcomes of which
 //!   each must be seen.

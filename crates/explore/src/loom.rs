@@ -2,7 +2,7 @@
 //!
 //! At most 3 preemptions and 10,000 branches of an execution are explored, unless `LOOM_MAX_PREEMPTIONS`
 //! or `LOOM_MAX_BRANCHES` say otherwise. loom's other variables hold as well; one that ends it early
-//! (`LOOM_MAX_DURATION`, `LOOM_MAX_PERMUTATIONS`) leads to a failure if the floor was not reached.
+//! (`LOOM_MAX_DURATION`, `LOOM_MAX_PERMUTATIONS`) leads to a failure if the minimum of executions was not reached.
 //!
 //! ```
 //! use ringwatch_explore::loom::explore;
@@ -53,7 +53,7 @@ impl Seen {
     }
 }
 
-/// Explores a model, which must take at least `floor` executions and see exactly these outcomes.
+/// Explores a model, which must take at least `executions_min` executions and see exactly these outcomes.
 ///
 /// The model runs once for each execution, and starts from nothing each time. It may have at most four threads
 /// beside its own. How many executions there were and which outcomes they saw is printed.
@@ -61,10 +61,10 @@ impl Seen {
 /// # Panics
 ///
 /// If an execution panics, deadlocks or takes too many branches, if there were fewer executions than
-/// `floor`, or if an outcome was not seen or another was. With `MODELS_END_AT_FAILURE` in the environment the process
+/// `executions_min`, or if an outcome was not seen or another was. With `MODELS_END_AT_FAILURE` in the environment the process
 /// ends then, with exit code 1.
 pub fn explore(
-    floor: usize,
+    executions_min: usize,
     outcomes: &[&'static str],
     model: impl Fn(&Seen) + Sync + Send + 'static,
 ) {
@@ -83,8 +83,8 @@ pub fn explore(
     let (saw, executions) = seen.with(|seen| seen.clone());
     println!("{executions} executions saw {saw:?}");
     assert!(
-        executions >= floor,
-        "{executions} executions, {floor} expected at least"
+        executions >= executions_min,
+        "{executions} executions, {executions_min} expected at least"
     );
     assert_eq!(saw, outcomes.iter().copied().collect());
 }

@@ -4,7 +4,7 @@ use ringwatch_explore::{loom as by_loom, shuttle as by_shuttle};
 
 #[test]
 #[should_panic(expected = "1 executions, 2 expected at least")]
-fn loom_must_take_as_many_executions_as_the_floor() {
+fn loom_must_take_the_minimum_of_executions() {
     by_loom::explore(2, &[], |_| {});
 }
 

@@ -1,4 +1,4 @@
-//! The attributes of a request that admission sees.
+//! Admission: the trait of the chain of plugins, and the attributes of a request that plugins get.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub trait Admission: Debug + Send + Sync {
 /// The operation that admission sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// A new object, or something new below one, such as a binding.
+    /// A new object, or one created through a subresource, such as a binding.
     Create,
-    /// The next content of an object.
+    /// An update of an object.
     Update,
-    /// The end of an object.
+    /// A deletion.
     Delete,
-    /// A connection to what an object stands for, such as exec.
+    /// A connection through a subresource such as exec or proxy.
     Connect,
 }
 
@@ -59,11 +59,11 @@ pub struct Request<'a> {
     pub context: &'a RequestContext,
     /// The operation that is admitted.
     pub operation: Operation,
-    /// The resource as which the client writes the object.
+    /// The resource, in the version that the client uses.
     pub resource: &'a Arc<Resource>,
     /// The namespace; empty for resources that have none.
     pub namespace: &'a str,
-    /// The name, as far as it is known.
+    /// The name; empty while it is not known, such as before a name is generated.
     pub name: &'a str,
     /// The stored object, in its storage version; none on creation.
     pub old: Option<&'a Value>,

@@ -1,4 +1,4 @@
-//! Hands out what only one object of a type can have, such as the cluster IP of a Service.
+//! Allocates values that only one object of a type can have, such as the cluster IP of a Service.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use ringwatch_apimachinery::Error;
 use serde_json::Value;
 
-/// Hands out values of which each belongs to one object of a type: `BeginCreate`, `BeginUpdate` and `AfterDelete` of
+/// Allocates values of which each belongs to one object of a type: `BeginCreate`, `BeginUpdate` and `AfterDelete` of
 /// Kubernetes' generic store.
 #[async_trait]
 pub trait Allocator: Debug + Send + Sync {
-    /// Gives a new or changed object what it needs, in place. A dry run records nothing.
+    /// Allocates what a new or changed object needs and writes it into the object. A dry run records nothing.
     ///
     /// # Errors
     /// [`Error::Invalid`] when another object has what this one asks for, [`Error::Internal`] when there is nothing
@@ -23,16 +23,16 @@ pub trait Allocator: Debug + Send + Sync {
         dry_run: bool,
     ) -> Result<Box<dyn Allocation>, Error>;
 
-    /// Releases what an object had that is no longer stored. To be called once for each, by whoever removed it from the
-    /// store: another object may have the same values soon.
+    /// Releases the values of an object that is no longer stored. Must be called once for each object, by the code that
+    /// removed it from the store, since another object may get the same values soon.
     async fn release(&self, object: &Value);
 }
 
-/// The values that one write takes and gives up, until the outcome of the write is known.
+/// The values that one write allocates and frees; final once the outcome of the write is known.
 #[async_trait]
 pub trait Allocation: Debug + Send {
-    /// Releases what is of no use now that the write is over.
-    async fn settle(self: Box<Self>, outcome: Outcome);
+    /// Releases the values that are not in use after the write: those it gave up, or, if it failed, those it took.
+    async fn finish(self: Box<Self>, outcome: Outcome);
 }
 
 /// The outcome of a write.

@@ -47,7 +47,7 @@ impl RequestContext {
         }
     }
 
-    /// Checks that the user may do something that the write needs beside the request itself, such as approving
+    /// Checks that the user may do something that the write needs besides the request itself, such as approving
     /// certificates of a signer.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! Defaults for objects that were stored without them.
 //!
-//! kube-apiserver gives every object its defaults whenever it reads one. Here they are given when an object is written,
-//! so that what is stored can be served as it lies there. The exception are pairs of fields with the same meaning:
-//! kube-apiserver writes both, but somebody else may have written one to etcd. A strategy recognizes such objects by
-//! their bytes ([`Strategy::lacks_defaults`](super::Strategy::lacks_defaults)), so that only they cost a tree.
+//! kube-apiserver sets defaults whenever it reads an object. Here they are set when an object is written, so that
+//! stored bytes can be served unchanged. The exception are pairs of fields with the same meaning: kube-apiserver writes
+//! both, but another program may have written only one to etcd. A strategy recognizes such objects by their bytes
+//! ([`Strategy::lacks_defaults`](super::Strategy::lacks_defaults)), so that only these are parsed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Resource;
 
-/// Gives a built-in resource's defaults to objects that lack them.
+/// Sets a built-in resource's defaults on objects that lack them.
 #[derive(Debug)]
 pub struct DefaultsOnRead(Arc<Resource>);
 

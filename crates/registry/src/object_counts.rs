@@ -1,6 +1,7 @@
 //! Counts the stored objects of each resource once a minute, for `/metrics` and for the seats that lists take.
 //!
-//! A resource is counted from when its storage is made until that is given up, whether it is built in or custom.
+//! A resource, built-in or custom, is counted from the creation of its storage until [`ObjectCounts`] is told to forget
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
@@ -19,9 +20,9 @@ use tokio::sync::Notify;
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Maximum time of one count. A resource whose storage does not answer must not keep the others from being counted.
 const COUNT_MAX: Duration = Duration::from_secs(10);
-/// A count says nothing any more after this time, as in kube-apiserver,
+/// The age after which a count is stale, as in kube-apiserver: the number is then unknown.
 const STALE_AFTER: Duration = Duration::from_secs(180);
-/// and after this time the resource is one that was never counted.
+/// The age after which a resource counts as never counted.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The value while the store does not answer.
@@ -33,7 +34,7 @@ type Gauges<Labels> = Family<Labels, Gauge<i64, AtomicI64>>;
 #[derive(Clone, Debug, Default)]
 pub struct ObjectCounts {
     counted: Arc<Mutex<BTreeMap<Resource, Counted>>>,
-    /// Told when there is another storage to count.
+    /// Notified when a storage is added.
     added: Arc<Notify>,
     /// The number of objects, by a name that kube-apiserver has deprecated.
     stored: Gauges<Stored>,
@@ -86,16 +87,16 @@ struct Counted {
 /// The objects of a resource, as far as they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The resource is not counted here, or has not been for long.
+    /// The resource is not counted here, or was not counted for a long time.
     Unknown,
-    /// The resource could not be counted of late, so there may be any number by now.
+    /// The last count is stale, so there may be any number by now.
     Stale,
     /// The result of the last count.
     Counted(Stats),
 }
 
 impl ObjectCounts {
-    /// Makes the numbers part of what `/metrics` shows.
+    /// Registers the metrics for `/metrics`.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let counts = Self::default();
@@ -121,7 +122,7 @@ impl ObjectCounts {
         counts
     }
 
-    /// Counts a resource from now on in this storage, and in no other.
+    /// Counts a resource from now on in this storage, which replaces an earlier one of the same resource.
     pub fn add(&self, group: &str, resource: &str, storage: &Arc<dyn Interface>) {
         let counted = Counted {
             storage: Arc::clone(storage),
@@ -133,7 +134,7 @@ impl ObjectCounts {
         self.added.notify_one();
     }
 
-    /// Counts a storage no longer, and shows it nowhere. Another one of the same resource stays.
+    /// Stops counting a storage and removes its metrics. A newer storage of the same resource stays.
     pub fn remove(&self, storage: &Arc<dyn Interface>) {
         self.counted().retain(|resource, counted| {
             let stays = !Arc::ptr_eq(&counted.storage, storage);
@@ -161,7 +162,7 @@ impl ObjectCounts {
         }
     }
 
-    /// Counts whatever is due again and again. Never completes.
+    /// Runs the counts that are due, forever.
     pub async fn run(self, clock: Clock) {
         loop {
             let next = self.next();
@@ -183,7 +184,7 @@ impl ObjectCounts {
     }
 
     fn counted(&self) -> MutexGuard<'_, BTreeMap<Resource, Counted>> {
-        // Whoever panicked left every entry whole.
+        // A panic under the lock leaves every entry consistent, so poison is ignored.
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,7 +209,7 @@ impl ObjectCounts {
             () = clock.sleep(COUNT_MAX) => Err("the storage does not answer".to_owned()),
         };
         let now = clock.now();
-        // Held until all is shown, lest what is removed meanwhile is shown again.
+        // Held until the metrics are set, so that those of a storage removed meanwhile do not appear again.
         let mut counted = self.counted();
         let counted = counted.get_mut(resource);
         let Some(counted) = counted.filter(|it| Arc::ptr_eq(&it.storage, &storage)) else {

@@ -1,4 +1,4 @@
-//! The options of create, update and delete requests, as far as the registry heeds them.
+//! The options of create, update and delete requests that the registry uses.
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};

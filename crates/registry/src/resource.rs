@@ -150,8 +150,8 @@ const UNCHECKED_FINALIZERS: [&str; 4] = [
 ];
 
 impl Resource {
-    /// Returns true if a CustomResourceDefinition defines the resource. kube-apiserver knows nothing of such kinds but
-    /// their schema, and writes some things otherwise because of that.
+    /// Returns true if a CustomResourceDefinition defines the resource. kube-apiserver has only a schema for such
+    /// kinds, not Go types, and encodes some things differently because of that.
     #[must_use]
     pub fn is_custom(&self) -> bool {
         self.printer_columns.is_some()

@@ -17,7 +17,7 @@ use super::object_counts::ObjectCounts;
 use super::watch_cache_sizes::WatchCacheSizes;
 use crate::{DefaultsOnRead, Resource};
 
-/// Groups whose servers, in kube-apiserver, write JSON whatever the others write.
+/// Groups whose objects kube-apiserver stores as JSON whatever the storage media type.
 const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 /// Makes the storages of resources.
@@ -41,7 +41,7 @@ pub struct StorageFactory {
     pub metrics: CacheMetrics,
     /// Counts the objects of everything that is stored.
     pub counts: ObjectCounts,
-    /// Up to where history is compacted.
+    /// The revision up to which history is compacted.
     pub compact_revision: watch::Receiver<u64>,
     /// The memory budget of the caches.
     pub ledger: Ledger,
@@ -52,15 +52,14 @@ pub struct StorageFactory {
 /// The storage of one type.
 #[derive(Debug)]
 pub struct Joined {
-    /// The storage, with the cache before it.
+    /// The storage, with the cache in front of it.
     pub storage: Arc<dyn Interface>,
     /// The cache, unless it is switched off.
     pub cacher: Option<Arc<Cacher>>,
 }
 
 impl StorageFactory {
-    /// Returns the feed of the caches of these resources and of what joins them later, and the reflector that fills
-    /// them.
+    /// Returns the feed for the caches of these resources and of types added later, and the reflector that fills them.
     #[must_use]
     pub fn feed(&self, resources: &[Arc<Resource>]) -> (Feed, Reflector) {
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
@@ -200,8 +199,8 @@ impl StorageFactory {
         }
     }
 
-    /// Returns a storage below a prefix of its own, for data of the servers that is no resource: without a cache,
-    /// without encryption and not counted.
+    /// Returns a storage below a prefix of its own, for internal data of the servers: without a cache, without
+    /// encryption, and not counted.
     #[must_use]
     pub fn plain(&self, prefix: &str) -> Arc<dyn Interface> {
         let versioner = Versioner::default().writing(self.media_type);
@@ -221,7 +220,7 @@ impl StorageFactory {
         )
     }
 
-    /// Ends the counting of a type's objects and the feeding of its cache, and its watches with it.
+    /// Stops counting a type's objects and feeding its cache, and ends its watches.
     pub fn leave(&self, feed: &Feed, joined: &Joined) {
         self.counts.remove(&joined.storage);
         if let Some(cacher) = &joined.cacher {

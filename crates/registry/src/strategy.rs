@@ -10,13 +10,12 @@ use serde_json::Value;
 
 use super::{DeleteOptions, RequestContext};
 
-/// Prepares and checks what is written to one type, or to one subresource of it.
+/// Prepares and validates the writes of one type, or of one subresource of it.
 ///
-/// Every method has a default that suits a type without peculiarities, so that a strategy implements only what
-/// differs. The store calls them in the order of kube-apiserver's BeforeCreate, BeforeUpdate
-/// and BeforeDelete; objects are in the storage version.
+/// Every method has a default for ordinary types, so that a strategy implements only differences. The store calls them
+/// in the order of kube-apiserver's BeforeCreate, BeforeUpdate and BeforeDelete; objects are in the storage version.
 pub trait Strategy: Any + Send + Sync + Debug {
-    /// Fills in what clients may leave out. Runs before every other method on all that is written.
+    /// Sets the defaults of absent fields. Runs before every other method, on every write.
     fn default(&self, object: &mut Value) {
         let _ = object;
     }
@@ -35,13 +34,13 @@ pub trait Strategy: Any + Send + Sync + Debug {
         Vec::new()
     }
 
-    /// Takes away what may not be set on creation (status), and sets what the server sets.
+    /// Removes fields that clients may not set on creation (status), and sets those of the server.
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {
         let _ = (context, object);
     }
 
     /// Returns true if the cost of validating an object is not bounded by its size, as with expressions and patterns.
-    /// Such validation is not run where other requests wait for it.
+    /// Such validation runs on the threads for large work.
     fn is_costly(&self) -> bool {
         false
     }
@@ -78,7 +77,7 @@ pub trait Strategy: Any + Send + Sync + Debug {
         true
     }
 
-    /// Keeps what this request may not change, and sets what the server sets (generation).
+    /// Restores fields that this request may not change, and sets those of the server (generation).
     fn prepare_for_update(&self, context: &RequestContext, object: &mut Value, old: &Value) {
         let _ = (context, object, old);
     }
@@ -128,12 +127,12 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = object;
     }
 
-    /// Turns an object of the storage version into the served version.
+    /// Converts an object from the storage version to the served version.
     fn to_served(&self, object: Value) -> Value {
         object
     }
 
-    /// Turns an object of the served version into the storage version.
+    /// Converts an object from the served version to the storage version.
     fn to_stored(&self, object: Value) -> Value {
         object
     }
@@ -177,6 +176,6 @@ pub enum GarbageCollection {
     DeleteDependents,
     /// The garbage collector keeps them.
     OrphanDependents,
-    /// The type never has any: no finalizer is set whatever the client says.
+    /// The type has no dependents: no finalizer is set whatever the client requests.
     Unsupported,
 }

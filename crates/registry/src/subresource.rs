@@ -19,7 +19,7 @@ pub enum SubresourceMetadata {
     KeepsAll,
 }
 
-/// A further step of a write to a subresource, which changes the new object by comparison with the old one.
+/// An additional step of a write to a subresource, which changes the new object by comparison with the old one.
 pub(crate) type Finish = fn(&RequestContext, &mut Value, &Value);
 
 /// The strategy of a subresource that owns the value at one dotted path.
@@ -27,7 +27,7 @@ pub(crate) type Finish = fn(&RequestContext, &mut Value, &Value);
 pub struct SubresourceStrategy {
     path: &'static str,
     metadata: SubresourceMetadata,
-    /// The step that runs after all else is kept.
+    /// The step that runs last.
     finish: Finish,
     validate_update: fn(&Value, &Value) -> Vec<FieldError>,
 }
@@ -43,7 +43,7 @@ impl SubresourceStrategy {
         }
     }
 
-    /// Adds a last step, which may change the object after the part has been taken over.
+    /// Adds a last step, which may change the object.
     pub fn finish(mut self, finish: Finish) -> Self {
         self.finish = finish;
         self
@@ -71,7 +71,8 @@ impl Strategy for SubresourceStrategy {
 }
 
 impl SubresourceMetadata {
-    /// Returns the paths of metadata that are kept. The store looks after versions, times and managed fields.
+    /// Returns the paths of metadata that a write must not change. The store restores versions, times and managed
+    /// fields itself.
     fn kept(self) -> &'static [&'static str] {
         match self {
             Self::Free => &["metadata.generation"],

@@ -7,7 +7,7 @@ pub struct WatchCacheSize {
     resource: String,
     /// The group of the resource; empty for the core group.
     group: String,
-    /// 0 is off; sizes adapt themselves, so that any other number is on.
+    /// 0 disables the cache; any other number enables it, since sizes adapt themselves.
     size: u32,
 }
 
@@ -40,14 +40,14 @@ impl WatchCacheSize {
 }
 
 impl WatchCacheSizes {
-    /// Caches for all resources but those whose entry says 0, or for none.
+    /// Returns the caches: none if not `enabled`, else those of all resources except entries with size 0.
     #[must_use]
     pub fn new(enabled: bool, entries: Vec<WatchCacheSize>) -> Self {
         Self { enabled, entries }
     }
 
-    /// Returns true if a resource is served from memory. Events are not unless an entry says so, as in kube-apiserver:
-    /// they are many, written once and hardly read.
+    /// Returns true if a resource has a watch cache. Events have none unless an entry enables it, as in kube-apiserver:
+    /// they are many, written once and rarely read.
     #[must_use]
     pub fn cached(&self, group: &str, resource: &str) -> bool {
         let entry = self

@@ -1,4 +1,5 @@
-//! A check of what a write gives to somebody, besides whether its user may write the object at all.
+//! A check of the permissions that a write grants to others, such as by a Role, beyond the permission for the write
+//! itself.
 
 use std::fmt;
 

@@ -16,10 +16,10 @@ mod authentication;
 mod authorization;
 mod autoscaling;
 mod batch;
-pub mod bootstrap;
 mod certificates;
 mod coordination;
 mod core;
+pub mod default_objects;
 mod defaults;
 mod discovery;
 mod events;
@@ -42,15 +42,15 @@ mod validation;
 pub use self::apiregistration::registrations::{
     Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
 };
-pub use self::bootstrap::flow_control::{default_flows, ensure_flow_control};
-pub use self::bootstrap::role_reconciliation::{RolesAndBindings, ensure_default_roles};
-pub use self::bootstrap::service_range::ensure_service_range;
-pub use self::bootstrap::{
+pub(crate) use self::core::pod::usage::resources_of_containers;
+pub use self::core::pod::usage::{RequestsOrLimits, container_resources, pod_resources};
+pub use self::default_objects::flow_control::{default_flows, ensure_flow_control};
+pub use self::default_objects::role_reconciliation::{RolesAndBindings, ensure_default_roles};
+pub use self::default_objects::service_range::ensure_service_range;
+pub use self::default_objects::{
     ensure_kubernetes_service, ensure_system_namespaces, ensure_system_priorities,
     ensure_token_tracking,
 };
-pub(crate) use self::core::pod::usage::resources_of_containers;
-pub use self::core::pod::usage::{RequestsOrLimits, container_resources, pod_resources};
 pub use self::policy::disruption_budget;
 pub use self::printer::Printer;
 pub use self::resource_list::ResourceList;

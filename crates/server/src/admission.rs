@@ -1,5 +1,4 @@
-//! The admission plugins, built over the storages that they look things up in, and the controllers that follow the
-//! configurations and policies by which some of them decide.
+//! Builds the admission plugins, and the controllers that keep the webhook configurations and policies of some of them.
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ use super::storages::Storages;
 /// The group of configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The admission plugins, and the objects that they decide by.
+/// The admission plugins, and the webhook configurations and policies that they evaluate.
 #[derive(Debug)]
 pub(super) struct Admission {
     /// The plugins.
@@ -34,7 +33,7 @@ pub(super) struct Admission {
     pub(super) objects: AdmissionObjectSets,
 }
 
-/// The stored configurations of webhooks and policies, as plugins know them.
+/// The stored webhook configurations and policies, as plugins read them.
 #[derive(Debug)]
 pub(super) struct AdmissionObjectSets {
     mutating_webhooks: Arc<ParsedObjects<Configuration>>,
@@ -44,7 +43,7 @@ pub(super) struct AdmissionObjectSets {
 }
 
 impl Admission {
-    /// Builds the plugins of a set, over the storages of what they look up. `webhooks` calls webhooks.
+    /// Builds the plugins of a set, which read objects from these storages. `webhooks` calls webhooks.
     pub(super) fn new(
         set: &PluginSet,
         storages: &Storages,
@@ -73,7 +72,7 @@ impl AdmissionObjectSets {
         }
     }
 
-    /// Returns the plugins that decide by these objects.
+    /// Returns the plugins that evaluate these objects.
     fn plugins(
         &self,
         match_context: &MatchContext,
@@ -96,7 +95,7 @@ impl AdmissionObjectSets {
         ]
     }
 
-    /// Returns the controllers that keep these objects as they are stored.
+    /// Returns the controllers that keep these objects up to date with the store.
     pub(super) fn controllers(&self, all: &Stores, clock: &Clock) -> [BoxFuture<'static, ()>; 4] {
         let stores = |plurals: &[&str]| -> Vec<Arc<Store>> {
             let stores = plurals.iter().map(|plural| all.get(GROUP, plural));
@@ -145,8 +144,7 @@ impl AdmissionObjectSets {
     }
 }
 
-/// Returns the plugins that ask nobody outside, over the storages of what they look up. Quotas are also written, in a store
-/// of their own that asks no plugin.
+/// Returns the plugins that call no other server. Quotas are also written, through a store without admission.
 fn own_plugins(storages: &Storages, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(StorageProtection),

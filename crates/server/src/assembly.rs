@@ -1,10 +1,10 @@
-//! Puts storages, API, filters and health together around one backend.
+//! Builds a server around one backend: storages, API, filters and health.
 //!
 //! ```text
 //!   storages -> webhook client -> authorizer -> admission -> stores -> authenticator, limits -> API -> filters
 //! ```
 //!
-//! Everything is built whole, out of what was built before it; controllers are started as soon as what they need is there.
+//! Each part is built from the parts before it. A controller starts once its inputs exist.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ use super::storages::Storages;
 use super::store_size::StoreSize;
 use super::stores::group_versions;
 
-/// The resource that defines others.
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// The group and plural of the resource that defines custom resources.
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// The inputs of a server besides [`Security`].
 pub(super) struct Assembly<'server> {
@@ -66,7 +66,7 @@ pub(super) struct Assembly<'server> {
     pub(super) backend: &'server OpenBackend,
     /// The address at which the server listens.
     pub(super) address: SocketAddr,
-    /// The most bytes that the cache of encoded objects takes.
+    /// Maximum number of bytes of the cache of encoded objects.
     pub(super) encodings_bytes_max: usize,
     /// The steps of a shutdown.
     pub(super) steps: &'server Steps,
@@ -74,7 +74,7 @@ pub(super) struct Assembly<'server> {
     pub(super) clock: Clock,
 }
 
-/// A server put together, and what its start and its end need of it.
+/// A server that is built but not started, with the parts that its start and end need.
 pub(super) struct Assembled {
     /// Serves the connections.
     pub(super) connections: Connections,
@@ -95,7 +95,7 @@ struct Responses {
 }
 
 impl Assembly<'_> {
-    /// Puts the server together, and starts its controllers.
+    /// Builds the server, and starts its controllers.
     pub(super) fn build(&self, security: Security, background: &mut Background) -> Assembled {
         let mut registry = Registry::default();
         let ledger = Ledger::new(self.flags.memory_budget());
@@ -177,7 +177,7 @@ impl Assembly<'_> {
         Responses { metrics, encodings }
     }
 
-    /// Builds the factory of storages, and runs the compactor whose revision they know.
+    /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
     fn storage_factory(
         &self,
         encryption: EncryptionConfig,
@@ -218,7 +218,8 @@ impl Assembly<'_> {
         Arc::new(ComponentStatuses::new(check, tls, self.clock.clone()))
     }
 
-    /// Feeds the caches once the types of stored definitions have joined the feed. These are sent to the receiver.
+    /// Runs the reflector once the types of stored CustomResourceDefinitions have joined the feed. Those types are sent
+    /// to the receiver.
     fn feed_caches(
         &self,
         storages: &Storages,
@@ -226,7 +227,8 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> oneshot::Receiver<JoinedTypes> {
         let (sender, joined_types) = oneshot::channel();
-        let definitions = storages.bare_store(DEFINITIONS);
+        let (group, plural) = DEFINITIONS;
+        let definitions = storages.bare_store(&format!("{plural}.{group}"));
         let (factory, feed) = (Arc::clone(&storages.factory), storages.feed.clone());
         let end = background.end();
         background.run_serving_to_its_end(async move {
@@ -242,7 +244,8 @@ impl Assembly<'_> {
         joined_types
     }
 
-    /// Gives memory back when it is short. That does not wait for controllers.
+    /// Runs the task that frees memory when it is short. It runs on the serving threads, so that controllers do not
+    /// delay it.
     fn shrink_caches(
         &self,
         ledger: &Ledger,
@@ -315,7 +318,7 @@ impl Assembly<'_> {
         hooks: &PostStartHooks,
         background: &mut Background,
     ) {
-        let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+        let (group, plural) = DEFINITIONS;
         let Some(definitions) = resources.stores.get(group, plural) else {
             return;
         };
@@ -361,7 +364,7 @@ impl Assembly<'_> {
         }
     }
 
-    /// Runs the controller that tells the servers of aggregated APIs which client certificates to trust.
+    /// Runs the controller that publishes the client certificate authorities for servers of aggregated APIs.
     fn publish_credentials(
         &self,
         resources: &Resources,

@@ -1,4 +1,4 @@
-//! Follows the file that `--authentication-config` names: what it says counts without a restart.
+//! Follows the file of `--authentication-config`: a change takes effect without a restart.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use ringwatch_tls::watched_file::WatchedFiles;
 use super::flags::ServeFlags;
 use super::oidc::Provider;
 
-/// The trusted issuers beside this server's own.
+/// The trusted token issuers besides this server.
 #[derive(Debug)]
 pub(super) enum TokenIssuers {
-    /// No others.
+    /// No other issuers.
     None,
     /// The provider that flags configure.
     Provider(Provider),
@@ -39,7 +39,7 @@ impl TokenIssuers {
         Ok(provider.map_or(Self::None, Self::Provider))
     }
 
-    /// True if some requests are served without credentials. It stays as it is while the server runs.
+    /// True if some requests are served without credentials. Cannot change while the server runs.
     #[must_use]
     pub(super) fn serve_anonymous(&self) -> bool {
         match self {
@@ -48,7 +48,7 @@ impl TokenIssuers {
         }
     }
 
-    /// Configures an authenticator by them, and follows their keys, until it is dropped.
+    /// Configures an authenticator with these issuers, and refreshes their keys, until it is dropped.
     pub(super) async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
         match self {
             Self::None => {}
@@ -62,7 +62,7 @@ impl TokenIssuers {
     }
 }
 
-/// The file, and what it said last.
+/// The file, and its last valid content.
 #[derive(Debug)]
 pub(super) struct AuthenticationFile {
     file: WatchedFiles<1>,
@@ -80,7 +80,7 @@ struct Issuers {
     anonymous: Anonymous,
 }
 
-/// Why the file cannot be used.
+/// The reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum FileError {
     #[error("{0}")]
@@ -92,7 +92,7 @@ enum FileError {
 }
 
 impl AuthenticationFile {
-    /// Reads the file that the flags name, if they do.
+    /// Reads the file if the flags name one.
     ///
     /// # Errors
     /// It cannot be read or understood.
@@ -118,8 +118,8 @@ impl AuthenticationFile {
         }))
     }
 
-    /// Has the authenticator do what the file says, from now on and whenever it changes. What it said last counts while it cannot be
-    /// understood, or while the keys of its issuers are not known.
+    /// Configures the authenticator by the file, now and at each change. The last valid content stays in effect while
+    /// the file is invalid or the keys of its issuers have not been fetched.
     async fn follow(mut self, authenticator: Arc<Authenticator>, clock: Clock) {
         let mut next = self.read.take();
         loop {
@@ -144,7 +144,7 @@ impl AuthenticationFile {
         }
     }
 
-    /// Waits until the file says something else that can be used.
+    /// Waits until the file has different, valid content.
     async fn changed(&mut self, clock: &Clock) -> Issuers {
         loop {
             let [text] = self.file.changed(clock).await;

@@ -1,4 +1,4 @@
-//! Builds the authenticator from the flags and the stores that it looks things up in.
+//! Builds the authenticator from the flags and the stores of the objects that tokens are bound to.
 
 use ringwatch_authentication::service_accounts::{
     AccountStores, ServiceAccountConfig, ServiceAccountTokens,

@@ -1,4 +1,4 @@
-//! The authorizers, as flags or the file of `--authorization-config` configure them.
+//! Builds the authorizers that flags or the file of `--authorization-config` configure, and follows that file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const KIND: &str = "AuthorizationConfiguration";
 
-/// How long a question takes at most, and answers are kept, where nothing is said about it.
+/// Default timeout of a webhook call, and default times for which answers are cached.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
 const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
@@ -181,7 +181,7 @@ impl Authorizers {
     }
 }
 
-/// A controller that configures the authorizer as the file says, without a restart.
+/// A controller that configures the authorizer by the file, without a restart.
 #[derive(Debug)]
 pub(super) struct AuthorizationFile {
     file: WatchedFiles<1>,
@@ -192,8 +192,8 @@ pub(super) struct AuthorizationFile {
 }
 
 impl AuthorizationFile {
-    /// Configures the authorizer whenever the file changes, until it is dropped. While the file cannot be used, what it said
-    /// last counts.
+    /// Configures the authorizer at each change of the file, until it is dropped. The last valid content stays in
+    /// effect while the file is invalid.
     pub(super) async fn follow(mut self) {
         loop {
             let [text] = self.file.changed(&self.clock).await;
@@ -217,7 +217,7 @@ impl AuthorizationFile {
     }
 }
 
-/// Refuses to let anybody do everything, credentials or not.
+/// Refuses AlwaysAllow together with anonymous requests: everybody could do everything.
 fn check_anonymous(described: &[Described], serves_anonymous: bool) -> Result<(), String> {
     if serves_anonymous && allows_everything(described) {
         let why = "anonymous users are not allowed with the AlwaysAllow authorizer";
@@ -314,7 +314,7 @@ impl WebhookFile {
             duration::parse(text)
                 .map_err(|error| format!("{field}: Invalid value: {text:?}: {error}"))
         };
-        // As in Kubernetes, no time is the default, and what is not cached is said otherwise.
+        // As in Kubernetes, a zero time means the default; caching is disabled by another field.
         let ttl = |field,
                    text: Option<String>,
                    cached: Option<bool>,

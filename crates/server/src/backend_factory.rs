@@ -1,6 +1,5 @@
-//! Opens the backend that the flags ask for, and runs what it needs: a thread that commits, and tasks
-//! that end leases and write again after a failure for the embedded store, a task that looks after
-//! etcd's versions.
+//! Opens the backend that the flags select, and runs its tasks: for the embedded store a thread that commits, the
+//! expiry of leases and the recovery after failed writes; for etcd a task that checks the versions of its members.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,21 +20,22 @@ use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
 
 /// The database of the embedded store, in the data directory.
 const DATABASE: &str = "store.redb";
-/// etcd must be reached within this time at start.
+/// Maximum time until etcd is reached at start.
 const ETCD_REACHABLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two attempts to reach it.
+/// Pause between two attempts to reach etcd.
 const ETCD_RETRY_PERIOD: Duration = Duration::from_millis(500);
-/// How often etcd's members are asked for their version, on which trust in progress depends.
+/// Period in which etcd's members are asked for their version, which decides if their progress notifications are
+/// trusted.
 const ETCD_PROBE_PERIOD: Duration = Duration::from_secs(30);
-/// The embedded store has this long to write what it has accepted.
+/// Maximum time that the embedded store may take at the end to write what it has accepted.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A backend that is open, and what runs for it.
+/// An open backend, and the tasks that run for it.
 #[derive(Debug)]
 pub(super) struct OpenBackend {
     /// The backend, which stores read and write.
     pub(super) backend: Arc<dyn Backend>,
-    /// The same if it is the embedded store, which must be closed.
+    /// The embedded store if the backend is one; it must be closed.
     pub(super) embedded: Option<Arc<Embedded>>,
     /// The thread that commits to the database; `None` if there is none to wait for.
     commits: Option<JoinHandle<()>>,
@@ -43,7 +43,7 @@ pub(super) struct OpenBackend {
     end: CancellationToken,
 }
 
-/// Opens the backend that the flags ask for.
+/// Opens the backend that the flags select.
 ///
 /// # Errors
 /// The database cannot be opened, or etcd not be reached.
@@ -85,7 +85,7 @@ pub(super) async fn open(
     }
 }
 
-/// Tries again and again while etcd is not there, but not if it never can be.
+/// Connects to etcd, and retries while it is unreachable. Errors that no retry can cure are returned at once.
 async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
     let tls = TlsFiles {
         ca: flags.etcd_cafile.clone(),
@@ -117,7 +117,7 @@ async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
 }
 
 impl OpenBackend {
-    /// Returns a backend for which nothing has to run.
+    /// Returns a backend without tasks.
     pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
@@ -160,7 +160,7 @@ impl OpenBackend {
         open
     }
 
-    /// Closes the store when everything that it accepted is written.
+    /// Closes the store once everything that it accepted is written.
     pub(super) async fn close(mut self, clock: &Clock) {
         self.end.cancel();
         if let Some(embedded) = self.embedded {
@@ -181,7 +181,7 @@ impl OpenBackend {
     }
 }
 
-/// Has health tell when the embedded store cannot be written, and when its quota is reached.
+/// Adds health checks that fail when the embedded store cannot be written and when its quota is reached.
 pub(super) fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
     let store = Arc::clone(embedded);
     let writable = check(move || store.refusal().map_or(Ok(()), Err));
@@ -191,11 +191,11 @@ pub(super) fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
         true => Err(BackendError::NoSpace.to_string()),
         false => Ok(()),
     });
-    // Not part of readiness: clients that are sent elsewhere could not delete anything.
+    // Not part of readiness: a load balancer would send clients elsewhere, and they could not delete anything.
     health.add("storage-quota", Scope::Advice, below_quota);
 }
 
-/// Makes the check that the store answers in the time that the flags allow.
+/// Returns the health check that the store answers within the timeout of the flags.
 pub(super) fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
     let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
     let probe = Arc::new(probe);

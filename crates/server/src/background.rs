@@ -7,7 +7,7 @@ use ringwatch_apiserver::threads::{RuntimeHandles, until};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Tasks have this long to end when told to; then they are aborted.
+/// Maximum time that tasks may take to end; then they are aborted.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The background tasks of a server. They are aborted when it is dropped.
@@ -19,7 +19,7 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Returns no tasks yet, for a server with these threads beside the serving ones.
+    /// Creates the set of tasks, empty, for a server with these threads besides the serving ones.
     pub(super) fn new(runtimes: RuntimeHandles) -> Self {
         Self {
             tasks: JoinSet::new(),
@@ -28,7 +28,7 @@ impl Background {
         }
     }
 
-    /// Returns the runtimes of the threads beside the serving ones.
+    /// Returns the runtimes of the threads besides the serving ones.
     pub(super) fn runtimes(&self) -> &RuntimeHandles {
         &self.runtimes
     }
@@ -38,23 +38,24 @@ impl Background {
         self.end.clone()
     }
 
-    /// Runs a task whose work clients choose, such as a controller, on the background threads; it is dropped at the end.
+    /// Runs a task whose amount of work clients determine, such as a controller, on the background threads; it is
+    /// dropped at the end.
     pub(super) fn run(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.run_to_its_end(until(self.end.clone(), task));
     }
 
-    /// Runs a task on the background threads that ends by itself, soon after [`Self::end`] is cancelled.
+    /// Runs a task on the background threads that ends soon after [`Self::end`] is cancelled.
     pub(super) fn run_to_its_end(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(task, &self.runtimes.background);
     }
 
-    /// Runs a task that must not wait for controllers on the serving threads, which are the caller's; it is dropped at the
-    /// end.
+    /// Runs a task that controllers must not delay on the serving threads, which are those of the caller; it is dropped
+    /// at the end.
     pub(super) fn run_serving(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.run_serving_to_its_end(until(self.end.clone(), task));
     }
 
-    /// Runs a task on the serving threads that ends by itself, soon after [`Self::end`] is cancelled.
+    /// Runs a task on the serving threads that ends soon after [`Self::end`] is cancelled.
     pub(super) fn run_serving_to_its_end(
         &mut self,
         task: impl Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Creates the objects of every cluster.
+//! Creates the objects that every cluster has: namespaces, default roles, flow schemas, the Service `kubernetes`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use ringwatch_tls::error::StartError;
 
 use super::post_start_hooks::PostStartHooks;
 
-/// How often the address of the API is asked for while somebody else has it, and for how many times what a request may
-/// take: it is given back before that if nobody does.
+/// Pause between attempts to allocate the address of the Service `kubernetes` while another server holds it, and the
+/// total wait as a multiple of the request timeout: an allocation that no Service uses is released within that time.
 const ADDRESS_RETRY_PERIOD: Duration = Duration::from_millis(100);
 const ADDRESS_WAIT_TIMEOUTS: u32 = 5;
 
@@ -35,21 +35,20 @@ pub(super) struct Bootstrap {
     pub(super) served: BTreeSet<GroupVersion>,
     /// The credentials that extension-apiserver-authentication publishes.
     pub(super) credentials: CurrentCredentials,
-    /// Releases addresses and ports that no service has; `None` if they are not recorded.
+    /// Releases addresses and ports that are allocated to no Service; `None` if allocations are not recorded.
     pub(super) repair: Option<Repair>,
     /// The stores of roles and bindings; `None` without RBAC.
     pub(super) roles: Option<RoleStores>,
     /// The stores of FlowSchemas and PriorityLevelConfigurations; `None` without priority and fairness.
     pub(super) flows: Option<FlowStores>,
-    /// The steps that are marked as done.
+    /// The post-start hooks that this marks as done.
     pub(super) hooks: PostStartHooks,
     /// The time.
     pub(super) clock: Clock,
 }
 
 impl Bootstrap {
-    /// Creates what every cluster has from the start, and learns which addresses are allocated. The Service of the API
-    /// gets this port.
+    /// Creates these objects, and loads the allocated addresses. The Service `kubernetes` gets this port.
     ///
     /// # Errors
     /// The store cannot be read or written.
@@ -94,7 +93,7 @@ impl Bootstrap {
         self.stores.get(group, plural)
     }
 
-    /// Creates the range of service addresses and the Service of the API, once the allocations are known.
+    /// Creates the range of service addresses and the Service `kubernetes`, once the allocations are loaded.
     async fn ensure_services(&self, services: &Store, port: u16) -> Result<(), StartError> {
         if let Some(ranges) = self.store("networking.k8s.io", "servicecidrs") {
             let ensured = ensure_service_range(ranges, &self.clock).await;
@@ -110,8 +109,8 @@ impl Bootstrap {
         ensured.map_err(|error| unwritten("create the service of the API", error))
     }
 
-    /// Creates the Service of the API. Its address may be recorded though it is not there: another server is just creating
-    /// it, or one was killed when it was. So that is waited for, and repaired meanwhile.
+    /// Creates the Service `kubernetes`. Its address may be allocated while the Service does not exist: another server
+    /// is creating it, or was killed while it did. So this waits, and releases stale allocations meanwhile.
     async fn ensure_api_service(&self, services: &Store, port: u16) -> Result<(), Error> {
         let clock = &self.clock;
         let first = ensure_kubernetes_service(services, port, clock).await;
@@ -134,7 +133,8 @@ impl Bootstrap {
         }
     }
 
-    /// Creates the ConfigMaps of kube-system by which other servers authenticate, and legacy tokens are tracked.
+    /// Creates two ConfigMaps in kube-system: the authorities by which aggregated servers authenticate this one, and
+    /// the start of the tracking of legacy tokens.
     async fn ensure_config_maps(&self, config_maps: &Store) -> Result<(), StartError> {
         let credentials = Arc::clone(&self.credentials.borrow());
         let extension = &credentials.extension;

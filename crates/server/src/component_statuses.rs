@@ -1,7 +1,8 @@
 //! The ComponentStatuses: the health of the components that run beside the API, asked for at each read.
 //!
-//! Nothing is stored. Every read asks whom it is about, all of them at the same time, where kube-apiserver
-//! expects them: on this machine, at their usual ports. The store is one part, however many servers it has.
+//! Nothing is stored. Every read asks the components that it is about, all at the same time, at the addresses where
+//! kube-apiserver expects them: on this machine, at their usual ports. The store is one component, however many servers
+//! it has.
 
 use std::sync::Arc;
 
@@ -19,13 +20,13 @@ use ringwatch_apiserver::transport::https_get::{self, GetError};
 use rustls::ClientConfig;
 use serde_json::{Value, json};
 
-/// How much of an answer is shown, in bytes.
+/// Maximum number of bytes of an answer that are shown.
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 
-/// The parts of a cluster, as a store of their statuses that can only be read.
+/// The statuses of the components, as a read-only store.
 pub(super) struct ComponentStatuses {
     components: Vec<Component>,
-    /// Takes any certificate: theirs are mostly their own.
+    /// Accepts any certificate, since those of components are mostly self-signed.
     tls: Arc<ClientConfig>,
     clock: Clock,
     versioner: Versioner,
@@ -39,9 +40,9 @@ struct Component {
 
 /// The way in which a component is asked for its health.
 enum Probe {
-    /// By its own page about its health.
+    /// A request to the component's health endpoint.
     Page(String),
-    /// By the server's own check of it.
+    /// The server's own health check of its store.
     Check(Check),
 }
 
@@ -61,8 +62,8 @@ impl std::fmt::Debug for ComponentStatuses {
 }
 
 impl ComponentStatuses {
-    /// Returns the components that kube-apiserver knows; the health of the store is what `store` says, that of the others is
-    /// what they answer over `tls` on their usual ports.
+    /// Returns the components that kube-apiserver lists. `store` checks the store; the others are asked over `tls` on
+    /// their usual ports.
     #[must_use]
     pub(super) fn new(store: Check, tls: Arc<ClientConfig>, clock: Clock) -> Self {
         let page = |port: u16| Probe::Page(format!("https://127.0.0.1:{port}/healthz"));
@@ -138,7 +139,7 @@ impl Found {
     }
 }
 
-/// Returns the message about a page that cannot be fetched, in the words of Go's client.
+/// Returns the message about an endpoint that cannot be fetched, in the words of Go's client.
 fn failure(url: &str, error: &GetError) -> String {
     let why = match error {
         GetError::Status(code) => {
@@ -169,7 +170,7 @@ impl Interface for ComponentStatuses {
         let name = key.rsplit('/').next().unwrap_or_default();
         match self.components.iter().find(|it| it.name == name) {
             Some(component) => self.status(component).await,
-            // kube-apiserver calls the resource so in this error alone.
+            // kube-apiserver uses this name of the resource in this error only.
             None => Err(StorageError::Rejected(Box::new(Error::NotFound {
                 resource: "componentstatus".to_owned(),
                 name: name.to_owned(),
@@ -177,7 +178,7 @@ impl Interface for ComponentStatuses {
         }
     }
 
-    /// Selectors see neither labels nor fields, not even the name, and there is but one page.
+    /// Selectors match neither labels nor fields, not even the name, and there is only one page.
     async fn get_list(&self, _: &str, options: ListOptions) -> Result<List, StorageError> {
         if !options.predicate.matches(&Attributes::default()) {
             return Ok(List::default());

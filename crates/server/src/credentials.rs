@@ -1,10 +1,10 @@
 //! The server's certificate, and the authorities of client certificates: read from files at start, and again when they
 //! change.
 //!
-//! Generated certificates are looked at from time to time and made anew before they end. Whatever changes
-//! is checked together with the rest before it counts; if it cannot be used, what was there before
-//! counts on. New connections go by the newest. Those that there are keep their TLS, but client certificates are judged by
-//! the newest authorities at each request.
+//! Generated certificates are checked from time to time and renewed before they expire. A change of any file is
+//! validated together with the others; while it is invalid, the previous credentials stay in effect. New connections
+//! use the newest. Open connections keep their TLS session, but their client certificates are verified by the newest
+//! authorities at each request.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use super::flags::{AggregationFlags, ServeFlags};
 
-/// How often it is looked whether a generated certificate is about to end.
+/// Period of the checks if a generated certificate expires soon.
 const RENEWAL_PERIOD: Duration = Duration::from_secs(60);
 
 const CLIENT_CA_FLAG: &str = "--client-ca-file";
@@ -39,7 +39,7 @@ pub(super) struct CredentialFiles {
     source: Source,
 }
 
-/// Everything that credentials are made of, and the channel on which the newest are published.
+/// The inputs of the credentials, and the channel on which the newest are published.
 #[derive(Debug)]
 struct Source {
     parts: Mutex<Parts>,
@@ -51,21 +51,21 @@ struct Source {
     current: watch::Sender<Arc<Credentials>>,
 }
 
-/// The path of a certificate, and what lies there.
+/// The path of a certificate, and its content.
 type Named = (PathBuf, Identity);
 
 /// The contents of the files, in PEM.
 #[derive(Clone, Debug)]
 struct Parts {
     generated: Certificates,
-    /// The path of the certificate, and what is used instead of the generated one.
+    /// The path of the certificate, and the files that replace the generated one.
     serving: Option<Named>,
     client_ca: Option<String>,
     proxy_ca: Option<String>,
 }
 
 impl CredentialFiles {
-    /// Reads what the flags name, and makes what they do not. `subjects` are the names of the server.
+    /// Reads the files that the flags name, and generates the missing ones. `subjects` are the names of the server.
     ///
     /// # Errors
     /// A file cannot be read, written or understood.
@@ -102,13 +102,13 @@ impl CredentialFiles {
         })
     }
 
-    /// Returns the credentials, which go on following the files while [`Self::follow`] runs.
+    /// Returns the credentials, which are updated while [`Self::follow`] runs.
     #[must_use]
     pub(super) fn current(&self) -> CurrentCredentials {
         self.source.current.subscribe()
     }
 
-    /// Follows the files, and renews what is generated, until it is dropped.
+    /// Follows the files, and renews generated certificates, until it is dropped.
     pub(super) async fn follow(self, clock: Clock) {
         let Self {
             serving,
@@ -148,7 +148,7 @@ async fn follow<const N: usize>(
 }
 
 impl Source {
-    /// Makes a change, and publishes the credentials that come of it; if they cannot be used, nothing changes.
+    /// Applies a change, and publishes the resulting credentials; if they are invalid, nothing changes.
     fn change(&self, what: &str, change: impl FnOnce(&mut Parts)) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = parts.clone();
@@ -165,7 +165,7 @@ impl Source {
         }
     }
 
-    /// Renews what is generated before it ends.
+    /// Renews generated certificates before they expire.
     async fn renew(&self, clock: &Clock) {
         let mut failure = String::new();
         loop {
@@ -216,7 +216,7 @@ impl Parts {
         Ok(Credentials {
             tls: Arc::new(tls),
             clients,
-            // Whoever signed it, a client that trusts the certificate itself can check it.
+            // Whoever signed it, a client that trusts this very certificate can verify it.
             authority: match &self.serving {
                 Some((_, identity)) => identity.certificate.clone(),
                 None => own.authority.clone(),

@@ -14,7 +14,7 @@ use super::flow_control::FlowControl;
 use super::post_start_hooks::{PostStartHooks, RoleHooks};
 use super::resources::Resources;
 
-/// The parts that flags enable, and the steps of the start, which depend on them.
+/// The parts that flags enable, and the post-start hooks, which depend on them.
 pub(super) struct Enabled {
     /// The stores of roles and bindings; `None` without RBAC.
     pub(super) roles: Option<RoleStores>,

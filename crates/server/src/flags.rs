@@ -1,7 +1,7 @@
-//! The flags of `ringwatch serve`: kube-apiserver's names and defaults, and a few of our own.
+//! The flags of `ringwatch serve`: those of kube-apiserver with its names and defaults, and a few more.
 //!
-//! A flag that parses is a value that makes sense by itself; what depends on several flags is
-//! checked by [`ServeFlags::check`]. Nothing here touches files or the network.
+//! Parsing checks each flag by itself; [`ServeFlags::check`] checks combinations. Nothing here accesses files or the
+//! network.
 
 mod aggregation;
 mod authorization;
@@ -31,7 +31,7 @@ pub use service_accounts::ServiceAccountFlags;
 const MEMORY_BUDGET_MIB_MIN: u64 = 16;
 /// The default quota of the embedded store: the most that etcd recommends.
 const QUOTA_BACKEND_BYTES_DEFAULT: i64 = 8 << 30;
-/// The quota that 0 stands for in etcd.
+/// The quota that etcd uses for 0.
 const QUOTA_BACKEND_BYTES_OF_ZERO: u64 = 2 << 30;
 /// The largest memory budget, in MiB: more than any machine has.
 const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
@@ -72,8 +72,8 @@ pub struct ServeFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub watch_cache: bool,
 
-    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource; any other
-    /// size enables it, since sizes adapt themselves.
+    /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource, as in
+    /// secrets#0; any other size enables it, since sizes adapt themselves. Events have no cache unless enabled here.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
     pub watch_cache_sizes: Vec<WatchCacheSize>,
 
@@ -372,7 +372,7 @@ pub enum StorageBackend {
 }
 
 impl ServingFlags {
-    /// Returns the address at which others reach the server; `None` if the host has none that could be told.
+    /// Returns the address at which others reach the server; `None` if the host has no such address.
     #[must_use]
     pub fn advertised_address(&self) -> Option<IpAddr> {
         advertised_address(self.advertise_address, self.bind_address)
@@ -380,7 +380,7 @@ impl ServingFlags {
 }
 
 impl ServeFlags {
-    /// Checks what depends on several flags.
+    /// Checks combinations of flags.
     ///
     /// # Errors
     /// A line for the user.
@@ -494,7 +494,7 @@ fn parse_etcd_server(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads a prefix of keys, and gives it a slash at its beginning and none at its end, as kube-apiserver does.
+/// Parses a prefix of keys, and normalizes it to begin with a slash and end without one, as kube-apiserver does.
 fn parse_prefix(text: &str) -> Result<String, String> {
     let segments: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     if segments.is_empty() {

@@ -21,7 +21,7 @@ pub(super) struct FlowControl {
 }
 
 impl FlowControl {
-    /// Builds the filter; `None` if flags disable it or leave it nothing to share.
+    /// Builds the filter; `None` if flags disable it or set no limits to share.
     pub(super) fn new(flags: &LimitFlags, all: &Stores, registry: &mut Registry) -> Option<Self> {
         let reads = flags.max_requests_inflight;
         let total = reads.saturating_add(flags.max_mutating_requests_inflight);
@@ -37,7 +37,7 @@ impl FlowControl {
         })
     }
 
-    /// Returns the controller that configures the filter as the stored objects say.
+    /// Returns the controller that configures the filter by the stored objects.
     pub(super) fn controller(&self, clock: &Clock) -> Flows {
         Flows {
             stores: self.stores.clone(),

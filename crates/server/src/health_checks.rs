@@ -11,10 +11,10 @@ use super::backend_factory::{OpenBackend, add_store_checks, store_check};
 use super::flags::EtcdFlags;
 use super::post_start_hooks::PostStartHooks;
 
-/// How many caches that are not ready are named.
+/// Maximum number of unready caches that are named.
 const UNREADY_NAMED_MAX: usize = 5;
 
-/// Returns the checks of a server over this store, which is not ready from when `shutting_down` is cancelled.
+/// Returns the checks of a server with this store. It is unready once `shutting_down` is cancelled.
 pub(super) fn health_checks(
     backend: &OpenBackend,
     flags: &EtcdFlags,

@@ -28,7 +28,7 @@ use super::flags::ServeFlags;
 use super::kubeconfig;
 use super::serve::{Server, ServerOptions};
 
-/// The flags with which every such server starts; those of the builder come after them.
+/// The flags of every server in process; those of the builder follow them.
 const FLAGS: [&str; 4] = [
     "ringwatch",
     "--storage-backend=memory",
@@ -36,17 +36,17 @@ const FLAGS: [&str; 4] = [
     "--secure-port=0",
 ];
 
-/// The file system in memory that Linux has.
+/// Linux' file system in memory.
 const FILES_IN_MEMORY: &str = "/dev/shm";
 
 /// A Kubernetes API server on a free port of the loopback interface.
 ///
-/// It keeps its objects in memory and runs on threads of its own, unless its [`Builder`] is told otherwise, and ends when it
-/// is dropped. There may be several in one process. No controllers run: deployments make no pods, and nobody deletes
-/// dependents, as with envtest.
+/// It keeps its objects in memory and runs on threads of its own, unless its [`Builder`] sets otherwise, and ends when
+/// it is dropped. One process can have several. No controllers of workloads run: deployments create no pods, and
+/// dependents of deleted objects stay, as with envtest.
 ///
-/// The certificates and the kubeconfig are files in a temporary folder, which is deleted at the end; `--data-dir` names another
-/// one, as it should for a store on disk.
+/// The certificates and the kubeconfig are files in a temporary folder, which is deleted at the end. `--data-dir` sets
+/// another folder; use it with a store on disk.
 ///
 /// Nothing is installed in the process: no logger, no signal handlers, no limits. Log messages go to the caller's `tracing`
 /// subscriber, if there is one.
@@ -73,7 +73,7 @@ pub struct InProcessServer {
     _running: Running,
 }
 
-/// The ways to reach a running server.
+/// The addresses and credentials of a running server.
 #[derive(Debug)]
 struct Access {
     url: String,
@@ -143,16 +143,16 @@ impl Builder {
         self
     }
 
-    /// Keeps the objects in this store instead of one in memory. Several servers may share one, one after the other or at
-    /// the same time; what it has to run, such as the expiry of leases, the caller runs. Servers of one process take each
-    /// other's service account tokens.
+    /// Keeps the objects in this store instead of one in memory. Several servers may share one, one after the other or
+    /// at the same time. The caller runs the store's tasks, such as the expiry of leases. Servers of one process accept
+    /// each other's service account tokens.
     #[must_use]
     pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
         self.backend = Some(backend);
         self
     }
 
-    /// Limits the cache of objects that are encoded for clients to so many bytes; 0 keeps none.
+    /// Sets the maximum number of bytes of the cache of encoded objects; 0 disables it.
     #[must_use]
     pub fn encodings_bytes_max(mut self, bytes: usize) -> Self {
         self.encodings_bytes_max = bytes;
@@ -220,7 +220,7 @@ impl Builder {
         let parsed = CommandLine::try_parse_from(line).map_err(StartError::line)?;
         let mut flags = parsed.flags;
         let signing_key = &mut flags.service_accounts.service_account_signing_key_file;
-        // A directory of the caller's keeps its own key, so that tokens outlive the server.
+        // A data directory of the caller keeps its own key, so that tokens stay valid after a restart.
         if signing_key.is_none() && flags.data_dir == folder.path() {
             *signing_key = Some(write_signing_key(folder)?);
         }
@@ -252,7 +252,7 @@ impl Builder {
         threads.serving.block_on(async {
             match Server::start(flags, options).await {
                 Ok(server) => {
-                    // An owner that is gone already has dropped the other end of `stopped` as well.
+                    // If the owner is gone already, `stopped` is closed as well.
                     let _ = started.send(Access::new(&server));
                     let _ = stopped.await;
                 }
@@ -264,8 +264,8 @@ impl Builder {
     }
 }
 
-/// Creates a folder for the files of a server: where `TMPDIR` says, else in memory if the system has a place for that. A server
-/// writes its certificates durably, which on a busy disk takes longer than the rest of the start.
+/// Creates a folder for the files of a server: in `TMPDIR` if set, else in memory if the system has a file system for
+/// that. A server writes its certificates durably, which on a busy disk takes longer than the rest of the start.
 fn folder() -> Result<TempDir, StartError> {
     let folder = match std::env::var_os("TMPDIR") {
         Some(_) => TempDir::new(),
@@ -277,8 +277,9 @@ fn folder() -> Result<TempDir, StartError> {
     })
 }
 
-/// Writes the key with which all servers of this process that have none sign service account tokens, so that servers with one
-/// store take each other's. Generating the RSA key of other servers would take most of the start.
+/// Writes the signing key of service account tokens that all servers of this process without a key of their own share,
+/// so that servers with one store accept each other's tokens. Generating an RSA key for each would take most of the
+/// start.
 fn write_signing_key(folder: &TempDir) -> Result<PathBuf, StartError> {
     static KEY: Mutex<Option<String>> = Mutex::new(None);
     let mut key = KEY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -393,7 +394,7 @@ impl Drop for Running {
         };
         drop(stop.take());
         if let Some(thread) = thread.take() {
-            // A server that panicked has said so.
+            // A panic of the server has been printed already.
             let _ = thread.join();
         }
     }

@@ -10,8 +10,8 @@ use ringwatch_tls::tls_client::{Trust, config};
 
 use super::flags::KubeletFlags;
 
-/// Reads what the flags name, and returns it with the files of the identity, which may change. Without an authority the
-/// certificates of kubelets are not verified, as in kube-apiserver.
+/// Reads the files that the flags name, and returns the connection settings with the files of the identity, which may
+/// change. Without an authority the certificates of kubelets are not verified, as in kube-apiserver.
 ///
 /// # Errors
 /// A file cannot be read or understood.
@@ -34,7 +34,7 @@ pub(super) fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFil
         tls: KubeletTls {
             trusted,
             unverified,
-            // Anybody may run what is proxied to; the server's identity is for kubelets alone.
+            // Proxied pods and services may be anybody's; the server shows its identity to kubelets only.
             proxied: made(Trust::Anyone, None)?,
         },
         address_types: flags.kubelet_preferred_address_types.clone(),

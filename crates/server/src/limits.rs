@@ -1,4 +1,4 @@
-//! The limits on what is served at a time, built from flags.
+//! The limits on concurrent requests and connections, built from flags.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::flags::LimitFlags;
 
-/// Builds the limits on requests. With fairness, which has its own, requests in flight are only counted.
+/// Builds the limits on requests. With priority and fairness, which has its own limits, requests in flight are only
+/// counted.
 pub(super) fn request_limits(
     flags: &LimitFlags,
     fairness: Option<&Arc<Fairness>>,
@@ -37,7 +38,7 @@ pub(super) fn request_limits(
     }
 }
 
-/// Builds the limits on connections whose client is not authenticated yet, by how many files the process may open.
+/// Builds the limits on unauthenticated connections, from the number of files that the process may open.
 pub(super) fn connection_limits(registry: &mut Registry, clock: &Clock) -> Unauthenticated {
     let limits = ConnectionLimits::for_files(open_files::for_connections());
     let unauthenticated = Unauthenticated::new(limits, clock);

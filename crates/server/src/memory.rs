@@ -1,4 +1,4 @@
-//! The default memory budget, giving memory back when it is short, and the metrics of the budget.
+//! The default memory budget, the task that frees memory when it is short, and the metrics of the budget.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +17,10 @@ use ringwatch_apiserver::endpoints::EncodingCache;
 /// requests, and the kernel's sockets and page cache.
 const DEFAULT_PERCENT: u64 = 50;
 
-/// The default where the system does not say how much memory there is.
+/// The default if the system does not report its memory.
 const DEFAULT_BYTES: u64 = 1 << 30;
 
-/// Returns the budget where flags set none, in bytes: a share of what this process can have.
+/// Returns the default budget in bytes: a share of the memory that this process can have.
 #[must_use]
 pub(super) fn default_budget() -> u64 {
     available(Path::new("/")).map_or(DEFAULT_BYTES, |bytes| bytes / 100 * DEFAULT_PERCENT)
@@ -71,7 +71,7 @@ fn limit_files(line: &str) -> Vec<String> {
 pub(super) async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
     loop {
         ledger.pressed().await;
-        encodings.settle();
+        encodings.evict_surplus();
         feed.shrink_windows();
     }
 }

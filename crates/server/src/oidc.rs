@@ -15,9 +15,9 @@ use rustls::ClientConfig;
 
 use super::flags::OidcFlags;
 
-/// How often keys are fetched though nobody asks for newer ones: those that were withdrawn must not count for long.
+/// Period in which keys are fetched even if no token needs newer ones, so that withdrawn keys stop being accepted.
 const REFRESH_PERIOD: Duration = Duration::from_secs(600);
-/// How often keys are fetched at most, whoever asks, and how soon after a failure.
+/// Minimum time between fetches, and between a failure and the next attempt.
 const FETCH_PERIOD_MIN: Duration = Duration::from_secs(2);
 
 /// An OpenID Connect provider, and how it is reached.
@@ -30,7 +30,7 @@ pub(super) struct Provider {
     tls: Arc<ClientConfig>,
 }
 
-/// The algorithms that are accepted where none are configured: all that have a public key.
+/// The algorithms that are accepted by default: all with public keys.
 const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -42,7 +42,7 @@ const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::PS512,
 ];
 
-/// Why keys could not be fetched.
+/// The reason why keys could not be fetched.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("{0}")]
@@ -52,7 +52,7 @@ enum FetchError {
 }
 
 impl Provider {
-    /// Returns the provider that the flags name, if they do.
+    /// Returns the provider if the flags name one.
     ///
     /// # Errors
     /// A file cannot be read or understood.
@@ -114,7 +114,7 @@ impl Provider {
         })
     }
 
-    /// Fetches the keys. Says whether they are known now.
+    /// Fetches the keys. Returns true if they are known now.
     pub(super) async fn prepare(&self, clock: &Clock) -> bool {
         match self.fetch(clock).await {
             Ok(keys) => {
@@ -168,7 +168,7 @@ fn client_config(flags: &OidcFlags) -> Result<Arc<ClientConfig>, StartError> {
         .map_err(|error| StartError::new("speak TLS with the provider", error, "report this"))
 }
 
-/// Returns the URL of an issuer's discovery document where none is configured.
+/// Returns the default URL of an issuer's discovery document.
 fn discovery_url(issuer: &str) -> String {
     let base = issuer.trim_end_matches('/');
     format!("{base}/.well-known/openid-configuration")

@@ -17,7 +17,7 @@ use ringwatch_apiserver::endpoints::VersionInfo;
 )]
 type CounterBits = std::sync::atomic::AtomicU64;
 
-/// Linux counts a process' time in hundredths of a second for everybody who asks.
+/// The number of ticks in a second in which Linux reports processor time to programs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The metrics of this process, under the names that all Prometheus clients use.
@@ -93,7 +93,7 @@ impl Process {
         process
     }
 
-    /// Reads the metrics from the operating system, before a scrape. Where it does not tell, they keep their values.
+    /// Reads the metrics from the operating system, before a scrape. A metric that cannot be read keeps its value.
     pub(super) fn refresh(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let resident = status.lines().find_map(|line| {

@@ -18,7 +18,7 @@ use super::storages::Storages;
 use super::stores::{WritePath, service_allocator};
 use super::write_guards::Guards;
 
-/// The built-in resources as requests reach them, and the parts that decide about writes.
+/// The built-in resources, and the parts that decide about writes.
 pub(super) struct Resources {
     /// The storages.
     pub(super) storages: Storages,

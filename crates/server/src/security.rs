@@ -27,7 +27,7 @@ use super::{kubelets, service_account_keys};
 pub(super) struct Security {
     /// The server's side of TLS, and the authorities of client certificates.
     pub(super) credentials: CurrentCredentials,
-    /// The files of these, and of the identities that this server shows to others.
+    /// The files of these, and of the client certificates that this server uses.
     pub(super) files: TrustFiles,
     /// The tokens of `--token-auth-file`.
     pub(super) tokens: TokenFile,
@@ -53,7 +53,7 @@ pub(super) struct TrustFiles {
 }
 
 impl TrustFiles {
-    /// Follows the files until it is dropped: what was made of them changes with them.
+    /// Follows the files until it is dropped, and updates the credentials made of them.
     pub(super) async fn follow(self, clock: Clock) {
         let identities = self.identities.into_iter();
         let identities = join_all(identities.map(|it| it.follow(clock.clone())));
@@ -62,7 +62,7 @@ impl TrustFiles {
 }
 
 impl Security {
-    /// Reads what the flags name, and makes what they do not.
+    /// Reads the files that the flags name, and generates the missing ones.
     ///
     /// # Errors
     /// A file cannot be read, written or understood.

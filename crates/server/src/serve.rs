@@ -1,7 +1,6 @@
 //! `ringwatch serve`: starts a server, and ends it in order when a signal comes.
 //!
-//! Whatever can be wrong with the flags' files, the port or the store shows at start as one
-//! [`StartError`].
+//! Errors in the files of flags, the port or the store are returned from the start as one [`StartError`].
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -33,9 +32,9 @@ use super::flags::{ServeFlags, StorageBackend};
 use super::kubeconfig;
 use super::security::Security;
 
-/// The start is announced when all caches are filled, but at the latest after this time.
+/// Maximum time that the start waits for caches to be filled before it is announced.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
-/// The address of the server has this long to be withdrawn; later its lease tells others that the server is gone.
+/// Maximum time to withdraw the address of the server; after it the expiry of its lease removes the address.
 const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the server until a signal ends it.
@@ -75,13 +74,13 @@ async fn until_signalled(flags: &ServeFlags, options: ServerOptions) -> Result<(
     }
 }
 
-/// The parts of a server that no flag sets.
+/// Settings of a server that have no flag.
 pub(super) struct ServerOptions {
     /// The runtimes of the threads beside those that serve.
     pub(super) runtimes: RuntimeHandles,
-    /// A store to be used instead of that which flags ask for.
+    /// A store that replaces the one selected by flags.
     pub(super) backend: Option<Arc<dyn Backend>>,
-    /// The most bytes that the cache of encoded objects takes.
+    /// Maximum number of bytes of the cache of encoded objects.
     pub(super) encodings_bytes_max: usize,
 }
 
@@ -109,7 +108,7 @@ pub(super) struct Server {
     listener: AbortOnDropHandle<JoinSet<()>>,
     /// Ends the watches of caches.
     feed: Feed,
-    /// The compactor, the controllers, and what feeds the caches.
+    /// The compactor, the controllers, and the tasks that feed the caches.
     background: Background,
     /// Publishes the address of the server, until it is to withdraw it.
     publishing: Option<AbortOnDropHandle<()>>,
@@ -177,7 +176,8 @@ impl Server {
         })
     }
 
-    /// Ends in order: first what clients see, then what feeds it, then the store.
+    /// Ends the server in order: withdraws its address, ends the listener, watches and connections, then the background
+    /// tasks, then closes the store.
     async fn end(self, delay: Duration) {
         let clock = &self.clock;
         self.withdrawal.cancel();
@@ -237,7 +237,7 @@ fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     Ok(path)
 }
 
-/// Publishes where the server is reached, now and, in the task, from then on until it is withdrawn.
+/// Publishes the server's address, now and in the returned task, until it is withdrawn.
 async fn publish_address(
     api_endpoints: Option<ApiEndpoints>,
     withdrawal: &CancellationToken,
@@ -249,7 +249,7 @@ async fn publish_address(
     Some(spawn(api_endpoints.run(withdrawal.clone())))
 }
 
-/// Waits until lists and watches are served from memory. Whoever comes earlier is told to retry.
+/// Waits until lists and watches are served from memory. Earlier requests are told to retry.
 async fn wait_until_filled(cachers: &[Arc<Cacher>], clock: &Clock) {
     let all = async {
         for cacher in cachers {
@@ -263,7 +263,7 @@ async fn wait_until_filled(cachers: &[Arc<Cacher>], clock: &Clock) {
     }
 }
 
-/// Prints where everything is. Nobody is left to tell if that fails.
+/// Prints the addresses and paths. An error of standard output is ignored.
 fn announce(flags: &ServeFlags, server: &Server) {
     let Server { url, data_dir, .. } = server;
     let store = match flags.backend() {

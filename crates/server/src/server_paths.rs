@@ -14,7 +14,7 @@ use super::metrics;
 use super::process::Process;
 use super::store_size::StoreSize;
 
-/// The parts behind these paths.
+/// The parts that answer these paths.
 #[derive(Debug)]
 pub(super) struct ServerPaths {
     /// The checks of `/healthz`, `/livez` and `/readyz`.

@@ -23,11 +23,11 @@ pub(super) struct Storages {
     pub(super) factory: Arc<StorageFactory>,
     /// The resources that stores serve, each with its storage, in the order of discovery.
     pub(super) served: Vec<ServedType>,
-    /// Resources that discovery shows though no store serves them.
+    /// Resources that discovery lists and handlers serve, without a store.
     pub(super) storeless: Vec<Arc<Resource>>,
     /// The watch caches, one a storage.
     pub(super) cachers: Vec<Arc<Cacher>>,
-    /// Feeds the caches, and ends their watches.
+    /// The feed of the caches.
     pub(super) feed: Feed,
     by_prefix: BTreeMap<String, Arc<dyn Interface>>,
 }
@@ -80,7 +80,7 @@ impl Storages {
         self.by_prefix.get(prefix).cloned()
     }
 
-    /// Returns the storage under a prefix; one in which nobody writes if no built-in resource has it.
+    /// Returns the storage under a prefix; a new one without cache if no built-in resource has it.
     pub(super) fn get_or_empty(&self, prefix: &str) -> Arc<dyn Interface> {
         self.get(prefix)
             .unwrap_or_else(|| self.factory.plain(prefix))

@@ -14,7 +14,7 @@ use ringwatch::storage::backend::embedded::Embedded;
 
 use super::backend_factory::OpenBackend;
 
-/// A scrape waits this long for the store to tell its size.
+/// Maximum time that a scrape waits for the size of the store.
 const SIZE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The size of the store, as `/metrics` shows it.
@@ -22,7 +22,7 @@ const SIZE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct StoreSize {
     backend: Arc<dyn Backend>,
     gauge: Gauge<i64, AtomicI64>,
-    /// The embedded store, and how much of its size it needs.
+    /// The embedded store, and the gauge of the bytes in use.
     used: Option<(Arc<Embedded>, Gauge<i64, AtomicI64>)>,
     clock: Clock,
 }
@@ -33,8 +33,8 @@ struct Cluster {
 }
 
 impl StoreSize {
-    /// Makes the size part of what `/metrics` shows; of the embedded store also its quota, in bytes (-1 for none), and how
-    /// much of that is in use.
+    /// Registers the metrics of the size; for the embedded store also its quota in bytes (-1 for none) and the bytes in
+    /// use.
     pub(super) fn register(
         registry: &mut Registry,
         backend: &OpenBackend,
@@ -74,7 +74,7 @@ impl StoreSize {
         }
     }
 
-    /// Asks the store for its size. If it does not answer in time the metric keeps its value.
+    /// Asks the store for its size. The metric keeps its value if the store does not answer in time.
     pub(super) async fn refresh(&self) {
         if let Some((embedded, used)) = &self.used {
             used.set(shown(embedded.used_bytes()));

@@ -15,12 +15,12 @@ use super::write_guards::Guards;
 /// The storage prefix of events, of both groups.
 const EVENTS: &str = "events";
 
-/// The parts that writes of built-in resources pass.
+/// The parts that a write of a built-in resource passes.
 #[derive(Debug)]
 pub(super) struct WritePath {
     /// The admission plugins.
     pub(super) admission: Arc<Chain>,
-    /// The checks of what a write grants.
+    /// The write guards.
     pub(super) guards: Guards,
     /// Allocates the addresses and ports of services; `None` if they are not recorded.
     pub(super) allocator: Option<Arc<ServiceAllocator>>,

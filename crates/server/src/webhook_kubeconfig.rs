@@ -1,5 +1,4 @@
-//! The kubeconfig by which a webhook is reached that a file names: a server, its authorities, and perhaps a token or a
-//! certificate.
+//! Reads the kubeconfig of a webhook: a server, its authorities, and a token or client certificate.
 
 use std::path::Path;
 
@@ -10,13 +9,13 @@ use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSi
 /// The reason why a kubeconfig cannot be used for a webhook.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WebhookKubeconfigError {
-    /// It cannot be read, or lacks something.
+    /// The kubeconfig cannot be read, or lacks something.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
     /// The server's certificate would not be verified.
     #[error("the server must be an https URL, and prove who it is")]
     UnverifiedServer,
-    /// The user signs in by a program.
+    /// The user has an exec plugin or auth-provider.
     #[error("a webhook is shown a token or a certificate: other credentials are not supported")]
     ExecPlugin,
     /// The user has a certificate without a key, or a key without a certificate.
@@ -27,7 +26,7 @@ pub(super) enum WebhookKubeconfigError {
     Pair(String),
 }
 
-/// Reads how the webhook of the current context is reached.
+/// Reads the connection settings of the current context.
 ///
 /// # Errors
 /// [`WebhookKubeconfigError`]

@@ -1,4 +1,4 @@
-//! The checks of what a write grants to somebody, and the storages that each looks into.
+//! Builds the write guards: checks of the permissions that a write grants, such as RBAC escalation.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::storages::Storages;
 
 type Guard = Arc<dyn WriteGuard>;
 
-/// The checks. One whose storages are not there checks nothing.
+/// The guards. One whose storages do not exist is absent.
 #[derive(Debug)]
 pub(super) struct Guards {
     escalation: Option<Guard>,
@@ -20,7 +20,7 @@ pub(super) struct Guards {
 }
 
 impl Guards {
-    /// Returns the checks over these storages; `types` are those that policies may have parameters of.
+    /// Returns the guards over these storages; `types` are the types that policies may have parameters of.
     pub(super) fn new(storages: &Storages, types: &Arc<ServedTypes>) -> Self {
         let roles = storages.get("roles").zip(storages.get("clusterroles"));
         let escalation = roles.map(|(roles, cluster_roles)| {
@@ -48,7 +48,7 @@ impl Guards {
         }
     }
 
-    /// Returns the check of a resource's writes, if it has one.
+    /// Returns the guard of a resource's writes, if it has one.
     pub(super) fn get(&self, resource: &Resource) -> Option<Guard> {
         let guard = match (
             resource.group_version.group.as_str(),

@@ -298,7 +298,7 @@ impl Inner {
             revision
         };
         if revision < self.compacted {
-            return Err(StorageError::Expired);
+            return Err(StorageError::ListExpired);
         }
         let mut items = self.list(prefix, revision);
         items.retain(|it| after.is_none_or(|after| &*it.key > after));
@@ -470,7 +470,7 @@ impl Interface for Store {
         let exact = options.resource_version.map_or(0, |version| version.0);
         let revision = if exact == 0 { inner.revision } else { exact };
         if revision < inner.compacted {
-            return Err(StorageError::Expired);
+            return Err(StorageError::ListExpired);
         }
         let raw = inner.list(key, revision);
         let objects = raw.iter().map(|raw| self.decode(raw));

@@ -23,7 +23,7 @@ const KEYS: [&str; 6] = [
     "/services/s/b",
 ];
 
-/// More events than fit into the channel of a watcher before it is parked.
+/// More events than the channel of a watcher holds, so that it overflows.
 const BURST_PODS: usize = 120;
 
 /// The disturbance of the store beside the writes.
@@ -172,7 +172,7 @@ fn who_is_too_slow_for_the_window_is_told_so() {
 
 /// More events at once than fit into the channel of a watcher: it reads on in the window.
 #[test]
-fn a_parked_watcher_misses_nothing() {
+fn an_overflowed_watcher_misses_nothing() {
     explore(100, &["streamed the state"], |seen| {
         let seen = seen.clone();
         block_on(async move {
@@ -193,7 +193,7 @@ fn a_parked_watcher_misses_nothing() {
 /// A burst between a watcher's resumption and its next look fills its channel again. By the time that it
 /// finds its channel full, it has read more of the window than was signalled to it.
 #[test]
-fn a_burst_that_parks_a_watcher_again_is_told_once() {
+fn a_burst_that_overflows_a_watcher_again_is_told_once() {
     explore(100, &["delivered"], |seen| {
         let seen = seen.clone();
         block_on(async move {

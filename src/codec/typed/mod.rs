@@ -17,10 +17,10 @@ use path::Path;
 pub use error::TypeError;
 pub(super) use formats::base64;
 
-/// The most unknown fields that are reported; all of them are removed.
+/// Maximum number of unknown fields that are reported; all of them are removed.
 const UNKNOWN_REPORTED_MAX: usize = 100;
 
-/// The most bytes of the paths of unknown fields that are reported: one key of a megabyte may contain all of them.
+/// Maximum number of bytes of reported paths of unknown fields: one key of a megabyte may contain all of them.
 const UNKNOWN_BYTES_MAX: usize = 256 << 10;
 
 /// The members that every kind has beside its fields.

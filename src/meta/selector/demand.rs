@@ -1,8 +1,8 @@
 //! The combined requirements of a selector on one label or field, so that an object is checked once however long the
 //! selector is.
 
-/// The most terms of a selector, and values of a term, that are checked one by one: up to here that costs less than
-/// combined demands.
+/// Maximum number of terms of a selector, and of values of a term, that are checked one by one: up to it that is
+/// cheaper than combined demands.
 pub(super) const FEW: usize = 8;
 
 /// The combined requirements on one value. The default requires nothing.

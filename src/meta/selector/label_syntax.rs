@@ -1,8 +1,8 @@
 //! The syntax of label keys and values, with Kubernetes' error messages.
 
-/// The most bytes of a label's value, and of a key without its prefix.
+/// Maximum number of bytes of a label's value, and of a key without its prefix.
 const NAME_BYTES_MAX: usize = 63;
-/// The most bytes of a key's prefix.
+/// Maximum number of bytes of a key's prefix.
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
 const KEY_SYNTAX: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \

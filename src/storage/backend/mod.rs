@@ -132,7 +132,7 @@ pub struct RangeRequest {
     pub range: KeyRange,
     /// The revision to read at; 0 for the newest.
     pub revision: u64,
-    /// The most keys; 0 for all.
+    /// Maximum number of keys; 0 for all.
     pub limit: u64,
     /// The parts of the keys and values that are returned.
     pub content: RangeContent,

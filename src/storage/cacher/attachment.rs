@@ -17,7 +17,7 @@ pub(super) struct Attachment {
     pub(super) filter: Arc<Filter>,
     /// True if the watcher selects everything in its scope.
     pub(super) whole_scope: bool,
-    /// The channel of its events. Parked at first: the watcher begins with the window.
+    /// The channel of its events. It begins overflowed, so that the watcher first reads the window.
     pub(super) receiver: Receiver,
     /// The watcher's number in the registration queue; reused after the watcher is dropped.
     number: u32,

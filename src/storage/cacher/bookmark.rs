@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// How long a watch goes without a bookmark at most.
+/// Maximum time that a watch goes without a bookmark.
 pub(super) const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
 /// How long before the deadline of a watch its last bookmark is sent.

@@ -53,7 +53,7 @@ pub(super) struct ListPlan {
     pub(super) exact: Option<u64>,
     /// The key at which to continue; `None` from the beginning.
     pub(super) start: Option<String>,
-    /// The most objects to return; 0 for all.
+    /// Maximum number of objects to return; 0 for all.
     pub(super) limit: u64,
 }
 

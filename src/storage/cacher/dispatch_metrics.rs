@@ -6,8 +6,8 @@
 //!        |------------------------- total -------------------------|
 //! ```
 //!
-//! kube-apiserver measures every delivery to every watcher. Here a delivery is a number in a channel, and reading a
-//! clock would cost more than that. So a batch, which mostly has one event, is measured once for all its watchers.
+//! kube-apiserver measures every delivery to every watcher. Here a delivery pushes a number into a channel, which is
+//! cheaper than reading the clock. So each batch, mostly of one event, is measured once for all its watchers.
 
 use std::sync::Arc;
 

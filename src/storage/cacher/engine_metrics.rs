@@ -65,13 +65,13 @@ const GAUGES: [(&str, &str); 6] = [
 pub(super) struct TypeEngineMetrics {
     capacity_increases: Counter,
     capacity_decreases: Counter,
-    parks: Counter,
+    overflowed_total: Counter,
     /// Events that found no room in a channel.
     pub(super) overflows: Counter,
     capacity: Gauge,
     /// The gauge of open watches.
     pub(super) watchers: Gauge,
-    parked: Gauge,
+    overflowed: Gauge,
     window_events: Gauge,
     window_bytes: Gauge,
     window_age: Gauge,
@@ -79,18 +79,18 @@ pub(super) struct TypeEngineMetrics {
 
 /// Counts a watcher whose channel has overflowed and that reads the window, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Parked(Gauge);
+pub(super) struct OverflowedWatcher(Gauge);
 
-impl Parked {
+impl OverflowedWatcher {
     /// Counts a watcher whose channel has overflowed.
     pub(super) fn count(metrics: &TypeEngineMetrics) -> Self {
-        metrics.parks.inc();
-        metrics.parked.inc();
-        Self(metrics.parked.clone())
+        metrics.overflowed_total.inc();
+        metrics.overflowed.inc();
+        Self(metrics.overflowed.clone())
     }
 }
 
-impl Drop for Parked {
+impl Drop for OverflowedWatcher {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -122,14 +122,19 @@ impl EngineMetrics {
 
     /// Returns the metrics of a type.
     pub(super) fn of_type(&self, labels: &TypeLabels) -> TypeEngineMetrics {
-        let [capacity_increases, capacity_decreases, parks, overflows] = self
+        let [
+            capacity_increases,
+            capacity_decreases,
+            overflowed_total,
+            overflows,
+        ] = self
             .counters
             .each_ref()
             .map(|family| family.get_or_create_owned(labels));
         let [
             capacity,
             watchers,
-            parked,
+            overflowed,
             window_events,
             window_bytes,
             window_age,
@@ -140,11 +145,11 @@ impl EngineMetrics {
         TypeEngineMetrics {
             capacity_increases,
             capacity_decreases,
-            parks,
+            overflowed_total,
             overflows,
             capacity,
             watchers,
-            parked,
+            overflowed,
             window_events,
             window_bytes,
             window_age,

@@ -35,12 +35,12 @@ use crate::sync::{ArcSwap, Mutex, MutexGuard};
 /// The interval between two requests for progress, while a reader waits for a revision.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
 
-/// The shortest time between two requests for progress.
+/// Minimum time between two requests for progress.
 const PROGRESS_REQUEST_SPACING: Duration = Duration::from_millis(5);
 
-/// The most lists that are sent to the store at a time because the cache lags. All clients notice that at the same
-/// time, and a list costs the store far more than it costs the cache: the others receive an error that asks them to
-/// retry.
+/// Maximum number of lists that are sent to the store at a time because the cache lags. All clients notice that at the
+/// same time, and a list costs the store far more than it costs the cache: the others receive an error that asks them
+/// to retry.
 const LAGGING_LISTS_MAX: usize = 8;
 
 /// The retry delay of the others, in seconds.

@@ -20,7 +20,7 @@ use crate::ring::waiters::Published;
 use crate::storage::StorageError;
 use crate::sync::OnceLock;
 
-/// The longest time that a read waits for its revision.
+/// Maximum time that a read waits for its revision.
 pub(super) const FRESHNESS_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// The retry delay in the error of a wait that timed out, in seconds.

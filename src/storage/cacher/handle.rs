@@ -299,7 +299,7 @@ impl Cacher {
         match plan {
             WatchPlan::State(fresh) => self.wait(cache, fresh).await.map(|()| 0),
             WatchPlan::AfterNewest => self.feed.newest_revision(fresh, fresh.deadline()).await,
-            // It would wait until the store reached that revision again, and miss what happens until then.
+            // Otherwise it would wait until the store reached that revision again, and miss the changes until then.
             WatchPlan::After(revision) if fresh.is_former(revision) => {
                 Err(StorageError::WatchExpired)
             }
@@ -391,7 +391,7 @@ fn start(
     })?;
     Ok(WatchStart {
         cursor,
-        floor: after,
+        start_revision: after,
         state,
     })
 }

@@ -326,7 +326,7 @@ impl Group {
     }
 }
 
-/// Collects the waker of a watcher that sleeps.
+/// Collects the waker of a watcher that is asleep.
 fn note(sender: &Sender, outcome: PushOutcome, wake: &mut Vec<Waker>) {
     match outcome {
         PushOutcome::QueuedNeedsWake => wake.extend(sender.waker()),

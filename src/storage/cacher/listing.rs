@@ -48,14 +48,14 @@ const PAGE_OBJECTS_MIN: u32 = 50;
 /// The number of objects in a page of a list at one revision, when no changes wait for it.
 const PINNED_PAGE_OBJECTS: u32 = 10_000;
 
-/// The most keys that may change while a page is in flight; beyond that it is requested again with half as many
-/// objects.
+/// Maximum number of keys that may change while a page is in flight; beyond that it is requested again with half as
+/// many objects.
 const CHANGED_KEYS_MAX: usize = 100_000;
 
-/// The most objects that are decoded before the task yields.
+/// Maximum number of objects that are decoded before the task yields.
 const DECODED_AT_ONCE_MAX: usize = 50;
 
-/// The longest time that a page may take, in seconds.
+/// Maximum time that a page may take, in seconds.
 const PAGE_SECONDS_MAX: u64 = 30;
 
 /// A list that is in progress.
@@ -92,7 +92,7 @@ pub(super) struct PageRequest {
     pub(super) after: Option<Arc<str>>,
     /// The revision to read at; 0 for the newest.
     pub(super) revision: u64,
-    /// The most objects of the page.
+    /// Maximum number of objects of the page.
     pub(super) objects: u32,
 }
 
@@ -184,7 +184,7 @@ impl Listing {
             StorageError::Timeout { .. } => {
                 self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             }
-            StorageError::Expired => self.begin_again(),
+            StorageError::ListExpired => self.begin_again(),
             _ => {}
         }
         self.failures
@@ -276,7 +276,7 @@ pub(super) async fn read_page(
 /// Reads all objects of a type at one revision into an empty filling.
 ///
 /// # Errors
-/// [`StorageError::Expired`] when the revision is compacted; any other error of the store.
+/// [`StorageError::ListExpired`] when the revision is compacted; any other error of the store.
 pub(super) async fn read_all(
     feed: &FeedShared,
     cache: &WatchCache,

@@ -28,9 +28,10 @@
 //!
 //! # Reading order
 //!
-//! `decide` is the table of who answers which read. `reflector` fills the caches through `cache_writer`, out of
-//! `event`, `snapshot`, `window` and `view`. `watcher` delivers events to a client from its `attachment` on; `watchers`
-//! pushes the numbers of events to it, and an `index` finds the watchers that an event concerns.
+//! `decide` is the table of reads that the cache or the store answers. `reflector` fills the caches through
+//! `cache_writer`, using `event`, `snapshot`, `window` and `view`. `watcher` delivers events to a client, starting with
+//! its `attachment`; `watchers` pushes the numbers of events to it, and an `index` finds the watchers that an event
+//! concerns.
 //!
 //! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
 //! single writer, and `CacheView` the snapshot that one read works on.

@@ -50,11 +50,11 @@ use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
 /// more.
 const WARM_START_REVISIONS_MAX: u64 = 100_000;
 
-/// The longest time that the lists of an older revision may take together, in seconds. Types that are not listed by
-/// then are listed while the stream is followed.
+/// Maximum time that the lists of an older revision may take together, in seconds. Types that are not listed by then
+/// are listed while the stream is followed.
 const WARM_START_SECONDS_MAX: u64 = 15;
 
-/// The most types that are listed at the same time.
+/// Maximum number of types that are listed at the same time.
 const LISTS_AT_ONCE_MAX: usize = 4;
 
 /// The interval between requests for progress, while the changes since the lists are awaited.
@@ -181,7 +181,7 @@ impl Reflector {
                 self.reach(first);
                 State::Opening { attempt: 0 }
             }
-            Err(StorageError::Expired) => State::at_head(),
+            Err(StorageError::ListExpired) => State::at_head(),
             Err(error) => {
                 tracing::warn!(%error, attempt, "listing failed");
                 for (_, cache) in self.types.iter() {
@@ -212,7 +212,7 @@ impl Reflector {
     /// Lists the types at a revision.
     ///
     /// # Errors
-    /// [`StorageError::Expired`] when the revision was compacted meanwhile; any other error of the store if no type
+    /// [`StorageError::ListExpired`] when the revision was compacted meanwhile; any other error of the store if no type
     /// could be listed.
     async fn list_all(&mut self, revision: u64) -> Result<(), StorageError> {
         let list = |(id, cache): (TypeId, &CacheWriter)| {
@@ -229,7 +229,7 @@ impl Reflector {
                 biased;
                 list = lists.next() => match list {
                     Some((id, Ok(filling))) => filled.push((id, filling)),
-                    Some((_, Err(StorageError::Expired))) => return Err(StorageError::Expired),
+                    Some((_, Err(StorageError::ListExpired))) => return Err(StorageError::ListExpired),
                     Some((_, Err(error))) => failed = Some(error),
                     None => break,
                 },

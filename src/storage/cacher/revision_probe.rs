@@ -22,10 +22,10 @@ use crate::clock::{Clock, Instant};
 use crate::storage::{ChangeSource, StorageError};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The shortest time between two requests while one is in flight.
+/// Minimum time between two requests while one is in flight.
 const REQUEST_SPACING: Duration = Duration::from_millis(1);
 
-/// The most requests that may be in flight.
+/// Maximum number of requests that may be in flight.
 const REQUESTS_MAX: usize = 16;
 
 /// A response that several readers share.

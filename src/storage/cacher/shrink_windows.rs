@@ -14,7 +14,7 @@ use crate::clock::Instant;
 /// dropped soon.
 pub(super) const SHRINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// The most segments that are dropped at a time, so that changes do not wait long.
+/// Maximum number of segments that are dropped at a time, so that changes do not wait long.
 const SHRINK_SEGMENTS_MAX: usize = 64;
 
 /// Shrinks windows until they are within the budget or nothing more can be dropped.

@@ -1,7 +1,7 @@
-//! The objects of a type as of one revision: an ordered map that is cheap to copy.
+//! The objects of a type at one revision, in a persistent (copy-on-write) ordered map.
 //!
-//! Copies share their nodes, so keeping the state after each event of the window costs a few nodes an event, and a
-//! reader may keep the state it began with for as long as it likes.
+//! Clones share their nodes. So each event of the window keeps the state after it at the cost of a few nodes, and a
+//! reader can hold a state for any time without blocking the writer.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(super) struct SnapshotMap {
 pub(super) enum Entry {
     /// An object that was decoded.
     Readable(Arc<Object>),
-    /// Bytes that are not an object. The last content that could be decoded is kept: it was sent to watchers, so it is
-    /// the previous content of later events.
+    /// A value that cannot be decoded. The last content that could be is kept: watchers have it, so it is the previous
+    /// object of the next event.
     Unreadable {
         /// The last readable content; `None` if there was none since the type was listed.
         last: Option<Arc<Object>>,

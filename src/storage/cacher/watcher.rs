@@ -25,7 +25,7 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 
 use super::attachment::Attachment;
-use super::engine_metrics::Parked;
+use super::engine_metrics::OverflowedWatcher;
 use super::event::CacheEvent;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
@@ -35,7 +35,7 @@ use crate::ring::channel::Signal;
 use crate::ring::log::Slot;
 use crate::storage::StorageError;
 
-/// The most objects or events that are looked at before the task yields.
+/// Maximum number of objects or events that are looked at before the task yields.
 const LOOKED_AT_MAX: usize = 100;
 
 /// A watch of a type.
@@ -47,11 +47,11 @@ pub(super) struct CacheWatcher {
     /// The number of the next event.
     cursor: u64,
     /// Events at or below this revision are not delivered: the client has them, or did not request them.
-    floor: u64,
+    start_revision: u64,
     /// The revision of the last delivered item.
     reached: u64,
-    /// Counts the watch as parked, from the overflow of its channel until the channel is resumed.
-    parked: Option<Parked>,
+    /// Counts the watch in the metrics from the overflow of its channel until the channel is resumed.
+    overflowed: Option<OverflowedWatcher>,
     /// The revision up to which everything has been delivered. Events that share a revision are delivered one by one,
     /// so an event completes only the revision before its own.
     complete: u64,
@@ -89,7 +89,7 @@ pub(super) struct WatchStart {
     /// The number of the first event.
     pub(super) cursor: u64,
     /// The revision that the client has, or receives with the state.
-    pub(super) floor: u64,
+    pub(super) start_revision: u64,
     /// The initial state, if the watch begins with one.
     pub(super) state: Option<StateInterval>,
 }
@@ -102,10 +102,10 @@ impl CacheWatcher {
             attachment,
             phase: start.state.map_or(catch_up, Phase::State),
             cursor: start.cursor,
-            floor: start.floor,
-            reached: start.floor,
-            parked: None,
-            complete: start.floor,
+            start_revision: start.start_revision,
+            reached: start.start_revision,
+            overflowed: None,
+            complete: start.start_revision,
         }
     }
 
@@ -150,7 +150,7 @@ impl CacheWatcher {
             // Later events are sent through the channel; those that came meanwhile are read from the window once more.
             let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
             self.phase = if resumed {
-                self.parked = None;
+                self.overflowed = None;
                 Phase::Live
             } else {
                 self.attachment.receiver.resume();
@@ -167,7 +167,8 @@ impl CacheWatcher {
             Signal::Lagged(sequence) => {
                 self.cursor = self.cursor.max(sequence);
                 self.phase = Phase::CatchUp { resumed: false };
-                self.parked = Some(Parked::count(&self.attachment.cache.metrics.engine));
+                let metrics = &self.attachment.cache.metrics.engine;
+                self.overflowed = Some(OverflowedWatcher::count(metrics));
                 ControlFlow::Continue(())
             }
             Signal::Bookmark(revision) => self.bookmark(revision),
@@ -221,14 +222,14 @@ impl CacheWatcher {
 
     /// Moves the cursor past an event, and returns what the watch sees of it.
     fn advance(&mut self, event: &CacheEvent, seen: Option<WatchEvent>) -> Option<WatchEvent> {
-        let seen = seen.filter(|_| event.revision > self.floor)?;
+        let seen = seen.filter(|_| event.revision > self.start_revision)?;
         self.reached = event.revision;
         self.complete = event.revision - 1;
         Some(seen)
     }
 
     /// Handles an event at the cursor that has been evicted. Continues after it if everything evicted is at or below
-    /// the floor, as for a watch of a later version than the cache had reached. Otherwise ends the watch.
+    /// the start revision, as for a watch of a later version than the cache had reached. Otherwise ends the watch.
     fn skip_or_expire(&mut self, view: &CacheView) -> Step {
         if let Some(next) = view.after(self.complete) {
             self.cursor = next;

@@ -18,7 +18,7 @@ use crate::clock::Instant;
 use crate::ring::channel;
 use crate::ring::registrations::{Registration, Registrations};
 
-/// The most signals that wait for a watcher before it is parked. A watcher that keeps up has one or two; 32 take 256
+/// Maximum number of signals in a watcher's channel; the next event overflows it. A watcher that keeps up has one or two; 32 take 256
 /// bytes, and a longer burst is read from the window just as well.
 pub(super) const SIGNALS_MAX: usize = 32;
 

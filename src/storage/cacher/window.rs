@@ -42,7 +42,7 @@ use super::view::CacheView;
 use crate::clock::Instant;
 use crate::ring::log::{Evicted, Log, Writer, log};
 
-/// The least number of segments in a full window.
+/// Minimum number of segments in a full window.
 const WINDOW_SEGMENTS_MIN: u32 = 16;
 
 /// The age below which events are kept however short memory is: a watcher that keeps up has read older ones, so that
@@ -56,9 +56,9 @@ pub struct WindowLimits {
     pub age: Duration,
     /// The number of events that are kept however old they are.
     pub events_min: usize,
-    /// The most events that are kept, plus up to a sixteenth.
+    /// Maximum number of events that are kept, plus up to a sixteenth.
     pub events_max: usize,
-    /// The most bytes that the events may keep alive.
+    /// Maximum number of bytes that the events may keep alive.
     pub bytes_max: usize,
 }
 

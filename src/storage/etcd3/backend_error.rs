@@ -9,7 +9,7 @@ impl From<BackendError> for StorageError {
     fn from(error: BackendError) -> Self {
         let message = error.to_string();
         match error {
-            BackendError::Compacted { .. } => Self::Expired,
+            BackendError::Compacted { .. } => Self::ListExpired,
             BackendError::FutureRevision { current } => Self::TooLargeResourceVersion {
                 requested: current.saturating_add(1),
                 current,

@@ -11,7 +11,7 @@ use crate::meta::Object;
 use crate::storage::backend::{Compare, Op, RangeRequest, Txn, TxnResponse};
 use crate::storage::{DeleteOptions, DeletionCheck, StorageError};
 
-/// The most attempts of a deletion, each of which lost a race against another writer.
+/// Maximum number of attempts of a deletion, each of which lost a race against another writer.
 const ATTEMPTS_MAX: u32 = 1_000;
 
 /// Deletes an object after its checks, and returns its last content at the deletion's revision.

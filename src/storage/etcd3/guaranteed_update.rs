@@ -14,7 +14,7 @@ use crate::meta::Object;
 use crate::storage::backend::Op;
 use crate::storage::{StorageError, TryUpdate, UpdateOptions};
 
-/// The most attempts of an update, each of which lost a race against another writer that succeeded.
+/// Maximum number of attempts of an update, each of which lost a race against another writer that succeeded.
 const ATTEMPTS_MAX: u32 = 1_000;
 
 /// The content to be written next.

@@ -7,9 +7,9 @@ use crate::clock::{Clock, Instant};
 use crate::storage::backend::{Backend, BackendError, RangeRequest};
 use crate::sync::Mutex;
 
-/// The longest time that a probe may take.
+/// Maximum time that a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The shortest time between two probes; callers in between get the last result.
+/// Minimum time between two probes; callers in between get the last result.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Probes the backend on demand, at a bounded rate.

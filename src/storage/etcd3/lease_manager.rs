@@ -14,7 +14,7 @@ use crate::storage::backend::{Backend, LeaseId};
 const REUSE_PERCENT_OF_TTL: u64 = 5;
 /// The longest extra time of an object, in seconds.
 const REUSE_SECONDS_MAX: u64 = 60;
-/// The most objects that share a lease.
+/// Maximum number of objects that share a lease.
 const LEASE_OBJECTS_MAX: u32 = 1_000;
 
 /// Grants leases and reuses the last one while it fits.

@@ -208,15 +208,17 @@ async fn explain(
         },
         BackendError::Compacted { .. } if !options.predicate.continue_token.is_empty() => {
             let KeyRange::Span(from, _) = &request.range else {
-                return StorageError::Expired;
+                return StorageError::ListExpired;
             };
             let token = ContinueToken {
                 start: from.clone(),
                 revision: None,
             };
-            token.encode(prefix).map_or(StorageError::Expired, |token| {
-                StorageError::ContinueExpired { token }
-            })
+            token
+                .encode(prefix)
+                .map_or(StorageError::ListExpired, |token| {
+                    StorageError::ContinueExpired { token }
+                })
         }
         other => other.into(),
     }

@@ -22,7 +22,7 @@ const OBJECT_OVERHEAD_BYTES: u64 = 1_200;
 /// The part of the budget that a page may take, as a divisor.
 const PAGE_PARTS: u64 = 16;
 
-/// The most bytes of a page, however large the budget is.
+/// Maximum number of bytes of a page, however large the budget is.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// The mean size of the objects of a type. Clones share it.
@@ -51,7 +51,7 @@ impl ObjectSize {
 pub(super) struct ListMemory {
     /// Its share of the budget; `None` if the list is not counted.
     share: Option<Share>,
-    /// The most bytes of a page.
+    /// Maximum number of bytes of a page.
     page_bytes: u64,
     /// The mean size of the type's objects.
     size: ObjectSize,

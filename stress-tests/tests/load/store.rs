@@ -276,7 +276,7 @@ impl ChangeSource for Source {
             revision => revision,
         };
         if revision < inner.compacted {
-            return Err(StorageError::Expired);
+            return Err(StorageError::ListExpired);
         }
         let mut items = inner.list(prefix, revision);
         items.retain(|it| after.is_none_or(|after| &*it.key > after));

@@ -256,7 +256,7 @@ pub(super) async fn what_is_compacted_is_gone_and_the_rest_can_be_had(subject: S
     subject.compact(newest).await;
 
     let exact = subject.list("/pods/", exactly(first.revision)).await;
-    assert!(matches!(exact, Err(StorageError::Expired)), "{exact:?}");
+    assert!(matches!(exact, Err(StorageError::ListExpired)), "{exact:?}");
     let Err(StorageError::ContinueExpired { token }) =
         subject.list("/pods/", page(1, first.continue_token)).await
     else {

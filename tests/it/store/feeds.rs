@@ -109,7 +109,7 @@ async fn an_old_start_of_the_feed_is_expired(fixture: Fixture) {
     assert!(matches!(error, StorageError::WatchExpired), "{error:?}");
     assert!(stream.next().await.is_none());
     let page = changes.page("/configmaps/", None, first, 1).await;
-    assert!(matches!(page, Err(StorageError::Expired)));
+    assert!(matches!(page, Err(StorageError::ListExpired)));
 }
 
 async fn history_reaches_back_to_where_it_is_compacted(fixture: Fixture) {
@@ -127,7 +127,7 @@ async fn history_reaches_back_to_where_it_is_compacted(fixture: Fixture) {
     let mut stream = changes.follow(oldest).await.expect("a stream");
     assert_eq!(next(&mut stream).await.expect("a change").revision, third);
     let older = changes.page("/configmaps/", None, first, 1).await;
-    assert!(matches!(older, Err(StorageError::Expired)));
+    assert!(matches!(older, Err(StorageError::ListExpired)));
 }
 
 async fn a_key_is_known_by_the_revision_that_wrote_it(fixture: Fixture) {

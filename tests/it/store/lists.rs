@@ -221,7 +221,10 @@ async fn compacted_versions_are_expired(fixture: Fixture) {
     fixture.backend.compact(last).await.expect("a compaction");
     let exact = Some(VersionMatch::Exact);
     let expired = list(&fixture, at(first, exact, 0)).await;
-    assert!(matches!(expired, Err(StorageError::Expired)), "{expired:?}");
+    assert!(
+        matches!(expired, Err(StorageError::ListExpired)),
+        "{expired:?}"
+    );
     let kept = list(&fixture, at(last, exact, 0)).await.expect("a list");
     assert_eq!(kept.items.len(), 2);
 }

@@ -6,7 +6,7 @@ use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
-use ringwatch_registry::store::bring_in;
+use ringwatch_registry::store::admitted_to_storage_version;
 use serde_json::Value;
 
 use super::binding::Binding;
@@ -179,7 +179,7 @@ impl MutatingPolicies {
             variables.add_computed(&policy.variables);
             match mutation.apply(&mut variables, resource, shown.object.clone()) {
                 Ok(changed) if is_own_kind(request) => {
-                    *object = bring_in(resource, changed)?;
+                    *object = admitted_to_storage_version(resource, changed)?;
                     shown = ConvertedObjects::new(request, resource, object);
                 }
                 Ok(changed) => {

@@ -6,7 +6,7 @@ use json_patch::PatchOperation;
 use ringwatch_apimachinery::Error;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
-use ringwatch_registry::store::bring_in;
+use ringwatch_registry::store::admitted_to_storage_version;
 use serde_json::Value;
 
 use super::Webhooks;
@@ -103,5 +103,5 @@ fn patched(
     if !is_own_kind(request) {
         return Ok(shown);
     }
-    bring_in(resource, shown)
+    admitted_to_storage_version(resource, shown)
 }

@@ -1,4 +1,4 @@
-//! The path of a place in an object, written while it is walked.
+//! The path of the current field, such as `spec.ports[0]`, kept up to date while a function walks over an object.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -8,17 +8,18 @@ use ringwatch_apimachinery::FieldError;
 /// The path of the whole object, as kube-apiserver prints it.
 pub(super) const ROOT: &str = "<nil>";
 
-/// A path that grows and shrinks with the walk, so that no place pays for a string of its own.
+/// The path of the current field. Going into a field appends to one string and leaving it truncates that, so no field
+/// allocates a string of its own.
 #[derive(Debug, Default)]
 pub(super) struct Path {
     /// The path so far, such as `spec.ports[0]`.
     text: String,
-    /// Bytes of the errors that were made on the walk, shown or not.
+    /// Bytes of all errors created on the walk, reported or not.
     error_bytes: Cell<usize>,
 }
 
-/// Maximum number of bytes of errors that are made on one walk. Most of them are never shown; but a path may have a
-/// megabyte and stand above 300,000 wrong values, and a schema may have a megabyte of values that it allows.
+/// Maximum number of bytes of errors that one walk creates. Without it an object could cause any amount: a path may have
+/// a megabyte and lead to 300,000 wrong values, and a schema may list a megabyte of allowed values.
 const ERROR_BYTES_MADE_MAX: usize = 16 << 20;
 
 /// The length of a path before it went deeper: [`Path::leave`] goes back there.

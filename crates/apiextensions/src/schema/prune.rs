@@ -1,16 +1,16 @@
-//! Removes what a schema does not know.
+//! Prunes an object: removes the fields that its schema does not specify.
 //!
-//! Metadata of the object itself and of embedded objects has the fields that Kubernetes gives it, whatever the schema
-//! says; their values are checked elsewhere. Below a node that preserves unknown members, those that are known still
-//! have schemas, which apply.
+//! In the metadata of the object and of embedded objects, the fields of Kubernetes' ObjectMeta are kept and all others
+//! removed, whatever the schema specifies. Below `x-kubernetes-preserve-unknown-fields` unspecified fields are kept, and
+//! the specified ones are still pruned by their own schemas.
 
 use serde_json::{Map, Value};
 
 use super::node::Node;
 use super::path::Path;
 
-/// Maximum number of bytes of removed paths that are reported. Everything is removed, also what is not reported: an
-/// object of 3 MB may have a key of 1 MB above 300,000 unknown members.
+/// Maximum number of bytes of removed paths that are reported; fields beyond it are removed without a report. An object
+/// of 3 MB may have a key of 1 MB above 300,000 unknown fields, each of whose paths has that key.
 const REMOVED_PATH_BYTES_MAX: usize = 256 << 10;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -34,8 +34,7 @@ const METADATA_FIELDS: [&str; 15] = [
     "uid",
 ];
 
-/// Removes from the whole object what the schema does not know. Gives the removed paths, sorted, those in metadata
-/// last.
+/// Removes the fields of an object that the schema does not specify. Returns their paths, sorted, those in metadata last.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut pruning = Pruning::default();
     match object {

@@ -1,7 +1,7 @@
 //! The API as a function from requests to responses.
 //!
-//! [`Api::handle`] is the same few steps for every request: find who answers, let them, then add
-//! what every answer has (audit id, warnings, compression) and count it.
+//! [`Api::handle`] takes the same steps for every request: it finds the handler, calls it, adds the parts common to all
+//! answers (audit id, warnings, compression), and counts the request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,8 +52,7 @@ struct DynamicResources {
     remotes: Remotes,
 }
 
-/// The resources and documents that are served at one time. A request is answered by those that were served when it
-/// came.
+/// The resources and documents that are served at one time. A request uses those that were served when it arrived.
 #[derive(Debug)]
 struct Served {
     routes: Routes,
@@ -104,14 +103,13 @@ impl Api {
         }
     }
 
-    /// Serves these custom resources from now on, beside the resources of the start and instead of
-    /// the custom resources that were served before.
+    /// Replaces the custom resources that are served. Built-in resources stay.
     pub fn serve_custom(&self, custom: &[Arc<Store>]) {
         expect_watches(&self.config, custom);
         self.serve(|dynamic| dynamic.custom = custom.to_vec());
     }
 
-    /// Has these APIs served by others from now on, instead of those that were before.
+    /// Replaces the APIs that other servers serve.
     pub fn serve_remote(&self, remotes: Remotes) {
         self.serve(|dynamic| dynamic.remotes = remotes);
     }
@@ -123,7 +121,7 @@ impl Api {
         self.served.store(Arc::new(served));
     }
 
-    /// Answers a request of an authenticated user. Never fails: what goes wrong is in the response.
+    /// Answers a request of an authenticated user. Errors become responses.
     pub async fn handle(
         &self,
         request: Request<RequestBody>,
@@ -168,7 +166,7 @@ impl Api {
         response
     }
 
-    /// Answers a request for what is served here.
+    /// Answers a request that this server serves itself.
     async fn answer(
         &self,
         served: &Served,
@@ -230,7 +228,7 @@ impl Api {
         (refused, RequestKind::unknown(head.info))
     }
 
-    /// Lets a pod be bound that the body names, as the subresource of pods does.
+    /// Handles a Binding posted to the collection: binds the pod that the body names, like the subresource of pods.
     async fn binding(
         &self,
         routes: &Routes,
@@ -260,7 +258,7 @@ impl Api {
         (response, kind)
     }
 
-    /// Answers a question about the user.
+    /// Answers an access or token review.
     async fn review(
         &self,
         routes: &Routes,

@@ -1,4 +1,4 @@
-//! The parts that the API is put together from, which the server gives and the handlers use.
+//! The parts of the API, which the server provides and the handlers use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::version::VersionInfo;
 pub struct ApiConfig {
     /// The resources that are served from the start, in the order of discovery.
     pub stores: Vec<Arc<Store>>,
-    /// Resources that discovery shows though no store serves them, such as reviews.
+    /// Resources that discovery lists and that have no store, such as reviews.
     pub storeless: Vec<Arc<Resource>>,
     /// Decides whether a user may do something, for requests as well as for access reviews.
     pub authorizer: Arc<Authorizer>,
@@ -38,7 +38,7 @@ pub struct ApiConfig {
     pub ledger: Ledger,
     /// The cache of encoded objects.
     pub encodings: EncodingCache,
-    /// The least time that a watch without `timeoutSeconds` runs; each gets a random time of one to two times this.
+    /// Minimum duration of a watch without `timeoutSeconds`; each gets a random duration of one to two times this.
     pub min_request_timeout: Duration,
     /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
     pub unsafe_deletion: bool,

@@ -1,4 +1,4 @@
-//! Authorizes requests, and makes the answer to one that is forbidden.
+//! Authorizes requests, and builds the response to a forbidden one.
 
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderMap, HeaderValue, Response};
@@ -90,7 +90,7 @@ pub(super) async fn refusal_of(
     Some(refusal)
 }
 
-/// Returns false for the old prefix of paths: what selectors say there is not authorised.
+/// Returns false for paths with the old `/watch/` prefix, whose selectors are not used for authorization.
 fn knows_selectors(info: &RequestInfo) -> bool {
     info.is_resource && !info.legacy_watch
 }
@@ -103,7 +103,8 @@ fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
     FieldSelector::parse(selector).ok()
 }
 
-/// Returns the one name that a list or watch selects; a rule that allows that name allows the request.
+/// Returns the name to which a list or watch is restricted by a field selector; a rule that allows this name allows the
+/// request.
 fn selected_name(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
     if !info.name.is_empty() {
         return None;

@@ -16,10 +16,10 @@ pub type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
 /// The body of a response.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Marks a response, in its extensions, whose body is the events of a watch as they come.
+/// Marks a response, in its extensions, as a watch: its body sends events as they occur.
 #[derive(Clone, Copy, Debug)]
 pub struct EventStream {
-    /// The time at which the body ends by itself at the latest.
+    /// The latest time at which the body ends.
     pub deadline: Instant,
 }
 

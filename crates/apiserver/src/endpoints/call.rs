@@ -1,4 +1,4 @@
-//! One request about a resource: everything that its handler needs to know.
+//! One request about a resource, with everything that its handler needs.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) struct Call<'a> {
     pub(super) kubelets: &'a Kubelets,
     /// Issues the tokens of TokenRequests.
     pub(super) token_issuer: &'a TokenIssuer,
-    /// The HTTP method; the handlers of proxies need it, others go by the verb.
+    /// The HTTP method, used by the handlers of proxies; others use the verb.
     pub(super) method: &'a Method,
     /// The parsed path of the request.
     pub(super) info: &'a RequestInfo,
@@ -213,7 +213,7 @@ impl Call<'_> {
         )
     }
 
-    /// Checks what a patch has made of an existing object of the resource.
+    /// Checks the result of a patch of an existing object.
     ///
     /// # Errors
     /// [`Error::BadRequest`], as [`super::decode::patched`]; else as [`super::decode::check_patched`].

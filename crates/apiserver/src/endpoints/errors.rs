@@ -1,8 +1,8 @@
-//! The one place that decides which HTTP status and which words an error becomes.
+//! Translates errors into HTTP statuses and messages; no other module does.
 //!
-//! The hard part is that kube-apiserver is not uniform: the same cause is reported in different ways
-//! depending on the verb, and some errors that it forgot to translate are plain 500s without a
-//! reason. Clients have learned all of that, so it is kept.
+//! The hard part is that kube-apiserver is not uniform: the same cause is reported in different ways depending on the
+//! verb, and some errors are 500s without a reason because it does not translate them. Clients depend on all of that,
+//! so it is reproduced.
 
 mod refusal;
 mod relayed;
@@ -19,14 +19,14 @@ use ringwatch_registry::{Resource, Verb};
 /// The verbs that read all objects of a collection.
 const COLLECTION_VERBS: [Verb; 3] = [Verb::List, Verb::Watch, Verb::DeleteCollection];
 
-/// How long a client waits after the store could not be reached, in seconds.
+/// Retry-After when the store could not be reached, in seconds.
 const UNREACHABLE_RETRY_AFTER_SECONDS: u32 = 2;
 
-/// How long a client waits after no free generated name was found, in seconds.
+/// Retry-After when no free generated name was found, in seconds.
 const GENERATED_NAME_RETRY_AFTER_SECONDS: u32 = 1;
 
-/// How long a client waits after the server had no memory for its list or watch, in seconds. Long
-/// enough that thousands of clients that come back cost little.
+/// Retry-After when there is no memory for a list or watch, in seconds: long enough that the retries of thousands of
+/// clients cost little.
 const MEMORY_RETRY_AFTER_SECONDS: u32 = 5;
 
 /// The Status with which a failed request is answered.
@@ -51,12 +51,12 @@ impl Failure {
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Returns true if the method is not one that the path knows.
+    /// Returns true if the path does not have the method.
     pub(crate) fn is_method_not_allowed(&self) -> bool {
         self.code() == http::StatusCode::METHOD_NOT_ALLOWED
     }
 
-    /// Returns after how many seconds the client may retry, if the failure says so.
+    /// Returns the retry delay in seconds, if the failure has one.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
         self.0.details.as_ref()?.retry_after_seconds
     }
@@ -66,7 +66,7 @@ impl Failure {
         &self.0
     }
 
-    /// Returns the 400 for a request that makes no sense.
+    /// Returns the 400 for a malformed request.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
     }
@@ -172,7 +172,7 @@ impl Failure {
         Self::plain(429, "TooManyRequests", message).retry_after(Some(MEMORY_RETRY_AFTER_SECONDS))
     }
 
-    /// Returns the 500 for a fault of this program.
+    /// Returns the 500 for an internal error.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         internal(&message.to_string())
     }
@@ -273,9 +273,9 @@ impl Failure {
                 retry_after_seconds,
                 ..
             } => too_fresh(&message, *retry_after_seconds),
-            StorageError::TooOld { .. } | StorageError::WatchExpired | StorageError::Expired => {
-                Self(Box::new(Status::failure(410, "Expired", message)))
-            }
+            StorageError::TooOld { .. }
+            | StorageError::WatchExpired
+            | StorageError::ListExpired => Self(Box::new(Status::failure(410, "Expired", message))),
             StorageError::ContinueExpired { token } => {
                 let mut status = Status::failure(410, "Expired", message);
                 status.metadata.continue_token = Some(token.clone());
@@ -317,7 +317,7 @@ impl Failure {
         }
     }
 
-    /// Sets after how many seconds the client may retry.
+    /// Sets the retry delay in seconds.
     fn retry_after(mut self, seconds: Option<u32>) -> Self {
         if let Some(details) = &mut self.0.details {
             details.retry_after_seconds = seconds.filter(|seconds| *seconds > 0);
@@ -325,7 +325,7 @@ impl Failure {
         self
     }
 
-    /// Returns a failure about nothing in particular: its details are there, but empty.
+    /// Returns a failure with empty details.
     fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         let status = Status::failure(code, reason, message);
         Self(Box::new(status.with_details(StatusDetails::default())))

@@ -1,8 +1,7 @@
-//! How many events watches send and how large they are, counted without a lock.
+//! Histogram of the sizes of watch events, updated without a lock.
 //!
-//! Every delivery of every watch of a resource is counted here, on all threads at once. A histogram
-//! with a lock would be the one place where all of them meet. So the buckets are counters of their
-//! own, and a watch counts the events of a chunk together.
+//! Every delivery of every watch of a resource is counted here, on all threads at once; a lock would be contended. So
+//! the buckets are atomic counters, and a watch counts the events of a chunk together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// The upper bounds of kube-apiserver's buckets, in bytes. What is larger has a bucket more.
+/// The upper bounds of kube-apiserver's buckets, in bytes. One more bucket has the larger events.
 const BOUNDS: [usize; 8] = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072];
 
 /// A histogram of sizes. Clones share it.
@@ -39,11 +38,11 @@ pub(crate) struct Tally {
 }
 
 impl EventSizes {
-    /// Adds an event to a tally. What is there already and belongs elsewhere is counted first.
+    /// Adds an event to a tally. If it is of another bucket, flushes the tally first.
     pub(crate) fn add(&self, tally: &mut Tally, bytes: usize) {
         let bucket = BOUNDS.partition_point(|bound| *bound < bytes);
         if bucket != tally.bucket {
-            self.settle(tally);
+            self.flush(tally);
             tally.bucket = bucket;
         }
         tally.all += 1;
@@ -51,13 +50,13 @@ impl EventSizes {
         tally.bytes += bytes;
     }
 
-    /// Counts what is left in a tally, which is empty then, and says how many events it had.
+    /// Flushes a tally, and returns the number of events of the chunk.
     pub(crate) fn count(&self, tally: &mut Tally) -> u64 {
-        self.settle(tally);
+        self.flush(tally);
         std::mem::take(&mut tally.all)
     }
 
-    fn settle(&self, tally: &mut Tally) {
+    fn flush(&self, tally: &mut Tally) {
         let events = std::mem::take(&mut tally.events);
         let bytes = std::mem::take(&mut tally.bytes);
         if events > 0 {

@@ -1,7 +1,7 @@
-//! Impersonation: acts as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
+//! Impersonation: a request acts as another user, by the headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-*`.
 //!
-//! Each part of the other's identity is a resource that the user must be allowed to impersonate, as
-//! in kube-apiserver. What is not allowed is refused before anything else is looked at.
+//! Each part of the other's identity is a resource that the user must be allowed to impersonate, as in kube-apiserver.
+//! This is checked before anything else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub enum NotImpersonated {
     /// The user may not impersonate the other: the response that says so.
     Refused(Box<Response<ResponseBody>>),
-    /// There are parts of an identity without a user; the parts, as kube-apiserver's message has them.
+    /// Parts of an identity are given without a user; the parts, as kube-apiserver's message lists them.
     NoUser(String),
 }
 
@@ -69,7 +69,7 @@ pub async fn acting_user(
     Ok(identity(other, &parts))
 }
 
-/// Removes the headers before a request is passed on to a server that could believe them.
+/// Removes the headers before a request is proxied to a server that might trust them.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let names = headers
         .keys()
@@ -127,7 +127,7 @@ impl Part {
     }
 }
 
-/// As Go prints the reference that kube-apiserver makes of it: kind, namespace, name, uid, version,
+/// The format in which Go prints the ObjectReference that kube-apiserver builds: kind, namespace, name, uid, version,
 /// resource version and field path.
 impl fmt::Display for Part {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,12 @@
-//! Admission of lists and watches by what they will take of the memory budget, and their refusal; turns of large
-//! bodies.
+//! Admits lists and watches by their estimated memory, or refuses them with 429; receives large bodies one at a time
+//! when memory is short.
 //!
-//! Gets and writes are never refused here, since deleting is how memory comes back. While memory is short, large bodies
-//! are received one at a time.
+//! Gets and writes are never refused here, since deletions free memory.
 //!
-//! The hard part is that nobody knows how long a list is before it has been read. So a list asks
-//! twice: for what every list takes before anything is read, and for the rest once its items are
-//! at hand. From the cache they are shared and cost a reference each; the store asks for its own
-//! before it reads them. What a list was given goes with its body until that is sent.
+//! The hard part is that the length of a list is unknown before it is read. So a list asks the budget twice: for its
+//! fixed cost before reading, and for the rest once its items are known. Items from the cache are shared and cost a
+//! reference each; the store asks for its own items before it reads them. The list's share is held until its body is
+//! sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,24 +24,24 @@ use super::body::{BoxError, ResponseBody};
 use super::errors::Failure;
 use super::metrics::{Metrics, Shed};
 
-/// Bytes that every list takes: its head, a chunk that is put together, the state of compression.
+/// Fixed cost of a list in bytes: its head, a chunk, the state of compression.
 const LIST_BYTES: u64 = 64 << 10;
 
-/// Bytes that a watch takes: its stream, its channel, and its part in the connection. Bytes on their way to the client
-/// are the connection's.
+/// Cost of a watch in bytes: its stream, its channel, and its part of the connection. Bytes being sent are counted with
+/// the connection.
 const WATCH_BYTES: u64 = 8 << 10;
 
-/// Bytes that a watch takes for a byte of its selectors: each short value is a string, once as written and once among
-/// those to look up.
+/// Cost of a watch in bytes for each byte of its selectors: each short value is kept twice, as text and as a key for
+/// lookups.
 const SELECTOR_FACTOR: u64 = 20;
 
-/// Lets lists and watches in as long as there is memory.
+/// Admits lists and watches while there is memory.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryGate {
     ledger: Ledger,
     /// Counts the requests that were refused.
     metrics: Metrics,
-    /// The turn that lets one large body at a time be received though memory is short.
+    /// Serializes the receiving of large bodies while memory is short.
     turns: Arc<Semaphore>,
 }
 
@@ -50,7 +49,7 @@ pub(super) struct MemoryGate {
 /// response's extensions.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    /// The bytes that have not been asked of the budget yet.
+    /// The bytes that the budget has not admitted yet.
     pub(super) bytes: u64,
     /// The share of the budget that covers its objects already.
     pub(super) objects: Option<Arc<Share>>,
@@ -66,13 +65,12 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// Counts so many bytes as kept. A large body that there is no memory for waits here until no other such body is
-    /// received.
+    /// Counts received bytes. If there is no memory for a large body, waits until no other such body is being received.
     pub(super) async fn keep(&mut self, bytes: usize) {
         let kept = bytes as u64;
         let more = kept.saturating_sub(self.share.bytes());
         if bytes > LARGE_BYTES && self.turn.is_none() && self.share.admit(more).is_err() {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             self.turn = Arc::clone(&self.turns).acquire_owned().await.ok();
         }
         self.share.set(kept);
@@ -80,7 +78,7 @@ impl Receiving {
 }
 
 impl MemoryGate {
-    /// Creates a gate that lets everything in, for tests of what is behind it.
+    /// Creates a gate that admits everything, for tests.
     #[cfg(test)]
     pub(super) fn open() -> Self {
         Self::new(Ledger::unlimited(), Metrics::new())
@@ -95,7 +93,7 @@ impl MemoryGate {
         }
     }
 
-    /// Lets a watch with selectors of so many bytes begin.
+    /// Admits a watch with selectors of so many bytes.
     ///
     /// # Errors
     /// 429 when memory is short.
@@ -114,7 +112,7 @@ impl MemoryGate {
         }
     }
 
-    /// Lets a list begin.
+    /// Admits a list, with its fixed cost.
     ///
     /// # Errors
     /// 429 when memory is short.
@@ -123,7 +121,7 @@ impl MemoryGate {
         admitted.map_err(|exceeded| self.refuse_list(exceeded))
     }
 
-    /// Lets a list that has been read be sent, and holds what it takes until it is.
+    /// Admits the sending of a list that has been read, and holds its share until it is sent.
     ///
     /// # Errors
     /// 429 when memory is short.

@@ -181,7 +181,7 @@ impl RequestKind {
         }
     }
 
-    /// Returns the labels of any other request. Nothing of its path becomes a label, since clients choose that.
+    /// Returns the labels of any other request. They contain nothing of its path, since clients choose that.
     pub(crate) fn unknown(info: &RequestInfo) -> Self {
         let verb = match info.verb.name() {
             "get" | "list" | "head" => "GET",
@@ -228,15 +228,14 @@ impl Metrics {
             watch_lists: Family::new_with_constructor(watch_list_histogram),
             sheds: Family::default(),
         };
-        // Both lines are there from the start.
+        // Both time series exist from the start.
         for kind in [Shed::List, Shed::Watch] {
             let _ = metrics.sheds.get_or_create(&ShedLabels::new(kind));
         }
         metrics
     }
 
-    /// Makes the counters part of what `/metrics` shows. Counters go without the `_total` that the
-    /// encoder adds.
+    /// Registers the metrics for `/metrics`. Counters are named without the `_total` that the encoder adds.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "apiserver_request",
@@ -317,7 +316,7 @@ impl Metrics {
         self.sheds.get_or_create(&ShedLabels::new(kind)).inc();
     }
 
-    /// Shows that no watch of all objects of a resource runs, before the first one does.
+    /// Sets the gauge of watches of a resource to 0, before the first one runs.
     pub(crate) fn expect_watches(&self, resource: &Resource) {
         let kind = RequestKind {
             verb: "WATCH",

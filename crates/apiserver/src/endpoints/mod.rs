@@ -1,4 +1,4 @@
-//! The REST layer: what Kubernetes clients see of the registry's stores.
+//! The REST layer: the Kubernetes API over the registry's stores.
 //!
 //! [`Api::handle`] turns a request into a response: it reads the path ([`RequestInfo`]), the parameters, the accepted
 //! media types and the body, calls the store, and writes the answer. Authentication, limits on requests in flight,

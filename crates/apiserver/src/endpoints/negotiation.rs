@@ -1,7 +1,7 @@
 //! Negotiates the media type and form of a response: the Accept header against what can be written.
 //!
-//! The hard part is that two layers of kube-apiserver refuse in different words: a media type that
-//! the path does not produce at all, and a known one with parameters that cannot be honoured.
+//! The hard part is that two layers of kube-apiserver refuse with different messages: a media type that the path does
+//! not produce, and a known one with unsupported parameters.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
@@ -31,10 +31,10 @@ pub(super) const LIST_MEDIA_TYPES: &[&str] = &[
 /// The media types of watches.
 const STREAM_MEDIA_TYPES: &[&str] = &["application/json;stream=watch", PROTOBUF_STREAM_MEDIA_TYPE];
 
-/// The prefixes of user agents whose users read the response, which is then indented.
+/// The prefixes of user agents of browsers and command line tools, for which the response is indented.
 const HUMAN_AGENTS: &[&str] = &["curl", "Wget", "Mozilla/5.0"];
 
-/// How many clauses of an Accept header are looked at.
+/// Maximum number of clauses of an Accept header that are used.
 const ACCEPT_CLAUSES_MAX: usize = 64;
 
 /// The encoding and the form of a response.
@@ -250,7 +250,7 @@ pub(super) fn negotiate_whole(
     })
 }
 
-/// Chooses the first of what is accepted that fits.
+/// Chooses the first accepted clause that fits.
 fn choose(
     headers: &HeaderMap,
     pretty: bool,

@@ -80,7 +80,7 @@ pub(super) async fn list(
     if let Form::Table(form) = output.form {
         return table(output.format, call.tables(form), list);
     }
-    // Items are the cache's, counted among the encodings, or counted already.
+    // The memory of the items is counted with the cache, the encodings, or the list already.
     let bytes = (list.items.len() * size_of::<Arc<Object>>()) as u64;
     let objects = list.memory.clone();
     let head = list_head(resource, output.form != Form::Whole, &list);
@@ -106,7 +106,7 @@ pub(super) async fn list(
 /// Responds with a list as a table.
 fn table(format: Format, tables: Tables, list: List) -> Result<Response<ResponseBody>, Failure> {
     let head = tables.head(&list_metadata(&list), true)?;
-    // Tables have no form in protobuf.
+    // Tables have no protobuf form.
     let format = match format {
         Format::Protobuf => Format::Json,
         other => other,

@@ -94,8 +94,8 @@ impl RequestInfo {
         info
     }
 
-    /// Returns true if the response may take any time, so that the request has no deadline and is not counted among
-    /// those in flight.
+    /// Returns true if the response may take any time, as with watches and streams: the request has no deadline and is
+    /// not counted in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
         self.is_resource
@@ -115,7 +115,7 @@ impl RequestInfo {
         )
     }
 
-    /// Reads what follows the version.
+    /// Parses the path after the version.
     fn read_parts(&mut self, mut parts: Vec<String>) {
         if parts.first().is_some_and(|part| part == "watch") && parts.len() > 1 {
             self.legacy_watch = true;

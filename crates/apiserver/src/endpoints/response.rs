@@ -83,7 +83,7 @@ pub(super) fn compress(
     response
 }
 
-/// Returns the 404 for a path where nothing is, in Go's words.
+/// Returns the 404 for an unknown path, in Go's words.
 pub(super) fn page_not_found() -> Response<ResponseBody> {
     TextError::PageNotFound.response()
 }

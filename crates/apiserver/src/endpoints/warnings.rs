@@ -3,10 +3,10 @@
 use http::header::WARNING;
 use http::{HeaderMap, HeaderValue};
 
-/// How many characters all warnings of a response may have together.
+/// Maximum number of characters of all warnings of a response together.
 const WARNINGS_CHARS_MAX: usize = 4096;
 
-/// How many characters each warning is cut to when all together have too many.
+/// The number of characters to which each warning is cut if all together exceed the maximum.
 const WARNING_CHARS_MAX: usize = 256;
 
 /// Adds the warnings to an answer.

@@ -47,7 +47,7 @@ pub trait OwnPaths: Send + Sync + 'static {
     async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
 }
 
-/// Hears of each request which user it has been found to be from, if from any, before it is answered.
+/// A callback that is told the authenticated user of each request, or `None`, before the request is answered.
 pub type OnAuthentication<'a> = &'a (dyn Fn(Option<&User>) + Sync);
 
 /// The limits of requests in progress, and of their time.
@@ -63,13 +63,13 @@ pub struct Limits {
     pub watches: Watches,
     /// The threads for requests with work that would keep a worker from others.
     pub large_work: LargeWork,
-    /// The longest time that a request may take, watches and streams aside.
+    /// Maximum time that a request may take, watches and streams aside.
     pub request_timeout: Duration,
 }
 
 /// The chain of filters, and the API behind it.
 pub struct Filters {
-    /// Finds out which user makes a request.
+    /// Authenticates the user of a request.
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
@@ -94,8 +94,8 @@ impl std::fmt::Debug for Filters {
 }
 
 impl Filters {
-    /// Answers a request of a peer. Never fails: what goes wrong is in the response. `on_authentication` is called with
-    /// the authenticated user, or with `None` for a request without valid credentials.
+    /// Answers a request of a peer. Errors become responses. `on_authentication` is called with the authenticated user,
+    /// or with `None` for a request without valid credentials.
     pub async fn answer(
         &self,
         mut request: Request<RequestBody>,
@@ -187,7 +187,7 @@ impl Filters {
         self.limits.large_work.run(Box::pin(step), &requester).await
     }
 
-    /// Answers a request as far as the limits let it.
+    /// Answers a request within the limits.
     async fn limited(
         &self,
         request: Request<RequestBody>,
@@ -305,7 +305,7 @@ impl Filters {
     }
 }
 
-/// Answers a request that may not impersonate, or has parts of an identity without a user.
+/// Returns the response to a request that may not impersonate, or has parts of an identity without a user.
 fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
     match error {
         NotImpersonated::Refused(refusal) => *refusal,

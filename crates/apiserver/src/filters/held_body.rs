@@ -1,7 +1,7 @@
 //! A response body with something that lasts as long as it does.
 //!
-//! A request is in progress until its body is sent, so its permit goes with the body. A watch goes
-//! on until it ends by itself or the server wants all of them to end.
+//! A request is in progress until its body is sent, so its permit is dropped with the body. A watch ends by itself, or
+//! when the server ends all watches.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::endpoints::{BoxError, ResponseBody};
 #[derive(Debug)]
 pub struct HeldBody {
     inner: ResponseBody,
-    /// The places that end with the body; held for their drop.
+    /// The permits that are released with the body; held for their drop.
     _held: Held,
     /// Completes when the body is to end regularly.
     end: Option<Cancelled>,
@@ -29,7 +29,7 @@ pub struct HeldBody {
     time: Option<Pin<Box<Timer>>>,
 }
 
-/// The places that last as long as a body.
+/// The permits that a body may hold.
 #[derive(Debug)]
 enum Held {
     Nothing,
@@ -75,7 +75,7 @@ impl HeldBody {
         self
     }
 
-    /// Says whether it ends by itself soon, as all but watches and the like do.
+    /// Returns true if it ends soon without being told, as all bodies but those of watches and streams do.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {
         self.end.is_none()

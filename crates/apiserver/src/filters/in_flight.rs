@@ -1,10 +1,10 @@
-//! Limits the requests in flight: so many that read and so many that change something.
+//! Limits the requests in flight, separately for reads and writes.
 //!
-//! Watches are not counted, they would fill the places for good. Members of `system:masters` are
-//! let in even when all places are taken, so that an administrator can always reach the server.
+//! Watches are not counted, since they would occupy their places for hours. Members of `system:masters` are admitted
+//! even when all places are taken, so that an administrator can always reach the server.
 //!
-//! A place goes with the body of the answer, which lasts for as long as the client likes. So one that
-//! was taken longer ago than a request may last is given to whoever comes when all are taken.
+//! A place is released with the response body, which a client may read as slowly as it likes. So when all are taken, a
+//! place that was taken longer ago than a request may last is given to another request.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
@@ -18,10 +18,10 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Instant;
 use ringwatch_apimachinery::User;
 
-/// The group that is never turned away.
+/// The group whose requests are never refused.
 const PRIVILEGED: &str = "system:masters";
 
-/// Returns true if a user is never turned away.
+/// Returns true if a user's requests are never refused.
 pub(super) fn is_privileged(user: &User) -> bool {
     user.groups.iter().any(|group| group == PRIVILEGED)
 }
@@ -45,7 +45,7 @@ pub struct Permit {
 
 #[derive(Debug)]
 struct Places {
-    /// How many places there are; 0 for no limit.
+    /// The number of places; 0 for no limit.
     most: usize,
     taken: Arc<Mutex<Taken>>,
     kind: &'static str,
@@ -56,7 +56,7 @@ struct Places {
 struct Taken {
     /// The times at which they were taken, by their numbers. Later ones have larger numbers.
     since: BTreeMap<u64, Instant>,
-    /// How many have been taken so far.
+    /// The number of places taken since the start.
     count: u64,
 }
 
@@ -83,14 +83,14 @@ impl InFlight {
             lapse,
             gauges: Family::default(),
         };
-        // Both lines are there from the start, as kube-apiserver's are.
+        // Both time series exist from the start, as in kube-apiserver.
         for places in [&in_flight.reads, &in_flight.writes] {
             in_flight.gauge(places).set(0);
         }
         in_flight
     }
 
-    /// Makes the numbers part of what `/metrics` shows.
+    /// Registers the metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "apiserver_current_inflight_requests",
@@ -152,7 +152,7 @@ impl Places {
 }
 
 fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
-    // The places are whole after each change.
+    // The state is consistent after each change, so poison is ignored.
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,13 +1,13 @@
-//! Threads for requests whose work would keep a worker from others.
+//! Runs requests with large work on threads of their own, so that they do not block a worker.
 //!
 //! ```text
 //!   worker --departure--> 429 | task on a thread for large work --answer--> worker
 //! ```
 //!
-//! A request begins on the worker of its connection and asks to leave before large work
-//! ([`ringwatch_apimachinery::work`]). From then on it runs on one of a few threads of its own kind, whatever it does,
-//! and ends when its client or its deadline does. So at most as many cores as there are threads are busy with large
-//! work, and those who wait for them keep nobody else waiting.
+//! A request begins on the worker of its connection and asks to move before large work
+//! ([`ringwatch_apimachinery::work`]). From then on it runs on one of a few threads for that kind of work, until it
+//! ends or its client or deadline ends it. So large work occupies at most as many cores as there are such threads, and
+//! requests that wait for them delay no others.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -38,13 +38,13 @@ use crate::endpoints::ResponseBody;
 use crate::endpoints::TextError;
 use crate::threads::RuntimeHandles;
 
-/// How many requests of a kind may run or wait for a thread; further ones are answered with 429.
+/// Maximum number of requests of a kind that run or wait for a thread; further ones are answered with 429.
 const LARGE_REQUESTS_MAX: usize = 100;
 
-/// How many of them may be one user's, unless they are an administrator.
+/// Maximum number of these for one user who is no administrator.
 const LARGE_REQUESTS_OF_A_USER_MAX: usize = 50;
 
-/// The memory counted for a request whose content does not tell how much it takes.
+/// The memory counted for a request whose content does not determine it.
 const UNSIZED_BYTES: u64 = 1 << 20;
 
 /// A request that is being answered.
@@ -77,10 +77,11 @@ impl From<&User> for Requester {
 pub struct LargeWork {
     /// The threads for work on many bytes.
     large: Lane,
-    /// The threads for work whose bytes do not tell its cost, so that small requests do not wait for large ones.
+    /// The threads for work whose cost does not follow from its bytes, apart so that small requests do not wait for
+    /// large ones.
     expressions: Lane,
     ledger: Ledger,
-    /// The turn that lets one request at a time go on though memory is short.
+    /// Serializes requests while memory is short.
     alone: Arc<Semaphore>,
     metrics: Metrics,
     clock: Clock,
@@ -214,7 +215,7 @@ impl LargeWork {
         Self::new(&threads, ledger, Clock::real(), &mut Registry::default())
     }
 
-    /// Answers a request: here, or from where it asks to leave on the threads for large work.
+    /// Answers a request on this thread, and on a thread for large work from where it asks to move.
     pub async fn answer(
         &self,
         request: Answering,
@@ -224,7 +225,7 @@ impl LargeWork {
         answer.unwrap_or_else(|TooMany| TextError::TooManyRequests.response())
     }
 
-    /// Runs a step of a request: here, or from where it asks to leave on the threads for large work.
+    /// Runs a step of a request on this thread, and on a thread for large work from where it asks to move.
     ///
     /// # Errors
     /// [`TooMany`] if all places are taken.
@@ -278,13 +279,13 @@ impl LargeWork {
         match task.await {
             Ok(answer) => Ok(answer),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The server ends, and with it the connection.
+            // The server is ending, and so is the connection.
             Err(_) => Err(TooMany),
         }
     }
 
-    /// Takes what a request may need of memory. When memory is short requests go on one at a time, since deleting large
-    /// objects is how it comes back; what that one takes is not counted, or history would be given up for it.
+    /// Admits the memory that a request may need. While memory is short requests run one at a time, since deleting
+    /// large objects frees memory; the memory of that one is not counted, because that would evict history.
     async fn memory(&self, departure: Departure) -> Memory {
         let bytes = departure.memory.unwrap_or(UNSIZED_BYTES);
         match self.ledger.admit_large(bytes) {

@@ -1,7 +1,7 @@
-//! Makes requests of the API wait until the server knows all of it, and all roles.
+//! Delays requests of the API until all resources and roles are loaded.
 //!
-//! Before that a stored right would be none, and a custom resource a path that is not there: a garbage collector that
-//! asks for an owner and is told 404 deletes what belongs to it.
+//! Before that a stored permission would be missing, and the path of a custom resource would be a 404: a garbage
+//! collector that gets 404 for an owner deletes its dependents.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::answer;
 use crate::endpoints::{Refusal, ResponseBody};
 use crate::health::Done;
 
-/// The seconds that a request waits. A start takes less, unless the store is slow.
+/// Maximum time that a request waits, in seconds. A start takes less, unless the store is slow.
 const START_SECONDS_MAX: u64 = 30;
 
 /// The steps that must be done before the API is served.
@@ -20,10 +20,11 @@ const START_SECONDS_MAX: u64 = 30;
 pub struct Start(pub Vec<Done>);
 
 impl Start {
-    /// Waits until it is done, if the path is one of the API's. After too long it is the answer that says so.
+    /// Waits until the steps are done, if the path is one of the API. After too long, returns the response that says
+    /// so.
     pub(super) async fn wait(&self, path: &str, clock: &Clock) -> Option<Response<ResponseBody>> {
         let known = self.0.iter().all(Done::is_done);
-        // Clients whose server has a slash at its end ask with two.
+        // A server URL that ends with a slash leads to paths that begin with two.
         let path = path.trim_start_matches('/');
         if known || !path.starts_with("api") && !path.starts_with("openapi") {
             return None;

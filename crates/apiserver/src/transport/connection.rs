@@ -1,8 +1,8 @@
 //! One connection: the handshake, then HTTP/1.1 or HTTP/2 over it until it ends.
 //!
-//! HTTP is spoken over any I/O object. On HTTP/2 the writes of all streams are joined above TLS
-//! (`super::joined_io`). On HTTP/1.1 there is nothing to join: its one stream at a time hands over
-//! all it has. A watch is then written without hyper (`super::event_stream`).
+//! HTTP runs over any I/O object. On HTTP/2 the writes of all streams are batched above TLS (`super::joined_io`).
+//! HTTP/1.1 has one stream at a time, so there is nothing to batch; a watch is then written without hyper
+//! (`super::event_stream`).
 
 mod http2;
 
@@ -44,16 +44,16 @@ use crate::cancellation::CancellationFlag;
 use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
 use crate::filters::Filters;
 
-/// The seconds that a client has for the TLS handshake, and on HTTP/2 as many again for the preface.
+/// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
 /// The time after which a connection without a request in progress is closed, as in kube-apiserver. On HTTP/1.1 an
 /// authenticated client has as long to send a request's head.
 const IDLE: Duration = Duration::from_secs(90);
-/// How large the head of a request may be, as in kube-apiserver.
+/// Maximum size of a request's head, as in kube-apiserver.
 const HEAD_BYTES_MAX: u32 = 1 << 20;
-/// The time that a client has to read why its connection ends.
+/// Time for a client to read the response before its connection is closed.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
-/// How many bytes are read and thrown away meanwhile.
+/// Maximum number of bytes that are read and discarded meanwhile.
 const LAST_WORDS_BYTES_MAX: u64 = 256 << 10;
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct Connections {
     pub filters: Arc<Filters>,
     /// The newest serving certificate, and the verifier of client certificates.
     pub credentials: CurrentCredentials,
-    /// How many streams an HTTP/2 connection may have; 0 for the default.
+    /// Maximum number of streams of an HTTP/2 connection; 0 for the default.
     pub streams_max: u32,
     /// The memory budget of connections.
     pub ledger: Ledger,
@@ -123,10 +123,10 @@ impl Connections {
         }
     }
 
-    /// Serves what the handshake agreed on until the client or the server wants to end.
+    /// Serves the negotiated protocol until the client or the server wants to end.
     ///
-    /// The stream is boxed and no step is awaited that need not be, so that the task stays small: of
-    /// a watch, all that is touched for an event is then in few places.
+    /// The stream is boxed and unnecessary awaits are avoided, so that the task stays small: a watch then touches few
+    /// cache lines for an event.
     pub fn serve(
         &self,
         stream: Box<TlsStream<ClientIo<TcpStream>>>,
@@ -210,7 +210,7 @@ impl Connections {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         loop {
-            // What a watch needs lies together, and apart from what only requests need.
+            // The state of a watch is apart from that of requests, so that it is contiguous.
             let requests = Box::pin(self.answer_until_taken(io, &client));
             let Some(Taken {
                 io: taken,
@@ -224,10 +224,10 @@ impl Connections {
                 return Box::pin(self.join(taken, &unread, watch, kubelet)).await;
             }
             if !unread.is_empty() {
-                // The client has sent its next request already, and sends it again elsewhere.
+                // The client has pipelined its next request; it repeats that on another connection.
                 close_after(&mut watch);
             }
-            // Even if nothing is in it, it is a buffer of 8 KiB.
+            // Dropped even if empty, since it is a buffer of 8 KiB.
             drop(unread);
             let last = watch.headers().contains_key(CONNECTION);
             let watch = watch.map(CountedBody::alone);
@@ -238,7 +238,7 @@ impl Connections {
             if last || ended == StreamEnd::Gone || self.closing.is_cancelled() {
                 tokio::select! {
                     ended = taken.shutdown() => ended?,
-                    // The client does not read: the connection ends without its last bytes.
+                    // The client does not read, so the connection is closed without its last bytes.
                     () = self.filters.clock.sleep(LAST_WORDS_MAX) => {}
                 }
                 return Ok(());
@@ -247,8 +247,8 @@ impl Connections {
         }
     }
 
-    /// Writes the head of an answer, and then has what the client and the kubelet say to each other
-    /// copied until one of them or the server ends.
+    /// Writes the head of the response, and then copies between client and kubelet until one of them or the server
+    /// ends.
     async fn join<T>(
         &self,
         mut client: T,
@@ -283,8 +283,8 @@ impl Connections {
         let first_heads = FirstHeads::new(&heads, &client.standing, &self.filters.clock);
         let io = LayeredIo::new(io, first_heads);
         let (hand_over, mut answers) = mpsc::channel(1);
-        // hyper keeps room for a future of the service as long as there is a connection: let it be that of a
-        // pointer. What makes an answer has thousands of bytes.
+        // hyper stores the service's future in the connection for its lifetime. It is boxed, since it has thousands of
+        // bytes.
         let service = service_fn(|request: Request<Incoming>| {
             Box::pin(async {
                 heads.end();
@@ -297,7 +297,7 @@ impl Connections {
                     if last {
                         close_after(&mut response);
                     }
-                    // There is room, since this is the only one, and somebody who receives it.
+                    // The channel has room, since this is its only message, and its receiver exists.
                     let _ = hand_over.send(response).await;
                     return std::future::pending().await;
                 }
@@ -345,13 +345,13 @@ impl Connections {
         outgoing.abandoned(clock, limits.request_timeout).await;
     }
 
-    /// Answers a request of HTTP/1.1, whose connection goes on only when its body is at its end.
+    /// Answers an HTTP/1.1 request. The connection continues only if the request body has been read to its end.
     async fn answer(
         &self,
         request: Request<Incoming>,
         client: Client,
     ) -> Result<Response<CountedBody>, Infallible> {
-        // A client that waits to be told to go on would be told so by reading.
+        // Reading would send `100 Continue` to a client that waits for it.
         let waits = request.headers().contains_key(EXPECT);
         let (parts, body) = request.into_parts();
         let (lent, lender) = unread_body::lend(body);
@@ -415,7 +415,7 @@ where
     let said = async {
         io.write_all(answer).await?;
         io.shutdown().await?;
-        // Closed with unread bytes, the connection would be reset, and the answer with it.
+        // A connection closed with unread bytes is reset, and the response would be lost.
         let mut rest = io.take(LAST_WORDS_BYTES_MAX);
         let unread = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
         if unread == LAST_WORDS_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The credentials by which the server proves its identity and judges client certificates.
+//! The server's certificate and the verifier of client certificates, as replaced when files change.
 
 use std::sync::Arc;
 

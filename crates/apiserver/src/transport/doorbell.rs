@@ -1,9 +1,8 @@
 //! A waker that remembers whether it was called.
 //!
-//! A task that waits for two things is not told which of them woke it, so it looks at both. When one
-//! of them comes a thousand times as often as the other, nearly all looks at the other are in vain,
-//! and each touches memory that nobody has touched for long. So the rarer one rings a doorbell,
-//! which wakes the task as well, and is looked at only when it has rung.
+//! A task that waits for two futures does not know which of them woke it, so it polls both. If one is ready a thousand
+//! times as often as the other, nearly all polls of the other are in vain, and each touches cold memory. So the rarer
+//! future gets the waker of a doorbell, which wakes the task as well, and is polled only when the doorbell has rung.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
@@ -17,14 +16,14 @@ struct Bell(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// True if it has rung since the task looked.
+    /// True if it has rung since the task checked.
     rung: bool,
     /// The task to wake.
     task: Option<Waker>,
 }
 
 impl Default for Doorbell {
-    /// Creates a doorbell that has rung, so that the first look finds something.
+    /// Creates a doorbell that has rung, so that the first check polls the future.
     fn default() -> Self {
         Self(Arc::new(Bell(Mutex::new(State {
             rung: true,
@@ -50,7 +49,7 @@ impl Doorbell {
 
 impl Bell {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A state is whole after each of its changes.
+        // The state is consistent after each of its changes, so poison is ignored.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

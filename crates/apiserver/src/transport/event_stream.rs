@@ -6,11 +6,10 @@
 //!     +-- gives back the I/O, drops its buffers --> head, chunk, chunk, ... end --> hyper again
 //! ```
 //!
-//! A watch is most of what a server like this sends, and on HTTP/1.1 each has a connection of its
-//! own. hyper asks a body three times for each event and keeps 16 KiB of buffers, nearly all of it
-//! idle, and with thousands of connections it is the memory that is touched that costs. So hyper
-//! reads the request, and everything up to the answer is as for any other; then the connection is
-//! taken from it, the chunks are written here, and when the watch is over hyper has it back.
+//! Most responses of such a server are watches, and on HTTP/1.1 each has a connection of its own. hyper polls a body
+//! three times for each event and keeps 16 KiB of buffers, nearly all of it idle; with thousands of connections the
+//! cost is the memory that is touched. So hyper reads the request, and the filters answer it as any other; then the
+//! connection is taken from hyper, the chunks are written here, and after the watch hyper gets it back.
 //!
 //! # What keeps the bytes in order
 //!
@@ -41,7 +40,7 @@ use super::doorbell::Doorbell;
 use super::layered_io::IoLayer;
 use crate::endpoints::{BoxError, EventStream};
 
-/// The longest line with a chunk's length: hexadecimal digits and CRLF.
+/// Maximum length of the line before a chunk: hexadecimal digits and CRLF.
 const SIZE_LINE_BYTES_MAX: usize = 18;
 
 /// The end of a chunk.
@@ -153,7 +152,7 @@ fn framed<D: Buf>(data: D) -> io::Result<Framed<D>> {
 
 /// The body while it is being written.
 ///
-/// The fields that each event touches stand together.
+/// The fields that each event touches are adjacent.
 pub(super) struct Delivery<T, B: Body> {
     io: T,
     body: B,
@@ -196,7 +195,7 @@ where
                 Poll::Pending => return self.poll_stalled(context),
             }
             if self.ending.is_some() {
-                // TLS may have taken what the socket has not.
+                // TLS may have accepted bytes that the socket has not.
                 match Pin::new(&mut self.io).poll_flush(context) {
                     Poll::Ready(flushed) => flushed?,
                     Poll::Pending => return self.poll_stalled(context),
@@ -210,7 +209,7 @@ where
             }
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(frame)) => {
-                    // Trailers are not part of any answer here.
+                    // No response has trailers.
                     let data = frame?.into_data().ok().filter(Buf::has_remaining);
                     self.writing = data.map(framed).transpose()?;
                 }
@@ -253,8 +252,8 @@ where
         Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut).into()))
     }
 
-    /// Completes when the client has closed the connection. One that sends a request before it has
-    /// the answer to the last loses the connection when that is over.
+    /// Completes when the client has closed the connection. If it pipelines a request during the watch, its connection
+    /// is closed after the watch.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Result<StreamEnd, BoxError>> {
         if self.unasked {
             return Poll::Pending;
@@ -287,12 +286,12 @@ fn poll_write_all<T: AsyncWrite>(
     Poll::Ready(Ok(()))
 }
 
-/// The I/O layer that notes whether bytes wait to be written. Clones share the note.
+/// An I/O layer that records if bytes wait to be written. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
-    /// Says whether the last write or flush is still under way.
+    /// Returns true if the last write or flush is still pending.
     #[must_use]
     pub(super) fn is_waiting(&self) -> bool {
         // Relaxed: read and written by the connection's one task.

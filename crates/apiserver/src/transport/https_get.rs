@@ -10,9 +10,9 @@ use ringwatch::clock::Clock;
 
 use crate::endpoints::{Backend, RelayError, fetch, full};
 
-/// The bound of the whole request, from the name's resolution to the last byte.
+/// Maximum time of the whole request, from name resolution to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How many bytes a document may have.
+/// Maximum number of bytes of a document.
 const BYTES_MAX: usize = 1 << 20;
 /// The port of HTTPS.
 const PORT: u16 = 443;

@@ -1,8 +1,8 @@
-//! Joins what all streams of an HTTP/2 connection write into few writes.
+//! Batches the writes of all streams of an HTTP/2 connection into few writes to the socket.
 //!
-//! A write costs the kernel ten times what making its bytes costs the server, and hyper writes and
-//! flushes every DATA frame by itself. So the frames are gathered above TLS, up to a whole record,
-//! and go out when it is full, or when the connection's turn is over:
+//! A write to a socket costs ten times as much as encoding its bytes, and hyper writes and flushes every DATA frame
+//! separately. So frames are buffered above TLS, up to one TLS record, and written when the record is full or when the
+//! connection's turn is over:
 //!
 //! ```text
 //!   stream task --frame--> hyper --poll_write--> JoinedIo (16 KiB) ---> TLS ---> socket

@@ -1,8 +1,8 @@
 //! The first bytes of an HTTP/2 connection, read in bounded time before the protocol begins.
 //!
-//! hyper waits for the client's preface for ever, and asks for no sign of life meanwhile. So a
-//! client that falls silent after the TLS handshake would hold its connection for good. The preface
-//! is read here instead, and then handed to hyper as if it had just come.
+//! hyper waits for the client's preface without a time limit, and sends no PING meanwhile. So a client that falls
+//! silent after the TLS handshake would keep its connection open forever. The preface is read here instead, and then
+//! handed to hyper as if it had just been received.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub(super) const PREFACE_BYTES: usize = 24;
 #[derive(Debug)]
 pub(super) struct Preface {
     bytes: [u8; PREFACE_BYTES],
-    /// How many of the bytes have been handed over.
+    /// The number of bytes that have been handed over.
     handed_over: usize,
 }
 

@@ -1,7 +1,7 @@
-//! The certificate that a connection's client has shown, judged by the authorities that count when it asks.
+//! The certificate of a connection's client, verified at each request by the newest authorities.
 //!
-//! As in kube-apiserver a certificate is judged at each request, so that a connection does not outlive the trust in an
-//! authority. The judgement is kept until there are new credentials.
+//! As in kube-apiserver a certificate is verified at each request, so that a connection does not outlive the trust in
+//! an authority. The result is cached until the credentials change.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::current_credentials::{Credentials, CurrentCredentials};
 
-/// A chain of certificates, and whom it identifies.
+/// A chain of certificates, and the identity that it proves.
 #[derive(Debug)]
 pub(super) struct ShownCertificate {
     chain: Vec<CertificateDer<'static>>,
@@ -50,7 +50,7 @@ impl ShownCertificate {
             return Arc::clone(&judged.peer);
         }
         let peer = Arc::new(newest.clients.identify(&self.chain, now));
-        // Streams that judge at the same time come to the same, or the next request judges again.
+        // Concurrent streams compute the same result; if not, the next request verifies again.
         self.judged.store(Arc::new(Judged {
             by: newest,
             peer: Arc::clone(&peer),

@@ -1,8 +1,8 @@
-//! Reads and drops a request body that nobody has read when the response is ready.
+//! Discards the rest of a request body that the handler has not read when the response is ready.
 //!
-//! On HTTP/1.1 the next request comes after it, so hyper closes the connection, and a client that
-//! was just told to retry finds it gone. So a small rest is read and thrown away before the answer,
-//! as Go's server does; for anything else the answer says that the connection closes.
+//! On HTTP/1.1 the next request follows the body, so hyper would close the connection, and a client that was told to
+//! retry would have to reconnect. So a short rest is read and discarded before the response, as Go's server does;
+//! otherwise the response says that the connection closes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -44,7 +44,7 @@ pub(super) fn lend<B: Body>(body: B) -> (Lent<B>, Lender<B>) {
 }
 
 impl<B: Body<Error: Into<BoxError>> + Unpin> Lender<B> {
-    /// Throws away what is left once the answer is ready. False if the connection cannot go on.
+    /// Discards the rest once the response is ready. Returns false if the connection cannot continue.
     pub(super) async fn finish(mut self, clock: &Clock) -> bool {
         let Ok(rest) = self.0.try_recv() else {
             return true;
@@ -90,7 +90,7 @@ impl<B: Body> Drop for Lent<B> {
     fn drop(&mut self) {
         let unread = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(body), Some(back)) = (unread, self.back.take()) {
-            // Whoever lent it may have gone with the connection.
+            // The receiver may be gone with the connection.
             let _ = back.send(body);
         }
     }

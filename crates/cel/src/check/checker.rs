@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
     fn no_overload(&self, name: &str, member: bool, given: &[Type]) -> String {
         let given: Vec<String> = given
             .iter()
-            .map(|it| self.bindings.settle(it).to_string())
+            .map(|it| self.bindings.resolve_or_dyn(it).to_string())
             .collect();
         let called = match given.split_first() {
             Some((target, rest)) if member => format!("{target}.({})", rest.join(", ")),
@@ -282,7 +282,10 @@ impl<'a> Checker<'a> {
         if self.bindings.fit(&so_far, &next) {
             return if so_far == Type::Dyn { so_far } else { next };
         }
-        let (so_far, next) = (self.bindings.settle(&so_far), self.bindings.settle(&next));
+        let (so_far, next) = (
+            self.bindings.resolve_or_dyn(&so_far),
+            self.bindings.resolve_or_dyn(&next),
+        );
         let why = format!("expected type '{so_far}' but found '{next}'");
         self.errors.push(CheckError::at(at, why));
         so_far
@@ -308,7 +311,7 @@ impl<'a> Checker<'a> {
             match self.member(&made, &field.field) {
                 Err(why) => self.errors.push(CheckError::at_id(entry.id, why)),
                 Ok(wanted) if !self.bindings.fit(&wanted, &given) => {
-                    let given = self.bindings.settle(&given);
+                    let given = self.bindings.resolve_or_dyn(&given);
                     let why = format!(
                         "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
                         field.field
@@ -360,7 +363,10 @@ impl<'a> Checker<'a> {
     fn expect(&mut self, part: &IdedExpr, wanted: &Type) {
         let found = self.check(part);
         if !self.bindings.fit(wanted, &found) {
-            let (wanted, found) = (self.bindings.settle(wanted), self.bindings.settle(&found));
+            let (wanted, found) = (
+                self.bindings.resolve_or_dyn(wanted),
+                self.bindings.resolve_or_dyn(&found),
+            );
             let why = format!("expected type '{wanted}' but found '{found}'");
             self.errors.push(CheckError::at(part, why));
         }

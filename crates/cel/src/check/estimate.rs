@@ -85,7 +85,7 @@ impl<'a> Estimator<'a> {
             size,
             entries: None,
             declared: None,
-            of: of.map_or(Type::Dyn, |of| self.checker.bindings.settle(of)),
+            of: of.map_or(Type::Dyn, |of| self.checker.bindings.resolve_or_dyn(of)),
         }
     }
 

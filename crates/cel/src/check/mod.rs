@@ -111,7 +111,7 @@ pub fn check_program(
 fn check_types(source: &str, program: &Program, names: &Names) -> Result<Checked, CompileError> {
     let mut checker = Checker::new(names);
     let gives = checker.check(&program.expression);
-    let gives = checker.bindings.settle(&gives);
+    let gives = checker.bindings.resolve_or_dyn(&gives);
     if checker.errors.is_empty() {
         let cost = estimate::cost(&program.expression, &checker, names);
         return Ok(Checked { gives, cost });

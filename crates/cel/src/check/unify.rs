@@ -79,12 +79,14 @@ impl Bindings {
     }
 
     /// Returns a type in which what is not known may be anything.
-    pub(super) fn settle(&self, it: &Type) -> Type {
+    pub(super) fn resolve_or_dyn(&self, it: &Type) -> Type {
         match self.resolve(it) {
             Type::Variable(_) => Type::Dyn,
-            Type::List(of) => Type::list(self.settle(&of)),
-            Type::Map(key, value) => Type::map(self.settle(&key), self.settle(&value)),
-            Type::Optional(of) => Type::optional(self.settle(&of)),
+            Type::List(of) => Type::list(self.resolve_or_dyn(&of)),
+            Type::Map(key, value) => {
+                Type::map(self.resolve_or_dyn(&key), self.resolve_or_dyn(&value))
+            }
+            Type::Optional(of) => Type::optional(self.resolve_or_dyn(&of)),
             other => other,
         }
     }

@@ -14,10 +14,10 @@ use rustls::ClientConfig;
 
 use super::aggregator;
 
-/// How long the server has to answer, as in kube-apiserver.
+/// Maximum time for the server to answer, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many of the places where a service is are tried at once.
+/// Maximum number of endpoints of a service that are tried at once.
 const PLACES_MAX: usize = 5;
 
 /// Asks the server for what it must have. Who it is does not matter yet: clients are told when they ask.

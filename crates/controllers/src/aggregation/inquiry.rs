@@ -16,16 +16,16 @@ use serde::Deserialize;
 
 use super::aggregator;
 
-/// How long the server has for an answer, as in kube-apiserver.
+/// Maximum time for the server to answer, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long an answer may be.
+/// Maximum length of a response, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// How long the place of a document may be.
+/// Maximum length of the URL of a document.
 const PLACE_BYTES_MAX: usize = 1 << 10;
 
-/// In which versions the document of all groups is read.
+/// Accepted media types of aggregated discovery, by version.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
@@ -34,11 +34,11 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 pub(super) struct Discovered {
     /// The resources of the API.
     pub(super) resources: Vec<ResourceDiscovery>,
-    /// Where its OpenAPI document is, if it has one.
+    /// The URL of its OpenAPI document, if it has one.
     pub(super) openapi: Option<String>,
 }
 
-/// Why a server says nothing that can be used.
+/// The reason why a server's response cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InquiryError {
     #[error("{0}")]
@@ -55,7 +55,7 @@ pub(super) enum InquiryError {
     NotServed(String),
 }
 
-/// Asks a server.
+/// Requests discovery and the OpenAPI index from a server.
 ///
 /// # Errors
 /// [`InquiryError`]

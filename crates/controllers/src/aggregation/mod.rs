@@ -38,10 +38,10 @@ use rustls::ClientConfig;
 use self::inquiry::Discovered;
 use self::remote_apis::RemoteApis;
 
-/// How many APIs are looked at at the same time.
+/// Maximum number of APIs that are checked at the same time.
 const LOOKS_MAX: usize = 8;
 
-/// How long a condition may take to be written.
+/// Maximum time to write a condition.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The label of a slice that names its service.
@@ -111,7 +111,7 @@ pub struct Aggregation {
     clock: Clock,
 }
 
-/// The end of a check, with what it found, or of a write.
+/// The result of a check or of a write.
 enum Outcome {
     Looked(Arc<Remote>, Availability, Option<Discovered>),
     Wrote,
@@ -274,7 +274,7 @@ impl Aggregation {
         }
     }
 
-    /// Takes an APIService as it is now. One that cannot be read does not count.
+    /// Applies the current state of an APIService. One that cannot be read is ignored.
     fn define(&self, apis: &mut RemoteApis, object: &Object) {
         let api = match self.store.served_value(object) {
             Ok(value) => RemoteApi::read(&value),
@@ -290,13 +290,13 @@ impl Aggregation {
         }
     }
 
-    /// Takes note that a service or a slice has changed.
+    /// Schedules checks after a change of a service or a slice.
     fn note_place(&self, apis: &mut RemoteApis, object: &Object) {
         let (namespace, now) = (object.namespace(), self.clock.now());
         if !apis.is_in(namespace) {
             return;
         }
-        // A service names itself, a slice its service.
+        // The service's own name, or that in the slice's label.
         apis.service_changed(namespace, object.name(), now);
         let tree = codec::tree(object).unwrap_or_default();
         if let Some(name) = tree.pointer(SERVICE_LABEL).and_then(|it| it.as_str()) {

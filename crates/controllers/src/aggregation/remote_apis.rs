@@ -10,13 +10,14 @@ use ringwatch_apiserver::endpoints::Remote;
 
 use super::inquiry::Discovered;
 
-/// How often a server that answers is checked, as in kube-apiserver, and how often at least one that does not.
+/// Interval of checks of an available server, as in kube-apiserver, and the longest interval of checks of an
+/// unavailable one.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// How soon a server that does not answer is checked again; the pause doubles with each failure.
+/// Delay until an unavailable server is checked again; it doubles with each failure.
 const RETRY_PERIOD: Duration = Duration::from_millis(250);
 
-/// The shortest time between two checks of a server, whatever changes.
+/// Minimum time between two checks of a server, whatever changes.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
 
 /// An API, and the state of its checks.
@@ -31,7 +32,7 @@ pub(super) struct TrackedApi {
     is_checked: bool,
     /// True if something has changed since that check began.
     has_changed: bool,
-    /// How many checks have failed since the last that did not.
+    /// Number of consecutive failed checks.
     failures: u32,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct TrackedApi {
 #[derive(Debug, Default)]
 pub(super) struct RemoteApis {
     apis: BTreeMap<String, TrackedApi>,
-    /// True if clients should see something else than before.
+    /// True if what clients see has changed.
     has_changed: bool,
 }
 
@@ -94,7 +95,7 @@ impl RemoteApis {
         }
     }
 
-    /// Has the APIs of a service checked soon: it may be reached elsewhere now.
+    /// Schedules a check of the APIs of a service, whose endpoints may have changed.
     pub(super) fn service_changed(&mut self, namespace: &str, name: &str, now: Instant) {
         for tracked in self.apis.values_mut() {
             let service = &tracked.remote.api.service;
@@ -156,7 +157,7 @@ impl RemoteApis {
         true
     }
 
-    /// Returns all APIs, if clients should see something else than at the last call.
+    /// Returns all APIs if what clients see has changed since the last call.
     pub(super) fn changed(&mut self) -> Option<Vec<Arc<Remote>>> {
         let all = self.apis.values().map(|it| Arc::clone(&it.remote));
         std::mem::take(&mut self.has_changed).then(|| all.collect())
@@ -193,7 +194,7 @@ impl TrackedApi {
         }
     }
 
-    /// Takes what a server has, if it answers; returns true if they change anything. The last answers are kept while there are none.
+    /// Stores a server's resources; returns true if they changed. Keeps the last ones while the server does not answer.
     fn take(&mut self, discovered: Option<Discovered>) -> bool {
         let tracked = &self.remote;
         let same = match &discovered {

@@ -1,6 +1,6 @@
-//! Cleaning up of definitions that are being deleted: first their objects are deleted, then their finalizer is removed.
+//! Cleans up definitions that are being deleted: deletes their objects, then removes their finalizer.
 //!
-//! It runs beside everything else, so that however many objects one has, others come and change meanwhile.
+//! It runs concurrently with the controller, so that a definition with many objects delays no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use ringwatch_apimachinery::Error;
 
 use super::{CustomResources, Serving, State};
 
-/// How many definitions are cleaned up at a time. The others wait.
+/// Maximum number of definitions that are cleaned up at a time. The others wait.
 const RUNNING_MAX: usize = 4;
 
-/// How often it is looked whether the objects of a definition that is being deleted are gone.
+/// Interval of checks if the objects of a definition that is being deleted are gone.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 /// The name of a definition, and how its clean-up ended.
@@ -85,7 +85,7 @@ impl<'a> CleanUps<'a> {
         (name, ended)
     }
 
-    /// Has a definition cleaned up again after a while, lest objects are left.
+    /// Schedules another clean-up of a definition after a while, in case objects are left.
     pub(super) fn look_again(&mut self, name: String, now: Instant) {
         self.again.insert(name, now + LOOK_PERIOD);
     }

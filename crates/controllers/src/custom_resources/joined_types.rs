@@ -1,7 +1,7 @@
 //! The types of custom resources that join the feed, among them those that were defined before the server started.
 //!
-//! These join the feed before it lists anything. So their first lists are of some time ago, like those of
-//! built-in types, and clients that watched them before a restart go on where they were.
+//! Those join the feed before it lists anything. So their first lists are of an older revision, as for built-in types,
+//! and clients that watched them before a restart can resume.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::Store;
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
 
-/// How long the feed waits until stored definitions are read. Types that are not known by then join while it runs.
+/// Maximum time that the feed waits for the stored definitions. Types that are not known by then join while it runs.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A type that has joined for a definition.
@@ -91,7 +91,7 @@ pub(super) fn take(types: &mut JoinedTypes, definition: &Definition) -> Option<J
     Some(taken.joined)
 }
 
-/// Lets the types leave the feed from which nothing was served.
+/// Removes from the feed the types from which nothing was served.
 pub(super) fn leave(types: &mut JoinedTypes, factory: &StorageFactory, feed: &Feed) {
     for unused in std::mem::take(types).into_values() {
         factory.leave(feed, &unused.joined);

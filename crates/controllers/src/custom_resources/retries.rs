@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringwatch::clock::Instant;
 
-/// How long after its first failure a definition is tried again, and the longest pause after many.
+/// Pause after the first failure of a definition, and the maximum pause.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The definitions that failed, by name.

@@ -42,7 +42,7 @@ impl CustomResources {
         }
     }
 
-    /// Deletes the objects of a definition, and lets it go if it has none.
+    /// Deletes the objects of a definition, and removes its finalizer if it has none left.
     pub(super) async fn clean_up(&self, name: &str, objects: Option<Store>) -> Result<(), Error> {
         if let Some(store) = objects {
             let context = self.context("");

@@ -9,7 +9,7 @@ use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_authentication::ExtensionAuthentication;
 use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
-use ringwatch_resources::bootstrap::ensure;
+use ringwatch_resources::default_objects::ensure;
 use serde_json::{Map, Value, json};
 use x509_parser::pem::Pem;
 

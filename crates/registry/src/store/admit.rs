@@ -1,4 +1,4 @@
-//! The points of a write at which admission is asked.
+//! Calls admission and the write guard at the points of a write where kube-apiserver does.
 
 use async_trait::async_trait;
 use ringwatch::meta::Object;
@@ -13,7 +13,7 @@ use super::read::tree_of;
 use crate::RequestContext;
 use crate::{Operation, Request};
 
-/// A write, as admission sees it at all its points.
+/// The parts of a write that all calls of admission get.
 #[derive(Clone, Copy)]
 pub(super) struct Write<'a> {
     pub(super) context: &'a RequestContext,
@@ -37,8 +37,8 @@ pub struct SubresourceCall<'a> {
 }
 
 impl Store {
-    /// Returns the store without admission, for writes that were admitted already: those that carry out what a
-    /// subresource of another kind requests.
+    /// Returns the store without admission, for writes that admission has already seen as a request to a subresource of
+    /// another kind, such as an eviction.
     #[must_use]
     pub fn admitted(&self) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl Store {
         }
     }
 
-    /// Lets admission change and check the object of a subresource that is of another kind than the resource's objects,
-    /// or the options of a connection.
+    /// Runs mutating and validating admission on the object of a subresource that is of another kind than the
+    /// resource's objects, or on the options of a connection.
     ///
     /// # Errors
     /// The refusal of an admission plugin or webhook.
@@ -71,7 +71,7 @@ impl Store {
         self.ask_to_validate(&request, object).await
     }
 
-    /// Lets admission change a new object.
+    /// Runs mutating admission and the guard on a new object.
     pub(super) async fn admit_new(
         &self,
         write: Write<'_>,
@@ -84,14 +84,14 @@ impl Store {
         self.guard(&request, object).await
     }
 
-    /// Asks admission about a new object that has been checked.
+    /// Runs validating admission on a new object that passed the strategy.
     pub(super) async fn validate_new(&self, write: Write<'_>, object: &Value) -> Result<(), Error> {
         let name = text(object, "name");
         let request = self.request(write, Operation::Create, name, None);
         self.ask_to_validate(&request, object).await
     }
 
-    /// Lets admission change the next content of an object.
+    /// Runs mutating admission and the guard on an updated object.
     pub(super) async fn admit_change(
         &self,
         write: Write<'_>,
@@ -105,7 +105,7 @@ impl Store {
         self.guard(&request, object).await
     }
 
-    /// Asks admission about the next content of an object that has been checked.
+    /// Runs validating admission on an updated object that passed the strategy.
     pub(super) async fn validate_change(
         &self,
         write: Write<'_>,
@@ -117,7 +117,7 @@ impl Store {
         self.ask_to_validate(&request, object).await
     }
 
-    /// Asks admission about the end of an object. `name` is what the client has named.
+    /// Runs admission for a deletion. `name` is the name in the request.
     pub(super) async fn admit_deletion(
         &self,
         write: Write<'_>,
@@ -170,7 +170,7 @@ impl Store {
     }
 }
 
-/// Asks admission about the object that is taken out of the storage, as it is then.
+/// Runs admission on an object inside its deletion from the storage, with its content at that time.
 pub(super) struct AdmittedDeletion<'a> {
     pub(super) store: &'a Store,
     pub(super) write: Write<'a>,

@@ -1,4 +1,4 @@
-//! Allocates and releases what a store hands out with its objects; see [`Allocator`].
+//! Calls the [`Allocator`] of a store around its writes.
 //!
 //! Allocations are themselves recorded in stores, so these futures are boxed.
 
@@ -25,7 +25,8 @@ impl Store {
         }
     }
 
-    /// Gives an object that has been checked what it needs; to be settled when its write is over.
+    /// Allocates what a valid object needs. The caller passes the allocation to [`Store::finish_allocation`] after the
+    /// write.
     pub(super) fn allocate<'a>(
         &'a self,
         object: &'a mut Value,
@@ -41,18 +42,18 @@ impl Store {
         }
     }
 
-    /// Takes back what is of no use after a write.
-    pub(super) fn settle(
+    /// Finishes an allocation after the write: releases the values that are not in use by then.
+    pub(super) fn finish_allocation(
         allocation: Option<Box<dyn Allocation>>,
         outcome: Outcome,
     ) -> BoxFuture<'static, ()> {
         match allocation {
-            Some(allocation) => allocation.settle(outcome).boxed(),
+            Some(allocation) => allocation.finish(outcome).boxed(),
             None => ready(()).boxed(),
         }
     }
 
-    /// Takes back what an object had that has been taken out of the storage.
+    /// Releases the values of an object that has been removed from the storage.
     pub(super) fn release<'a>(&'a self, object: &'a Object) -> BoxFuture<'a, ()> {
         let Some(allocator) = &self.allocator else {
             return ready(()).boxed();

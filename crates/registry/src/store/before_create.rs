@@ -38,8 +38,8 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses a custom object of another kind than its definition's, before anything else is looked at.
-    /// Those of built-in kinds do not come so far.
+    /// Refuses a custom object whose `kind` is not that of its definition, before any other validation. For built-in
+    /// resources the decoder has refused those.
     ///
     /// # Errors
     /// [`Error::Invalid`], about the kind that the object says it has.

@@ -12,11 +12,11 @@ use crate::{DeleteOptions, Graceful, RequestContext};
 /// The outcome of BeforeDelete for the grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grace {
-    /// The deletion does not wait.
+    /// The object is deleted at once.
     None,
-    /// The deletion waits for the period now in the options; the object is marked accordingly.
+    /// The object is deleted after the grace period in the options; the object is marked accordingly.
     Begun,
-    /// The deletion waits already, and for no longer than the request allows.
+    /// The object is already being deleted, with a grace period no longer than the requested one.
     Pending,
 }
 
@@ -101,7 +101,7 @@ fn shorten(object: &mut Value, period: i64, options: &mut DeleteOptions) -> Grac
     Grace::Begun
 }
 
-/// Negative periods are taken for one second.
+/// Negative periods count as one second.
 fn at_least_a_second(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }

@@ -13,8 +13,8 @@ const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 impl Store {
-    /// Gives the object the current resource version if it has none and may do without; a
-    /// version that it has must be the current one.
+    /// Sets the current resource version if the object has none and its type allows that; otherwise checks that it has
+    /// the current one.
     ///
     /// # Errors
     /// [`Error::Conflict`] for another version, [`Error::Invalid`] for a missing one.
@@ -87,8 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a change back that is in nothing but the times of managedFields, so that an update which
-    /// changes nothing writes nothing.
+    /// Restores the old managedFields if nothing but their times changed, so that an update which changes nothing
+    /// writes nothing.
     fn keep_managed_times(&self, object: &mut Value, old: &Value) {
         let managed = &object["metadata"]["managedFields"];
         let old_managed = &old["metadata"]["managedFields"];
@@ -97,7 +97,7 @@ impl Store {
         }
         let mut same = object.clone();
         copy(&mut same, old, "managedFields");
-        // The old object may lack what is no value but is written nevertheless.
+        // The old object may lack empty values that are written nevertheless.
         let mut before = old.clone();
         self.strategy().canonicalize(&mut before);
         if same == before {
@@ -105,7 +105,8 @@ impl Store {
         }
     }
 
-    /// Returns true if an update removes the last finalizer of an object that is being deleted, which is deleted then.
+    /// Returns true if an update removes the last finalizer of an object that is being deleted; the object is then
+    /// deleted.
     pub(super) fn deletes(&self, object: &Value, old: &Value) -> bool {
         object["metadata"]["finalizers"].is_null()
             && is_terminating(old)
@@ -114,7 +115,7 @@ impl Store {
     }
 }
 
-/// Keeps what only the server sets.
+/// Restores the fields that only the server sets.
 fn keep_system_fields(object: &mut Value, old: &Value) {
     if text(object, "uid").is_empty() {
         copy(object, old, "uid");

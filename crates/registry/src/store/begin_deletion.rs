@@ -1,4 +1,4 @@
-//! The update with which a deletion begins that has to wait for something.
+//! Marks an object as being deleted, when finalizers or a grace period delay its deletion.
 
 use std::sync::Arc;
 
@@ -17,20 +17,19 @@ use super::Store;
 use super::admit::AdmittedDeletion;
 use super::before_delete::Grace;
 use super::garbage_collection::deletion_finalizers;
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use crate::{DeleteOptions, RequestContext};
 
 /// The outcome of marking an object as deleted.
 pub(super) enum DeletionStart {
-    /// The deletion waits; this is the marked object.
+    /// The object is marked, and its deletion waits.
     Waiting(Arc<Object>),
-    /// The deletion waited before, and goes on waiting.
+    /// The object was marked before, and its deletion still waits.
     AlreadyWaiting,
-    /// Nothing is waited for any more: the grace period that was noted is zero. Somebody else may
-    /// have deleted the object since.
+    /// The recorded grace period is zero, so the object can be deleted now. Another client may have deleted it since.
     Expired(Arc<Object>),
-    /// The deletion has nothing to wait for.
+    /// The object has no finalizers and no grace period: it can be deleted at once.
     Now,
 }
 
@@ -52,7 +51,7 @@ struct Attempt<'a, 'b> {
 }
 
 impl Store {
-    /// Notes in an object that it is being deleted.
+    /// Updates a stored object to mark it as being deleted.
     pub(super) async fn begin_deletion(
         &self,
         key: &str,
@@ -84,10 +83,20 @@ impl Store {
                 }),
                 Err(other) => {
                     let error = StorageError::Rejected(other);
-                    Err(interpret(error, Operation::Update, &self.resource, name))
+                    Err(to_request_error(
+                        error,
+                        Operation::Update,
+                        &self.resource,
+                        name,
+                    ))
                 }
             },
-            Err(error) => Err(interpret(error, Operation::Update, &self.resource, name)),
+            Err(error) => Err(to_request_error(
+                error,
+                Operation::Update,
+                &self.resource,
+                name,
+            )),
         }
     }
 }
@@ -123,7 +132,7 @@ impl TryUpdate for Attempt<'_, '_> {
     }
 }
 
-/// Tells finalizers that their time has come.
+/// Ends the grace period of an object: sets its deletion timestamp to now, unless that has passed, and the period to 0.
 fn mark_as_deleting(context: &RequestContext, object: &mut Value) {
     if !is_terminating(object) {
         bump_generation(object);

@@ -1,4 +1,13 @@
-//! Creates objects: BeforeCreate of kube-apiserver, admission, and the write.
+//! Creates objects. The order is kube-apiserver's:
+//!
+//! 1. [`Store::receive_new`]: conversion to the storage version with defaults, managed fields, mutating admission, the
+//!    write guard.
+//! 2. [`Store::prepare_new`]: system fields, the strategy with validation (`BeforeCreate`), allocation, validating
+//!    admission. Repeated for each generated name.
+//! 3. The write, which fails if the name exists.
+//!
+//! A create calls these itself. An update that creates its object calls them within `guaranteed_update`; see
+//! [`super::update`].
 
 use std::sync::Arc;
 
@@ -12,8 +21,8 @@ use serde_json::Value;
 use super::admit::Write;
 use super::allocation::outcome;
 use super::incoming::{fill_system_fields, wipe_system_fields};
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use super::{Store, dry_run};
 use crate::allocator::{Allocation, Outcome};
 use crate::{CreateOptions, RequestContext};
@@ -26,7 +35,7 @@ const GENERATED_NAME_ATTEMPTS_MAX: u32 = 8;
 pub(super) struct CreateSteps {
     /// True if the namespace is checked and set before admission. [`Store::prepare_new`] does it in any case.
     pub(super) ensures_namespace: bool,
-    /// True if the request's field manager becomes the owner of the fields. An apply has noted its owners itself.
+    /// True if the request's field manager becomes the owner of the fields. An apply has recorded its owners itself.
     pub(super) tracks_fields: bool,
 }
 
@@ -43,7 +52,7 @@ impl Store {
         object: Value,
         options: &CreateOptions,
     ) -> Result<Arc<Object>, Error> {
-        self.leave_if_costly().await;
+        self.offload_if_costly().await;
         let write = Write {
             context,
             namespace,
@@ -55,7 +64,7 @@ impl Store {
         };
         let mut object = self.receive_new(write, object, steps).await?;
         match self.create_named(write, &object).await {
-            // What changed the fields is worth less than the fields.
+            // Retries without managedFields when the object is too large with them.
             Err(Error::Storage(StorageError::TooLarge { .. })) => {
                 remove(&mut object, "managedFields");
                 self.create_named(write, &object).await
@@ -64,8 +73,8 @@ impl Store {
         }
     }
 
-    /// Takes a new object as the client sent it through mutating admission: the part of a creation that is done once,
-    /// however many names are tried.
+    /// Prepares a new object from the client up to mutating admission and the guard: the part of a creation that runs
+    /// once, however many names are tried.
     ///
     /// # Errors
     /// Those of [`Self::create`] before the strategy is asked, and refusals.
@@ -89,7 +98,7 @@ impl Store {
     }
 
     /// Brings an admitted object into the form that is stored: system fields, the strategy, the allocator and
-    /// validating admission. `allocation` is to be settled whatever the result.
+    /// validating admission. The caller finishes `allocation` whatever the result.
     ///
     /// # Errors
     /// [`Error::BadRequest`], [`Error::Invalid`], and the refusals of admission.
@@ -109,7 +118,7 @@ impl Store {
         self.validate_new(write, object).await
     }
 
-    /// Ends a creation whose allocation is settled: interprets the storage's error, or calls what follows creations.
+    /// Ends a creation whose allocation is finished: translates the storage's error, or runs the hooks after creations.
     ///
     /// # Errors
     /// The error of the storage, translated for the request.
@@ -122,7 +131,7 @@ impl Store {
     ) -> Result<Arc<Object>, Error> {
         let created = match result {
             Ok(created) => created,
-            Err(error) => return Err(self.interpret_create(error, key, object).await),
+            Err(error) => return Err(self.create_error(error, key, object).await),
         };
         if let Some(after) = &self.after {
             after.after_create(&created, dry_run);
@@ -163,7 +172,7 @@ impl Store {
         let key = match key {
             Ok(key) => key,
             Err(refusal) => {
-                Self::settle(allocation, Outcome::NotWritten).await;
+                Self::finish_allocation(allocation, Outcome::NotWritten).await;
                 return Err(refusal);
             }
         };
@@ -172,15 +181,15 @@ impl Store {
         } else {
             self.storage.create(&key, &object, self.ttl_seconds).await
         };
-        Self::settle(allocation, outcome(&result)).await;
+        Self::finish_allocation(allocation, outcome(&result)).await;
         self.finish_create(result, &key, &object, write.dry_run)
             .await
     }
 
-    /// Says why an object could not be created; if there is one, also whether it is leaving.
-    async fn interpret_create(&self, error: StorageError, key: &str, object: &Value) -> Error {
+    /// Translates the error of a creation. If the object exists, the error tells if that one is being deleted.
+    async fn create_error(&self, error: StorageError, key: &str, object: &Value) -> Error {
         let name = text(object, "name");
-        let mut error = interpret(error, Operation::Create, &self.resource, name);
+        let mut error = to_request_error(error, Operation::Create, &self.resource, name);
         if let Error::AlreadyExists {
             being_deleted,
             generated,

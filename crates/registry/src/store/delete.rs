@@ -16,20 +16,20 @@ use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
 use super::begin_deletion::DeletionStart;
 use super::garbage_collection::deletion_finalizers;
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use super::{Deleted, Store, dry_run};
 use crate::{DeleteOptions, RequestContext};
 
-/// Maximum number of times that a deletion begins anew because the object got a finalizer just before it went.
+/// Maximum number of times that a deletion starts over because the object got a finalizer just before its removal.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// The rejection of a deletion since the object has a finalizer.
+/// The rejection of a deletion because the object has a finalizer.
 #[derive(Debug, thiserror::Error)]
 #[error("it has got a finalizer")]
 struct HasFinalizer;
 
-/// Lets go what no finalizer holds. One may have come since the deletion was decided.
+/// Rejects the deletion if the object has a finalizer, which may have been added since the deletion was decided.
 struct Unfinalized<'a> {
     options: DeleteOptions,
     admission: AdmittedDeletion<'a>,
@@ -60,7 +60,7 @@ pub(super) struct DeletionTarget<'a> {
 }
 
 impl Store {
-    /// Deletes an object, or begins to.
+    /// Deletes an object, or marks it as being deleted.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Invalid`] for the options, [`Error::Conflict`] when a
@@ -80,7 +80,7 @@ impl Store {
         self.delete_as(context, target, options).await
     }
 
-    /// Deletes an object that admission may see under another name than its own.
+    /// Deletes an object; admission sees the name in the request, which is empty for a collection.
     pub(super) async fn delete_as(
         &self,
         context: &RequestContext,
@@ -181,9 +181,8 @@ impl Store {
         self.finish(key, name, preconditions, last, check).await
     }
 
-    /// Takes the object out of the storage. `last` is its content if its grace period had been
-    /// noted: then somebody else may take it out first. `None` if it has a finalizer by now, which
-    /// kube-apiserver may overlook.
+    /// Removes the object from the storage. `last` is its content if it was already marked; another client may then
+    /// remove it first. Returns `None` if it got a finalizer meanwhile, which kube-apiserver may overlook.
     async fn finish(
         &self,
         key: &str,
@@ -207,7 +206,7 @@ impl Store {
         }))
     }
 
-    /// Takes an object out of the storage, or pretends to.
+    /// Removes an object from the storage; a dry run only checks.
     pub(super) async fn remove(
         &self,
         key: &str,
@@ -227,14 +226,14 @@ impl Store {
         Ok(removed)
     }
 
-    /// Tells who wants to know that an object was deleted.
+    /// Runs the hooks after a deletion.
     pub(super) fn after_delete(&self, object: &Object, dry_run: bool) {
         if let Some(after) = &self.after {
             after.after_delete(object, dry_run);
         }
     }
 
-    /// Returns the answer to a deletion that changed nothing, as it is waited for already.
+    /// Returns the answer to a deletion of an object that is already being deleted.
     fn waiting(&self, object: Arc<Object>) -> Deleted {
         Deleted {
             object,
@@ -244,10 +243,10 @@ impl Store {
     }
 
     fn undeletable(&self, error: StorageError, name: &str) -> Error {
-        interpret(error, Operation::Delete, &self.resource, name)
+        to_request_error(error, Operation::Delete, &self.resource, name)
     }
 
-    /// Begins the deletion of an object that its type holds until its content is gone.
+    /// Marks an object for deletion that its type keeps until its content is gone, such as a namespace.
     async fn delete_held(
         &self,
         key: &str,
@@ -277,7 +276,9 @@ impl Store {
             object = self
                 .guaranteed_update(key, storage_options, &mut hold, options.dry_run)
                 .await
-                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+                .map_err(|error| {
+                    to_request_error(error, Operation::Update, &self.resource, name)
+                })?;
         }
         Ok(Deleted {
             object,
@@ -287,7 +288,7 @@ impl Store {
     }
 }
 
-/// Marks an object that its type holds.
+/// Marks an object that its type keeps.
 struct Hold<'a, 'b> {
     options: &'a DeleteOptions,
     admission: &'a mut AdmittedDeletion<'b>,

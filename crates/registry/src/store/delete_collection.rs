@@ -1,4 +1,4 @@
-//! Deleting what a list selects.
+//! Deletes a collection: the objects that a list selects.
 
 use ringwatch::storage::{List, ListOptions};
 use ringwatch_apimachinery::Error;
@@ -7,12 +7,12 @@ use super::Store;
 use super::delete::DeletionTarget;
 use crate::{DeleteOptions, RequestContext};
 
-/// Number of objects that are listed at a time, unless the client says.
+/// Number of objects in a page of the list, unless the client sets a limit.
 const PAGE_OBJECTS: u64 = 10_000;
 
 impl Store {
-    /// Deletes what a list selects, one after the other, and returns the list. With a limit it
-    /// deletes one page. Not atomic: what was deleted before an error stays deleted.
+    /// Deletes the objects that a list selects, one after the other, and returns the list. With a limit it deletes one
+    /// page. Not atomic: objects deleted before an error stay deleted.
     ///
     /// # Errors
     /// Those of [`Store::list`] and [`Store::delete`]; objects that are gone are no error.

@@ -1,12 +1,11 @@
-//! Deleting what is stored under a name though it cannot be read (KEP-3926).
+//! Deletes an object whose stored bytes cannot be decoded (KEP-3926).
 //!
-//! Neither preconditions nor finalizers nor admission can be asked about it, and nobody is told
-//! afterwards. So it is refused where the object can be read after all.
+//! Such a deletion runs no preconditions, finalizers, admission or hooks. So it is refused if the object can be read.
 
 use ringwatch::storage::{DeleteOptions, GetOptions, NoCheck, StorageError};
 use ringwatch_apimachinery::{Error, FieldError};
 
-use super::interpret::{Operation, interpret};
+use super::request_error::{Operation, to_request_error};
 use super::{Deleted, Store};
 use crate::IGNORE_STORE_READ_ERROR;
 
@@ -32,9 +31,14 @@ impl Store {
                 finished: true,
                 returns_object: false,
             }),
-            // Somebody mended it in between.
+            // Another client has repaired it meanwhile.
             Err(StorageError::InvalidObject { .. }) => Err(self.readable(name)),
-            Err(error) => Err(interpret(error, Operation::Delete, &self.resource, name)),
+            Err(error) => Err(to_request_error(
+                error,
+                Operation::Delete,
+                &self.resource,
+                name,
+            )),
         }
     }
 

@@ -1,7 +1,6 @@
-//! Writes that are not carried out: everything is looked up and checked, nothing is stored.
+//! Dry-run writes: every lookup and check is done, nothing is stored.
 //!
-//! The object that would have been stored is answered at the revision of the existing one, so that a new object has
-//! none.
+//! The answer has the revision of the existing object, and none for a new object.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use ringwatch::storage::{
 };
 use serde_json::Value;
 
-/// Pretends to create an object.
+/// Dry-runs a creation.
 pub(super) async fn create(
     storage: &dyn Interface,
     key: &str,
@@ -26,7 +25,7 @@ pub(super) async fn create(
     }
 }
 
-/// Pretends to update an object, or to create it if `ignore_not_found` allows.
+/// Dry-runs an update, or a creation if `ignore_not_found` allows that.
 pub(super) async fn guaranteed_update(
     storage: &dyn Interface,
     key: &str,
@@ -50,7 +49,7 @@ pub(super) async fn guaranteed_update(
     unstored(storage, &updated.object, revision)
 }
 
-/// Pretends to delete an object.
+/// Dry-runs a deletion.
 pub(super) async fn delete(
     storage: &dyn Interface,
     key: &str,
@@ -66,7 +65,7 @@ pub(super) async fn delete(
     Ok(existing)
 }
 
-/// Returns an object that looks stored, in the form in which it would be.
+/// Returns the object in the form in which it would be stored.
 pub(super) fn unstored(
     storage: &dyn Interface,
     object: &Value,

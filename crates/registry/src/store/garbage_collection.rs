@@ -1,4 +1,4 @@
-//! The finalizers by which the garbage collector learns what to do with dependents.
+//! The finalizers that tell the garbage collector to delete or orphan dependents.
 
 use ringwatch_apimachinery::accessor::finalizers;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::{DeleteOptions, GarbageCollection, PropagationPolicy};
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// Returns the finalizers that an object is to have once its deletion begins; `None` if it has them.
+/// Returns the finalizers of an object once its deletion begins; `None` if they do not change.
 pub(super) fn deletion_finalizers(
     object: &Value,
     options: &DeleteOptions,

@@ -1,5 +1,5 @@
-//! Prepares an object between its arrival and its strategy: kube-apiserver's handlers do this around the store, before
-//! admission.
+//! Prepares an object from a client for admission and the strategy; in kube-apiserver the handlers around the store do
+//! this.
 
 use std::collections::HashSet;
 
@@ -13,21 +13,20 @@ use super::Store;
 use crate::{RequestContext, Resource};
 
 impl Store {
-    /// Brings an object from the served into the storage version and fills in what may be left
-    /// out.
+    /// Converts an object from the served to the storage version, with its defaults.
     pub(super) fn incoming(&self, context: &RequestContext, object: Value) -> Result<Value, Error> {
-        let mut object = settled(&self.resource, object)?;
+        let mut object = to_storage_version(&self.resource, object)?;
         deduplicate_owners(context, &mut object);
         Ok(object)
     }
 
-    /// Puts in what is written though it is zero, so that an update that does not change it differs in nothing.
-    /// It comes after fields are tracked, lest whoever wrote the object seems to manage it.
+    /// Adds the zero values that Go writes, so that an update that changes nothing equals the stored object. To be called
+    /// after fields are tracked, since the client does not manage these.
     pub(super) fn complete(&self, object: &mut Value) {
         in_types(&self.resource, object, codec::complete);
     }
 
-    /// Notes who manages which fields of an object. Fields are those of the served version.
+    /// Records the field manager of the request in managedFields. Fields are those of the served version.
     pub(super) fn track_fields(
         &self,
         context: &RequestContext,
@@ -52,13 +51,13 @@ impl Store {
         }
     }
 
-    /// Returns true if entries of managed fields get a time. kube-apiserver writes those of custom resources' Scales
-    /// without.
+    /// Returns true if entries of managed fields get a time. In kube-apiserver those of custom resources' Scales have
+    /// none.
     fn tells_time(&self, context: &RequestContext) -> bool {
         context.subresource != "scale" || !self.resource.is_custom()
     }
 
-    /// Makes an object one of the request's namespace.
+    /// Sets the namespace of an object to that of the request.
     ///
     /// # Errors
     /// [`Error::BadRequest`] when it says that it belongs to another.
@@ -80,10 +79,10 @@ impl Store {
     }
 }
 
-/// Brings an object that somebody else has changed from a served version into the storage version, with
-/// everything that may be left out.
-pub fn bring_in(resource: &Resource, object: Value) -> Result<Value, Error> {
-    let mut object = settled(resource, object)?;
+/// Converts an object that admission has changed from a served to the storage version, with defaults and the zero values
+/// that Go writes.
+pub fn admitted_to_storage_version(resource: &Resource, object: Value) -> Result<Value, Error> {
+    let mut object = to_storage_version(resource, object)?;
     in_types(resource, &mut object, codec::complete);
     Ok(object)
 }
@@ -92,16 +91,16 @@ pub fn bring_in(resource: &Resource, object: Value) -> Result<Value, Error> {
 ///
 /// # Errors
 /// [`Error::TooLarge`] when it nests too deep or has too many maps.
-fn settled(resource: &Resource, mut object: Value) -> Result<Value, Error> {
+fn to_storage_version(resource: &Resource, mut object: Value) -> Result<Value, Error> {
     bounds::check(&object)?;
     accessor::normalize(&mut object, &resource.group_version.version, &resource.kind)?;
-    in_types(resource, &mut object, codec::settle);
+    in_types(resource, &mut object, codec::canonicalize);
     let mut object = resource.strategy.to_stored(object);
     resource.strategy.default(&mut object);
     Ok(object)
 }
 
-/// Does something to an object as its kind's types have it. Custom resources have none.
+/// Calls `change` on an object with its kind in the codec's tables. Custom resources have none.
 fn in_types(
     resource: &Resource,
     object: &mut Value,
@@ -117,7 +116,7 @@ fn in_types(
     }
 }
 
-/// Takes away what clients may not set on new objects.
+/// Removes the fields that clients may not set on new objects.
 pub(super) fn wipe_system_fields(object: &mut Value) {
     for member in [
         "creationTimestamp",
@@ -130,7 +129,7 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
-/// Sets what every new object gets from the server.
+/// Sets the fields that every new object gets from the server.
 pub(super) fn fill_system_fields(context: &RequestContext, object: &mut Value) {
     set(
         object,

@@ -1,9 +1,9 @@
 //! The generic store of one resource: Kubernetes' registry store.
 //!
-//! Every write goes the same way: what the client sent is brought into the storage version and
-//! checked by admission and the resource's [`Strategy`], in kube-apiserver's order, and handed to the storage;
-//! an update does so again and again until nobody else wrote in between. The hard part is
-//! deletion, which is an update while a grace period or finalizers are waited for.
+//! Every write takes the same steps. The object from the client is converted to the storage version, passes admission
+//! and the resource's [`Strategy`] in kube-apiserver's order, and is handed to the storage; an update repeats this
+//! while other writers are faster. The hard part is deletion: while finalizers or a grace period delay it, it is an
+//! update.
 //!
 //! Objects inside are JSON trees in the storage version.
 
@@ -21,8 +21,8 @@ mod delete_unreadable;
 mod dry_run;
 mod garbage_collection;
 mod incoming;
-mod interpret;
 mod read;
+mod request_error;
 mod update;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use serde_json::Value;
 
 pub use self::admit::SubresourceCall;
 pub use self::after_write::AfterWrite;
-pub use self::incoming::bring_in;
+pub use self::incoming::admitted_to_storage_version;
 use ringwatch::meta::Object;
 use ringwatch::storage::Interface;
 use ringwatch_apimachinery::Error;
@@ -43,11 +43,11 @@ use super::Admission;
 use super::allocator::Allocator;
 use super::{RequestContext, Resource, Strategy, WriteGuard};
 
-/// An update, as a function of the current object.
+/// An update: a function from the current object to the next one.
 #[async_trait]
 pub trait UpdatedObject: Send {
-    /// Gives the next content for the current one, both in the served version; `None` if there is
-    /// no object. May be called again when somebody else writes in between.
+    /// Returns the next content for the current one, both in the served version; `None` if there is no object. Called
+    /// again when another writer changed the object meanwhile.
     ///
     /// # Errors
     /// The error of a change that cannot be made to the current object, such as [`Error::Invalid`] or
@@ -63,9 +63,9 @@ pub trait UpdatedObject: Send {
         None
     }
 
-    /// Returns true if the next content's managedFields are up to date (server-side apply); if not, the store tracks
-    /// the changes for the context's field manager.
-    fn tracks_fields(&self) -> bool {
+    /// Returns true if the next content's managedFields are up to date already, as after a server-side apply. If not, the
+    /// store makes the context's field manager the owner of the changed fields.
+    fn managed_fields_are_current(&self) -> bool {
         false
     }
 }
@@ -92,7 +92,7 @@ pub struct Store {
     admission: Option<Arc<dyn Admission>>,
     guard: Option<Arc<dyn WriteGuard>>,
     after: Option<Arc<dyn AfterWrite>>,
-    /// For how many seconds an object is kept after each write; `None` for ever.
+    /// Seconds for which an object is kept after each write; `None` is unlimited.
     ttl_seconds: Option<u64>,
     allocator: Option<Arc<dyn Allocator>>,
 }
@@ -112,8 +112,7 @@ impl Store {
         }
     }
 
-    /// Returns the store, whose objects are kept for so many seconds after they were written; without a number, or with
-    /// 0, for ever.
+    /// Returns the store with a lifetime of its objects, in seconds after their last write; `None` or 0 is unlimited.
     #[must_use]
     pub fn with_ttl(self, seconds: Option<u64>) -> Self {
         Self {
@@ -131,7 +130,7 @@ impl Store {
         }
     }
 
-    /// Returns the store, whose writes are admitted by this chain.
+    /// Returns the store with admission plugins.
     #[must_use]
     pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
         Self {
@@ -162,8 +161,9 @@ impl Store {
         &*self.resource.strategy
     }
 
-    /// Moves the request to where large work is done if the size of an object does not tell what checking it costs.
-    async fn leave_if_costly(&self) {
+    /// Moves the request to the threads for large work if the cost of checking an object does not follow from its size, as
+    /// with custom resources that have CEL rules.
+    async fn offload_if_costly(&self) {
         if self.strategy().is_costly() {
             work::leave(Work::Expressions).await;
         }
@@ -177,10 +177,10 @@ impl Store {
             .unwrap_or(strategy)
     }
 
-    /// Returns the key below which the objects of a namespace (of all if it is empty) lie.
+    /// Returns the key prefix of the objects of a namespace, or of all namespaces if it is empty.
     ///
     /// # Errors
-    /// [`Error::BadRequest`] when the namespace would lead out of the type.
+    /// [`Error::BadRequest`] when the namespace cannot be a path segment.
     fn root_key(&self, namespace: &str) -> Result<String, Error> {
         let prefix = &self.resource.storage_prefix;
         if !self.resource.namespaced || namespace.is_empty() {

@@ -1,6 +1,6 @@
-//! Reading: an object, a list, a watch.
+//! Reads objects, lists and watches.
 //!
-//! Selectors that name one namespace or one object narrow what is read.
+//! A selector that matches one namespace or one object narrows the key range.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::work::{self, Work};
 
 use super::Store;
-use super::interpret::{Operation, interpret};
+use super::request_error::{Operation, to_request_error};
 
 impl Store {
     /// Reads an object in the served version.
@@ -30,7 +30,7 @@ impl Store {
         self.storage
             .get(&key, options)
             .await
-            .map_err(|error| interpret(error, Operation::Get, &self.resource, name))
+            .map_err(|error| to_request_error(error, Operation::Get, &self.resource, name))
     }
 
     /// Lists the objects of a namespace, or of all (empty).
@@ -44,7 +44,7 @@ impl Store {
         self.storage
             .get_list(&key, options)
             .await
-            .map_err(|error| interpret(error, Operation::List, &self.resource, ""))
+            .map_err(|error| to_request_error(error, Operation::List, &self.resource, ""))
     }
 
     /// Watches the objects of a namespace, or of all (empty).
@@ -63,13 +63,13 @@ impl Store {
         stream.map_err(Error::Storage)
     }
 
-    /// Returns true if objects are stored in another form than they are served in.
+    /// Returns true if the served version differs from the stored one.
     #[must_use]
     pub fn converts_objects(&self) -> bool {
         self.strategy().converts()
     }
 
-    /// Returns a stored object in the served version; itself if that is how it is stored.
+    /// Returns a stored object in the served version; the object itself if that is its stored version.
     ///
     /// # Errors
     /// [`Error::Internal`] when it cannot be converted.
@@ -108,7 +108,7 @@ impl Store {
         {
             namespace = Cow::Owned(single.to_owned());
         }
-        // A continued list is one of many objects whatever its selector says.
+        // A list with a continue token reads many objects, whatever its selector.
         if predicate.continue_token.is_empty()
             && let Some(name) = predicate.single_name()
             && let Ok(key) = self.key(&namespace, name)
@@ -119,7 +119,7 @@ impl Store {
     }
 }
 
-/// Returns a stored object as a tree, for a request that goes on to work with it.
+/// Returns a stored object as a tree. Parses a large object on the threads for large work.
 pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
     work::at_size(Work::Object, object.bytes()).await;
     value_of(object)

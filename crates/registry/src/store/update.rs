@@ -1,7 +1,7 @@
-//! Updating objects, and creating or deleting them on the way.
+//! Updates objects, creates them if the update may, and deletes them if it removes the last finalizer.
 //!
-//! The storage calls [`Attempt`] with the current content, perhaps several times; only what the
-//! last attempt did counts.
+//! The storage calls [`Attempt`] with the current content, several times if other writers interfere; only the last
+//! attempt takes effect.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use super::admit::Write;
 use super::create::CreateSteps;
-use super::interpret::{Operation, interpret};
 use super::read::tree_of;
+use super::request_error::{Operation, to_request_error};
 use super::{Store, UpdatedObject, allocation, dry_run};
 use crate::allocator::{Allocation, Outcome as WriteOutcome};
 use crate::{RequestContext, UpdateOptions};
 
-/// An update, as the storage tries it.
+/// One update, called by the storage for each attempt.
 struct Attempt<'a> {
     store: &'a Store,
     context: &'a RequestContext,
@@ -42,9 +42,9 @@ enum Outcome {
     Undecided,
     /// A new object with this content.
     Create(Value),
-    /// A change of the object that exists.
+    /// An update of the existing object.
     Update,
-    /// The end of the object, with its content at the revision before.
+    /// A deletion of the object, with its content and the revision before.
     Delete(Value, u64),
 }
 
@@ -54,7 +54,7 @@ enum Outcome {
 struct EmptiedFinalizers;
 
 impl Store {
-    /// Updates an object; the flag says whether it was created.
+    /// Updates an object; the flag is true if it was created.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Invalid`], [`Error::Conflict`] when a precondition or the
@@ -91,7 +91,7 @@ impl Store {
         let result = self
             .guaranteed_update(&key, storage_options, &mut attempt, options.dry_run)
             .await;
-        Self::settle(attempt.allocation.take(), allocation::outcome(&result)).await;
+        Self::finish_allocation(attempt.allocation.take(), allocation::outcome(&result)).await;
         let outcome = attempt.outcome;
         if let Outcome::Create(object) = outcome {
             let created = self.finish_create(result, &key, &object, options.dry_run);
@@ -107,8 +107,9 @@ impl Store {
                 .await
                 .map(|object| (object, false))
         } else {
-            let object = result
-                .map_err(|error| interpret(error, Operation::Update, &self.resource, name))?;
+            let object = result.map_err(|error| {
+                to_request_error(error, Operation::Update, &self.resource, name)
+            })?;
             if let Some(after) = &self.after {
                 after.after_update(&object, options.dry_run);
             }
@@ -116,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Updates in the storage, or pretends to.
+    /// Updates in the storage; a dry run only checks.
     pub(super) async fn guaranteed_update(
         &self,
         key: &str,
@@ -137,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Deletes an object whose last finalizer an update took away, and answers that update.
+    /// Deletes an object after an update removed its last finalizer, and returns the answer to that update.
     async fn delete_emptied(
         &self,
         key: &str,
@@ -146,10 +147,10 @@ impl Store {
         dry_run: bool,
     ) -> Result<Arc<Object>, Error> {
         match self.remove(key, preconditions, &mut NoCheck, dry_run).await {
-            // Another update that did the same was first.
+            // Another update has removed it first.
             Ok(_) | Err(StorageError::KeyNotFound { .. }) => {}
             Err(error) => {
-                return Err(interpret(
+                return Err(to_request_error(
                     error,
                     Operation::Delete,
                     &self.resource,
@@ -165,11 +166,11 @@ impl Store {
 #[async_trait]
 impl TryUpdate for Attempt<'_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        self.store.leave_if_costly().await;
-        // An attempt is repeated when the one before was not written: what that was given is taken back.
+        self.store.offload_if_costly().await;
+        // A repeated attempt means that the previous one was not written, so its allocation is released.
         self.outcome = Outcome::Undecided;
         let given = self.allocation.take();
-        Store::settle(given, WriteOutcome::NotWritten).await;
+        Store::finish_allocation(given, WriteOutcome::NotWritten).await;
         let object = match existing {
             None => self.create().await?,
             Some(existing) => self.change(existing).await?,
@@ -195,7 +196,7 @@ impl<'a> Attempt<'a> {
         let object = self.updated.updated(self.context, None).await?;
         let steps = CreateSteps {
             ensures_namespace: false,
-            tracks_fields: !self.updated.tracks_fields(),
+            tracks_fields: !self.updated.managed_fields_are_current(),
         };
         let (store, write) = (self.store, self.write());
         let mut object = store.receive_new(write, object, steps).await?;
@@ -209,7 +210,7 @@ impl<'a> Attempt<'a> {
     async fn change(&mut self, existing: &Object) -> Result<Value, Rejection> {
         let store = self.store;
         let mut old = tree_of(existing).await?;
-        // It may have been stored before there was a default. What that adds is nobody's change.
+        // The object may have been stored before a default existed. Defaults set here are not part of the update.
         store.strategy().default(&mut old);
         let served = if store.strategy().converts() {
             Cow::Owned(store.strategy().to_served(old.clone()))
@@ -218,7 +219,7 @@ impl<'a> Attempt<'a> {
         };
         let object = self.updated.updated(self.context, Some(&served)).await?;
         let mut object = store.incoming(self.context, object)?;
-        if !self.updated.tracks_fields() {
+        if !self.updated.managed_fields_are_current() {
             store.track_fields(self.context, Some(&served), &mut object);
         }
         store.complete(&mut object);

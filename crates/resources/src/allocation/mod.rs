@@ -160,7 +160,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
 
 #[async_trait]
 impl ringwatch_registry::Allocation for Allocation {
-    async fn settle(self: Box<Self>, outcome: Outcome) {
+    async fn finish(self: Box<Self>, outcome: Outcome) {
         let unused = match outcome {
             Outcome::Written => &self.given_up,
             Outcome::NotWritten => &self.gained,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::defaults::Literal::Int;
 use crate::defaults::Rule::{self, In, Run, Set};
-use crate::defaults::{is_absent, tidy};
+use crate::defaults::{is_absent, remove_empty};
 
 pub(crate) const DEFINITION: &[Rule] = &[
     Run(
@@ -42,7 +42,7 @@ fn name_by_the_kind(definition: &mut Value) {
 /// schema may have null as a default.
 fn forget_nulls_of_conversion(definition: &mut Value) {
     if let Some(conversion) = get_mut(definition, "spec.conversion") {
-        tidy(conversion);
+        remove_empty(conversion);
     }
 }
 

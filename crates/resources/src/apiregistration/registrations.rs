@@ -17,7 +17,7 @@ use ringwatch_apimachinery::{Error, GroupVersion, User};
 use ringwatch_registry::{DeleteOptions, RequestContext, Store, UpdateOptions, UpdatedObject};
 use serde_json::{Value, json};
 
-use crate::bootstrap::ensure;
+use crate::default_objects::ensure;
 
 /// Group of APIServices, which comes first in discovery.
 const GROUP: &str = "apiregistration.k8s.io";

@@ -1,12 +1,11 @@
-//! Defaults of fields that clients may leave out: a small engine over tables of paths and values.
+//! Sets defaults of absent fields by tables of rules, each a path and a value.
 //!
-//! A rule asks only whether a value is absent. Empty values are absent by then: the store has removed every field
-//! that is zero and no pointer in Go (`codec::settle`), since Go cannot tell it from an absent one, and has left
-//! the values of pointers for validation to judge.
+//! A rule sets a value only if the field is absent. Before defaults, the store removes every field that is zero and not a
+//! pointer in Go (`codec::canonicalize`), because Go treats it as absent. Zero values behind pointers are kept, so that
+//! validation can refuse them.
 //!
-//! Kubernetes' own types also decide what an object looks like when it comes back: members without
-//! a value vanish, and a few are written even without one. [`tidy`] does the first, tables do the
-//! second by giving such members their empty value.
+//! kube-apiserver's answers come out of Go types, which omit most empty members and write a few of them.
+//! [`remove_empty`] removes empty members; rules of the kind [`Rule::Zero`] add those that Go writes.
 
 #[cfg(test)]
 mod tests;
@@ -158,10 +157,10 @@ fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
 }
 
 /// Removes members that are null or empty lists or maps, at any depth.
-pub(super) fn tidy(value: &mut Value) {
+pub(super) fn remove_empty(value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|name, member| {
-            tidy(member);
+            remove_empty(member);
             match member {
                 Value::Null => false,
                 Value::Array(elements) => !elements.is_empty(),
@@ -169,7 +168,7 @@ pub(super) fn tidy(value: &mut Value) {
                 _ => true,
             }
         }),
-        Value::Array(elements) => elements.iter_mut().for_each(tidy),
+        Value::Array(elements) => elements.iter_mut().for_each(remove_empty),
         _ => {}
     }
 }

@@ -208,7 +208,7 @@ impl Generic {
 impl Strategy for Generic {
     fn default(&self, object: &mut Value) {
         if !self.verbatim {
-            defaults::tidy(object);
+            defaults::remove_empty(object);
         }
         self.hooks.default(object);
         defaults::apply(self.defaults, object);

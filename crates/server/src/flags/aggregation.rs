@@ -1,4 +1,4 @@
-//! The flags by which API servers pass requests on to each other.
+//! The flags of the aggregation layer: proxying requests to other API servers, and accepting those of a front proxy.
 
 use std::path::PathBuf;
 
@@ -97,7 +97,7 @@ impl AggregationFlags {
         said
     }
 
-    /// Returns the headers of front proxies; `None` if there can be none.
+    /// Returns the names of the headers of front proxies; `None` if no front proxy is configured.
     #[must_use]
     pub fn request_headers(&self) -> Option<RequestHeaders> {
         let names = |names: &[String]| {

@@ -1,4 +1,4 @@
-//! The flags about who decides what users may do.
+//! The flags of authorization.
 
 use std::path::PathBuf;
 use std::time::Duration;

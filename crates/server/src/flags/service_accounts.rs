@@ -64,7 +64,7 @@ fn parse_jwks_uri(text: &str) -> Result<String, String> {
 }
 
 impl ServiceAccountFlags {
-    /// Returns the audiences of which a token must have one.
+    /// Returns the audiences; a token must have one of them.
     #[must_use]
     pub fn audiences(&self) -> &[String] {
         if self.api_audiences.is_empty() {
@@ -75,7 +75,7 @@ impl ServiceAccountFlags {
     }
 }
 
-/// Reads the issuer of tokens, of which those with a colon must be URLs, as RFC 7519 has it.
+/// Parses an issuer of tokens; one with a colon must be a URL, as RFC 7519 requires.
 fn parse_issuer(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("an issuer needs a name".to_owned());

@@ -73,7 +73,7 @@ const BACKGROUND: &[&str] = &[
     "resources/src/allocation/node_ports.rs",
     "resources/src/allocation/repair.rs",
     "resources/src/apiregistration/registrations.rs",
-    "resources/src/bootstrap/role_reconciliation.rs",
+    "resources/src/default_objects/role_reconciliation.rs",
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
     "server/src/credentials.rs",

@@ -23,10 +23,10 @@ use crate::storage::backend::{
 };
 use crate::sync::{Mutex, MutexGuard};
 
-/// The most bytes of a key and its value together, as in etcd: 1.5 MiB.
+/// Maximum number of bytes of a key and its value together, as in etcd: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1_536 * 1_024;
 
-/// The shortest time until a log that failed is tried again.
+/// Minimum time until a log that failed is tried again.
 const RECOVERY_PERIOD: Duration = Duration::from_secs(2);
 /// The pause after an attempt, as a multiple of its duration: it reads the whole file, which may be large.
 const RECOVERY_PAUSE_FACTOR: u32 = 9;

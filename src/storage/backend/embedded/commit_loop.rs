@@ -5,9 +5,9 @@ use tokio::sync::mpsc::error::TryRecvError;
 
 use super::writer::{Request, Writer};
 
-/// The most requests that wait for the writer; then callers wait to send theirs.
+/// Maximum number of requests that wait for the writer; then callers wait to send theirs.
 pub(super) const QUEUE_REQUESTS_MAX: usize = 1_024;
-/// The most requests in one commit.
+/// Maximum number of requests in one commit.
 const BATCH_REQUESTS_MAX: usize = 512;
 
 /// Executes the writes of an [`super::Embedded`] store. Its caller runs it on a thread of its own.

@@ -10,9 +10,9 @@ use super::mvcc::State;
 use crate::clock::Instant;
 use crate::storage::backend::{BackendError, LeaseId};
 
-/// The shortest time to live in seconds; shorter ones are raised to it, as in etcd.
+/// Minimum time to live in seconds; shorter ones are raised to it, as in etcd.
 const TTL_SECONDS_MIN: i64 = 2;
-/// The longest time to live in seconds, as in etcd.
+/// Maximum time to live in seconds, as in etcd.
 const TTL_SECONDS_MAX: i64 = 9_000_000_000;
 
 /// The leases that have not expired.

@@ -69,7 +69,7 @@ pub(super) struct Writer {
     log: Box<dyn LogStore>,
     /// Revisions whose records are still to be removed from the log, oldest first.
     obsolete: VecDeque<u64>,
-    /// The most bytes that the records may need; unlimited if `None`.
+    /// Maximum number of bytes that the records may need; unlimited if `None`.
     quota_bytes: Option<u64>,
     /// The bytes that the batch at hand adds.
     batch_bytes: u64,

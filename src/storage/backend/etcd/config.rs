@@ -17,10 +17,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// The time limit of the reply to a ping, after which the connection is closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of a response that may be in flight. Watches that are not read stop here.
+/// Maximum number of bytes of a response that may be in flight. Watches that are not read stop here.
 const STREAM_WINDOW_BYTES: u32 = 1 << 18;
-/// The most bytes of all responses of a connection that may be in flight: the protocol's limit, so that it takes
-/// thousands of unread watches to stop the others.
+/// Maximum number of bytes of all responses of a connection that may be in flight: the protocol's limit, so that it
+/// takes thousands of unread watches to stop the others.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
 /// The connection settings of an etcd cluster.

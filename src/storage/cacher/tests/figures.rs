@@ -34,7 +34,7 @@ fn shown(registry: &Registry, name: &str) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_is_counted_as_parked_until_it_listens_again() {
+async fn an_overflowed_watcher_is_counted_until_it_listens_again() {
     let (world, registry) = world().await;
     let mut slow = world.watch(since(1)).await;
     let mut fast = world.watch(since(1)).await;
@@ -70,7 +70,7 @@ async fn a_watcher_is_counted_as_parked_until_it_listens_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_goes_while_it_is_parked_is_counted_no_more() {
+async fn a_watch_that_ends_while_overflowed_is_counted_no_more() {
     let (world, registry) = world().await;
     let mut slow = world.watch(since(1)).await;
     assert_eq!(item_now(&mut slow).await, None);

@@ -1,4 +1,4 @@
-//! The kernel's log against a plain deque, and under load. The kernel's own files have no tests,
+//! The log of `ring` against a plain deque, and under load. The files of `ring` have no tests,
 //! because they are compiled over loom's primitives too.
 
 use std::collections::VecDeque;

@@ -155,15 +155,15 @@ impl Model {
         let bookmarks = Some(Bookmarks { deadline: None });
         let attachment = Attachment::new(&self.cache, filter, bookmarks).expect("not draining");
         let (view, revision) = self.cache.current();
-        let floor = from.unwrap_or(revision);
-        let Some(cursor) = view.after(floor) else {
+        let start_revision = from.unwrap_or(revision);
+        let Some(cursor) = view.after(start_revision) else {
             assert!(self.log.len() > LIMITS.events_min, "refused too early");
             return;
         };
         let state = || StateInterval::new(view.state().clone(), true);
         let start = WatchStart {
             cursor,
-            floor,
+            start_revision,
             state: from.is_none().then(state),
         };
         let stream = CacheWatcher::new(attachment, start).boxed();
@@ -175,14 +175,14 @@ impl Model {
             }
             expected.push_back(format!("={revision}!"));
         }
-        for (at, key, before, after) in self.log.iter().filter(|it| it.0 > floor) {
+        for (at, key, before, after) in self.log.iter().filter(|it| it.0 > start_revision) {
             expected.extend(expected_item(*at, key, *before, *after, selects));
         }
         self.watches.push(Watched {
             stream,
             expected,
             selects,
-            reached: floor,
+            reached: start_revision,
             ended: false,
         });
     }

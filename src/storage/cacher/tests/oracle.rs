@@ -259,7 +259,7 @@ struct Watched {
     state: std::collections::VecDeque<(&'static str, u64)>,
     end: Option<u64>,
     /// Changes at or before this revision are not delivered.
-    floor: u64,
+    start_revision: u64,
     /// The revision of what was delivered last, and the place of the next change.
     reached: u64,
     place: usize,
@@ -392,7 +392,7 @@ impl Model {
             bookmarks: bookmarks || marked,
             state: state.unwrap_or_default().into(),
             end: marked.then_some(newest),
-            floor: reached,
+            start_revision: reached,
             reached,
             place: 0,
             by_event: false,
@@ -511,7 +511,7 @@ impl Model {
 impl Watched {
     /// Returns the change that must be delivered next. A watch from a later version skips those before it.
     fn next<'a>(&self, history: &'a History) -> Option<(usize, &'a Entry)> {
-        let from = self.place.max(history.after(self.floor));
+        let from = self.place.max(history.after(self.start_revision));
         history.next(from, self.selection)
     }
 

@@ -307,7 +307,7 @@ impl ChangeSource for Script {
             revision
         };
         if revision < inner.compacted {
-            return Err(StorageError::Expired);
+            return Err(StorageError::ListExpired);
         }
         if !inner.reachable {
             return Err(unreachable());

@@ -1,6 +1,6 @@
 //! Discovery of another API server: its resources, from one document of all groups or from that of one version.
 //!
-//! It is read into what this server understands, so that nothing else of it reaches clients.
+//! Only the fields that this server understands are read, so that nothing else reaches clients.
 
 use ringwatch_apimachinery::GroupVersion;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The `X-Remote-*` headers by which an API server tells another one the user of a proxied request.
+//! The `X-Remote-*` headers, by which an API server passes the user of a proxied request on to another one.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA_PREFIX: &str = "x-remote-extra-";
 
-/// Says that the user asks, and nothing of what the client may have said about itself.
+/// Sets the headers of the user, and removes those that the client has sent.
 pub fn set_identity(headers: &mut HeaderMap, user: &User) {
     let names = headers
         .keys()
@@ -20,7 +20,7 @@ pub fn set_identity(headers: &mut HeaderMap, user: &User) {
         headers.remove(name);
     }
     let mut say = |name: HeaderName, value: &str| {
-        // Go writes a blank for what would end a line. Nothing else cannot be in a header's value.
+        // Go replaces line breaks by blanks. All other characters are valid in a header's value.
         let value = value.replace(['\r', '\n', '\0'], " ");
         if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             headers.append(name, value);
@@ -44,7 +44,7 @@ pub fn set_identity(headers: &mut HeaderMap, user: &User) {
     }
 }
 
-/// Returns a key as part of a header's name: what cannot be there as `%` and two digits.
+/// Returns a key as part of a header's name, with invalid characters percent-encoded.
 fn escaped(key: &str) -> String {
     let mut escaped = String::with_capacity(key.len());
     for byte in key.bytes() {

@@ -28,11 +28,11 @@ use super::openapi;
 use super::relay::{Backend, PROXY_CONNECT_TIMEOUT};
 use crate::{RemoteApi, ServiceAddresses};
 
-/// How many segments of a path after the version name what is authorised:
+/// Number of path segments after the version that authorization uses:
 /// `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
 const AUTHORISED_PARTS: usize = 6;
 
-/// The mark of a response whose body comes from another server, which may never end it.
+/// Marks a response whose body comes from another server and may never end.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxiedResponse;
 
@@ -126,7 +126,7 @@ impl Remotes {
         if let Some(root) = path.strip_prefix(openapi::V3) {
             return self.serving(root).filter(|it| it.openapi.is_some());
         }
-        // As the request was authorised.
+        // The same parsing as for authorization.
         let parts = path.split('/').filter(|part| !part.is_empty());
         let mut parts = parts.map(|part| percent_decode_str(part).decode_utf8_lossy());
         let group = match &*parts.next()? {
@@ -135,7 +135,8 @@ impl Remotes {
             _ => return None,
         };
         let version = GroupVersion::new(&group, &parts.next()?);
-        // Other servers take an escaped slash for one that parts names, and so would see another request.
+        // Other servers may decode an escaped slash as a separator, and so answer another request than the authorized
+        // one.
         let is_ambiguous = parts.take(AUTHORISED_PARTS).any(|part| part.contains('/'));
         self.by_version.get(&version).filter(|_| !is_ambiguous)
     }

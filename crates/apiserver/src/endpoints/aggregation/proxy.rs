@@ -16,13 +16,13 @@ use crate::endpoints::relay::{
     Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade,
 };
 
-/// The header that tells the backend by which path the client reaches it.
+/// The header with the path by which the client reaches the backend.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
-/// The message about a server that redirects clients elsewhere, where its authority would not be checked.
+/// The message about a server that redirects: authorization would not apply to the other address.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
 
-/// The head of a request that is passed on to another server.
+/// The head of a request to be proxied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestHead<'a> {
     /// The method of the client's request.
@@ -35,7 +35,7 @@ pub(crate) struct RequestHead<'a> {
     pub(in crate::endpoints) clock: &'a Clock,
 }
 
-/// Passes a request on.
+/// Proxies a request.
 pub(crate) async fn proxy(
     remotes: &Remotes,
     remote: &Remote,
@@ -50,7 +50,7 @@ pub(crate) async fn proxy(
         Ok(tls) => tls,
         Err(why) => return TextError::Internal(why).response(),
     };
-    // A loop would go on until somebody's time is over.
+    // A proxy loop would end only at a timeout.
     let via = format!("1.1 {}", remotes.via);
     if head.headers.get_all(VIA).iter().any(|it| *it == via) {
         return unavailable("error trying to reach service: the request came from this server");

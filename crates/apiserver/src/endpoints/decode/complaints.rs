@@ -1,4 +1,4 @@
-//! Duplicate and unknown fields of a document, which do not keep it from being read.
+//! Duplicate and unknown fields of a document: errors or warnings, as `fieldValidation` says.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ const YAML_ERRORS: &str = "yaml: unmarshal errors:";
 /// Complaints about one document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Complaints {
-    /// Keys that its YAML repeats, by line.
+    /// Repeated keys of its YAML, by line.
     pub(super) repeated: Vec<String>,
     /// The messages about unknown and duplicate fields, in the order of the response's warnings.
     pub(super) fields: Vec<String>,
@@ -42,8 +42,8 @@ pub(crate) fn yaml_error(repeated: &[String]) -> Option<String> {
     (!repeated.is_empty()).then(|| lines.fold(YAML_ERRORS.to_owned(), |text, line| text + &line))
 }
 
-/// Puts complaints, each of which ends with a quoted path, in the order in which JSON has the fields. Of a field that
-/// comes twice the last one counts. The document is read once, however many complaints there are.
+/// Sorts complaints, each of which ends with a quoted path, by the position of their field in the JSON. For a repeated
+/// field that is the last position. Parses the document once, however many complaints there are.
 pub(super) fn order(json: &[u8], complaints: &mut [String]) {
     if complaints.len() < 2 {
         return;
@@ -59,7 +59,7 @@ pub(super) fn order(json: &[u8], complaints: &mut [String]) {
         count: &mut count,
     };
     if walk.deserialize(&mut deserializer).is_err() {
-        // It has been read before, so this cannot be; the order is a courtesy.
+        // It has been parsed before, so this cannot fail; if it did, only the order would be lost.
         return;
     }
     let places: Vec<_> = complaints
@@ -85,8 +85,8 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// How many steps a path may have that is looked for. No document is nested more than 128 deep, so a longer one has
-/// dots or brackets in its names.
+/// Maximum number of steps of a path to look for. No document nests more than 128 levels, so a longer path has dots or
+/// brackets in its names.
 const STEPS_MAX: usize = 256;
 
 /// Splits a path of a field into steps; `None` if it cannot be one.
@@ -99,7 +99,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
             let index = index.trim_end_matches(']').parse();
             steps.push(Step::Item(index.ok()?));
         }
-        // Each is a level of a tree, whose drop and walk are recursive.
+        // Each step is a level of a tree that is walked and dropped by recursion.
         if steps.len() > STEPS_MAX {
             return None;
         }
@@ -107,17 +107,17 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     Some(steps)
 }
 
-/// A tree of the steps of paths that are looked for, with the places at which the document has values there.
+/// A tree of the paths to look for, with the positions of their values in the document.
 #[derive(Debug, Default)]
 struct Places<'a> {
-    /// How many of the values on these paths were met before this one; `None` if it was not met.
+    /// The position of the value among those on these paths; `None` if it was not found.
     number: Option<usize>,
     members: HashMap<&'a str, Self>,
     items: HashMap<usize, Self>,
 }
 
 impl<'a> Places<'a> {
-    /// Has a path looked for.
+    /// Adds a path to look for.
     fn add(&mut self, path: &'a str) {
         let steps = steps(path).into_iter().flatten();
         let mut at = self;
@@ -129,7 +129,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Returns the number of the last value at a path. What stands in an earlier one of two fields is not in the last.
+    /// Returns the position of the last value at a path. Values within an earlier duplicate field do not count.
     fn place(&self, path: &str) -> Option<usize> {
         let mut at = self;
         for step in steps(path)? {
@@ -146,10 +146,10 @@ impl<'a> Places<'a> {
     }
 }
 
-/// A walk through a document that goes only where something is looked for.
+/// A visitor of a document that descends only into the paths to look for.
 struct Walk<'w, 'a> {
     at: &'w mut Places<'a>,
-    /// How many values were met.
+    /// The number of values found so far.
     count: &'w mut usize,
 }
 

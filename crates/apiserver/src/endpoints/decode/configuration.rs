@@ -6,7 +6,7 @@ use super::strict::Decoded;
 use super::{go_json, yaml};
 use crate::endpoints::errors::Failure;
 
-/// Reads what is to be applied. Whether it is of the right version and kind is not looked at.
+/// Parses the configuration. Its version and kind are not checked.
 ///
 /// # Errors
 /// 400 when it cannot be read, or is no object.

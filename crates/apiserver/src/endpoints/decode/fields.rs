@@ -1,6 +1,6 @@
-//! The fields of an object of a known kind: their types, and that there are no others.
+//! Checks the fields of an object of a built-in kind: their types, and that none is unknown.
 //!
-//! Custom resources are not looked into here: their schema knows their fields.
+//! Custom resources are not checked here, but by their schemas.
 
 use ringwatch::codec;
 use ringwatch_apimachinery::{Error, FieldError};
@@ -11,8 +11,8 @@ use super::{Expected, metadata};
 use crate::endpoints::params::FieldValidation;
 use crate::endpoints::patches::Patch;
 
-/// Checks the types of the fields, drops fields that the kind does not have, and puts metadata where
-/// there is none. Returned are the paths of what was dropped.
+/// Checks the types of the fields, removes unknown fields, and adds metadata if it is missing. Returns the paths of the
+/// removed fields.
 ///
 /// # Errors
 /// The error of Go's decoder about a value of the wrong type.
@@ -35,8 +35,7 @@ pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {path:?}")
 }
 
-/// Checks what a patch has made of an existing object, as [`check`] does, and treats its unknown and duplicate
-/// fields as `validation` says.
+/// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says.
 ///
 /// # Errors
 /// [`Error::Invalid`], since it is the patch that is wrong.

@@ -22,7 +22,7 @@ const MAPS: &[&str] = &["labels", "annotations"];
 /// The members that are lists.
 const LISTS: &[&str] = &["finalizers", "ownerReferences", "managedFields"];
 
-/// Checks `metadata`, and puts an empty one where there is none.
+/// Checks `metadata`, and adds an empty one if it is missing.
 ///
 /// # Errors
 /// The error of Go's decoder about a value of the wrong type.

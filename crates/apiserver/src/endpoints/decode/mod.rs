@@ -1,7 +1,7 @@
-//! Objects from the bodies of requests: limits, syntax, kind and version, fields.
+//! Decodes objects from request bodies: size limit, syntax, kind and version, fields.
 //!
-//! The hard part is the words: Go's JSON errors reach clients, and duplicate or unknown fields are an
-//! error, a warning or nothing, as the client wishes.
+//! The hard part is the error messages: Go's JSON errors reach clients, and duplicate or unknown fields are an error, a
+//! warning or ignored, as the client requests.
 
 mod complaints;
 mod configuration;
@@ -32,10 +32,10 @@ pub(super) use configuration::configuration;
 pub(super) use fields::check_patched;
 pub(super) use strict::Decoded;
 
-/// How large a request's body may be, in bytes.
+/// Maximum size of a request's body, in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// How many bytes of an unreadable body are shown.
+/// Maximum number of bytes of an unreadable body that an error shows.
 const SUMMARY_BYTES_MAX: usize = 30;
 
 /// The kind that a body must have.
@@ -59,7 +59,7 @@ impl Expected<'_> {
     }
 }
 
-/// Reads a body of limited size. What follows is done where so large a body may be worked on.
+/// Reads a body of limited size, and moves the request to the threads for large work if the body is large.
 ///
 /// # Errors
 /// 413 when it is too large, 400 when it breaks off.
@@ -155,7 +155,7 @@ pub(super) fn object(
     checked(decoded, content, expected, known, validation, context)
 }
 
-/// An object of the expected kind, with the faults of its document that do not keep it from being used.
+/// An object of the expected kind, with the duplicate and unknown fields of its document.
 #[derive(Debug)]
 pub(super) struct Typed {
     /// The object, without unknown fields.
@@ -265,7 +265,7 @@ pub(super) fn patch(content: &[u8]) -> Result<Decoded, Failure> {
         .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
 }
 
-/// Sets kind and version of a patched object if the patch took them away. It cannot change them.
+/// Restores kind and version of a patched object if the patch removed them. A patch cannot change them.
 ///
 /// # Errors
 /// 400 when they are another's.

@@ -1,17 +1,17 @@
-//! JSON as a tree, and the fields that appear in it twice.
+//! Parses JSON into a tree and reports duplicate fields.
 //!
-//! The last of two fields wins, as in Go; serde's tree would drop the first silently, hence the visitor here. Nesting
-//! is limited by the parser.
+//! The last of two fields wins, as in Go. serde_json's own tree would drop the first silently, hence this visitor. The
+//! parser limits nesting.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How many duplicate fields are reported, as in kube-apiserver; further ones are silently dropped.
+/// Maximum number of duplicate fields that are reported, as in kube-apiserver; further ones are ignored.
 pub(super) const COMPLAINTS_MAX: usize = 100;
 
-/// How many bytes of paths are written at most: one name of a megabyte may stand above all duplicates.
+/// Maximum number of bytes of paths in reports: one name of a megabyte may contain all duplicates.
 const PATH_BYTES_MAX: usize = 256 << 10;
 
 /// A decoded JSON, YAML or protobuf document, and the duplicate fields found in it.
@@ -25,7 +25,7 @@ pub(crate) struct Decoded {
     pub(in crate::endpoints) repeated: Vec<String>,
 }
 
-/// Reads JSON, and notes duplicate fields, at most [`COMPLAINTS_MAX`].
+/// Parses JSON, and records at most [`COMPLAINTS_MAX`] duplicate fields.
 pub(super) fn json(content: &[u8]) -> Result<Decoded, serde_json::Error> {
     let mut duplicates = Duplicates::default();
     let mut deserializer = serde_json::Deserializer::from_slice(content);

@@ -1,7 +1,7 @@
-//! YAML as a tree, and the keys that appear in one map twice.
+//! Parses YAML into a tree and reports keys that one map has twice.
 //!
-//! The last of two wins. Go tells such keys by the lines of their values, so a document that has some is read once more
-//! for nothing else.
+//! The last of two wins. Go reports such keys by the lines of their values, so a document with repeated keys is parsed
+//! once more to find the lines.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::strict::Decoded;
 
-/// How many duplicate keys are reported.
+/// Maximum number of duplicate keys that are reported.
 const REPEATED_MAX: usize = 100;
 
-/// How many aliases a document may have; objects have none.
+/// Maximum number of aliases of a document; Kubernetes objects have none.
 const ALIASES_MAX: usize = 1000;
 
-/// How much all aliases of a document may stand for, in parser events.
+/// Maximum number of parser events that all aliases of a document may expand to.
 const ALIAS_EVENTS_MAX: usize = 20_000;
 
-/// How many values a document may have; the largest bodies have fewer.
+/// Maximum number of values of a document; the largest bodies have fewer.
 const NODES_MAX: usize = 1_000_000;
 
-/// Reads one YAML document, and notes duplicate keys, at most [`REPEATED_MAX`]. Fails with the parser's message.
+/// Parses one YAML document, and records at most [`REPEATED_MAX`] duplicate keys. Fails with the parser's message.
 pub(super) fn read(content: &[u8]) -> Result<Decoded, String> {
     let decoded = |value, repeated| Decoded {
         value,
@@ -67,7 +67,7 @@ fn repeated_keys(content: &[u8]) -> Vec<String> {
         options(DuplicateKeyPolicy::LastWins),
         |deserializer| Node(&mut repeated).deserialize(deserializer),
     );
-    // It has been read before, and in the same way.
+    // It has been parsed before in the same way, so this cannot fail.
     drop(read);
     repeated
 }

@@ -82,7 +82,7 @@ fn resource_value(resource: &Resource) -> Value {
     } else {
         "Cluster"
     };
-    // Of custom resources the group and version are told.
+    // Custom resources have group and version set.
     let shown = resource.is_custom().then_some(&resource.group_version);
     let mut value = json!({"resource": resource.plural,
         "responseKind": kind_value(shown, &resource.kind), "scope": scope,

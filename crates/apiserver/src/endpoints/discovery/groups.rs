@@ -82,8 +82,8 @@ impl Version {
     }
 }
 
-/// Returns the groups in the order of the built-in ones; others follow as their resources do, and those of other
-/// servers come where their APIServices say.
+/// Returns the groups: built-in ones in their order, then custom ones in the order of their resources; those of other
+/// servers are ordered by the priorities in their APIServices.
 pub(super) fn groups(
     stores: &[Arc<Store>],
     storeless: &[Arc<Resource>],
@@ -96,7 +96,7 @@ pub(super) fn groups(
             content: Content::Remote(Arc::clone(remote)),
         };
         let group = of_name(&mut groups, &version.group_version.group);
-        // What this server has of the same name is not reached.
+        // Resources of this server in that group version are not reachable.
         let same = &version.group_version;
         group.versions.retain(|it| it.group_version != *same);
         group.versions.push(version);

@@ -1,7 +1,7 @@
 //! Discovery: the documents that list groups, versions and resources.
 //!
-//! All documents are put together once. The hard part is the order of groups, which clients show
-//! and prefer by: it is that of the resources given.
+//! All documents are built when resources change. The hard part is the order of groups, which clients use for display
+//! and preference: it is the order of the given resources.
 
 mod aggregated;
 mod groups;
@@ -26,7 +26,7 @@ use super::negotiation::{self, Format, OBJECT_MEDIA_TYPES};
 use super::openapi;
 use super::response;
 
-/// The discovery documents by their paths. They are made when resources change, not for each request.
+/// The discovery documents by their paths, built when resources change, not for each request.
 #[derive(Debug)]
 pub(super) struct Discovery {
     documents: HashMap<String, Document>,
@@ -59,7 +59,7 @@ enum Wanted {
 }
 
 impl Discovery {
-    /// Puts the documents together.
+    /// Builds the documents.
     pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
         let groups = groups::groups(stores, &config.storeless, remotes);
         let mut documents = HashMap::new();

@@ -1,11 +1,10 @@
-//! The encodings that are kept on objects, and the bytes they may take together.
+//! The eviction of cached encodings, which are stored on their objects.
 //!
-//! An encoding lies on its object ([`Object::encoding`]) and goes with it. Here is only the order in
-//! which they were made: when they take too much, the oldest are forgotten first. That suits watch
-//! frames, which are wanted by all watchers at once and then hardly ever again.
+//! An encoding is stored on its object ([`Object::encoding`]) and dropped with it. This cache holds only the order in
+//! which encodings were made: when they take too many bytes, the oldest are evicted. That suits watch frames, which all
+//! watchers need at once and rarely later.
 //!
-//! No lock is taken under another: an object's while an encoding is looked for or made, then that
-//! of the queue.
+//! No lock is taken under another: first that of the object, to find or make the encoding, then that of the queue.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,14 +19,13 @@ use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::meta::{EncodedBytes, EncodingKey, Object};
 use ringwatch_apimachinery::GroupVersion;
 
-/// How many bytes the encodings of all objects may take by default.
+/// Default maximum number of bytes of all encodings.
 pub const ENCODINGS_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
-/// How many encodings may be kept. Those whose objects are gone count until their turn comes.
+/// Maximum number of cached encodings. Those of dropped objects count until they are evicted.
 const ENCODINGS_MAX: usize = 65_536;
 
-/// How many encodings whose objects are gone are forgotten with each new one, beside those that
-/// must be.
+/// Maximum number of entries of dropped objects that are removed with each new encoding.
 const GONE_FORGOTTEN_MAX: usize = 4;
 
 /// The encodings of all objects. Clones are the same cache.
@@ -36,11 +34,11 @@ pub struct EncodingCache(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// How many bytes the encodings may take.
+    /// Maximum number of bytes of the encodings.
     bytes_max: usize,
     /// How many bytes the kept encodings take.
     sum: EncodedBytes,
-    /// Bounds the encodings when memory is short.
+    /// The memory budget, which limits the encodings further when memory is short.
     ledger: Ledger,
     queue: Mutex<Queue>,
     /// The served versions that have been encoded; the index of each is its number in keys.
@@ -54,12 +52,12 @@ struct Shared {
 struct Queue {
     /// The encodings in the order in which they were made, the oldest first.
     kept: VecDeque<Kept>,
-    /// The share of the memory budget that the encodings have. Those that go with their objects stay in it until the
-    /// next change.
+    /// The encodings' share of the memory budget. Encodings dropped with their objects stay in it until the next
+    /// change.
     share: Share,
 }
 
-/// A kept encoding: its object, and its key there.
+/// A cached encoding: its object, and its key there.
 #[derive(Debug)]
 struct Kept {
     object: Weak<Object>,
@@ -84,7 +82,7 @@ impl EncodingCache {
         }))
     }
 
-    /// Makes the cache's numbers part of what `/metrics` shows.
+    /// Registers the cache's metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_collector(Box::new(self.clone()));
         registry.register(
@@ -123,7 +121,7 @@ impl EncodingCache {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 
-    /// Returns an encoding of an object, and makes and keeps it if it is not there.
+    /// Returns an encoding of an object; makes and caches it if it is missing.
     ///
     /// # Errors
     /// The error of `make`; then nothing is kept.
@@ -144,7 +142,7 @@ impl EncodingCache {
         Ok(encoded.bytes)
     }
 
-    /// Notes a new encoding, and forgets the oldest if there is no room for it.
+    /// Adds a new encoding to the queue, and evicts the oldest if there is no room.
     fn keep(&self, new: Kept) {
         let mut queue = self.queue();
         queue.kept.push_back(new);
@@ -155,13 +153,13 @@ impl EncodingCache {
             queue.kept.pop_front();
         }
         drop(queue);
-        self.settle();
+        self.evict_surplus();
     }
 
-    /// Forgets the oldest until the others take no more than they may now.
-    pub fn settle(&self) {
+    /// Evicts the oldest encodings until the cache is within its limit, which may have shrunk.
+    pub fn evict_surplus(&self) {
         while let Some(oldest) = self.one_too_many() {
-            // Waits for whoever makes an encoding of the object, and so not with the queue locked.
+            // This may wait for another thread that makes an encoding of the object, so the queue is not locked.
             if let Some(object) = oldest.object.upgrade() {
                 object.forget_encoding(oldest.key);
                 self.0.evicted.inc();
@@ -181,7 +179,7 @@ impl EncodingCache {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // A queue is whole after each of its changes.
+        // The queue is consistent after each of its changes, so poison is ignored.
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -259,7 +257,7 @@ mod tests {
         assert!(cache.bytes() > 20 * ENCODING_BYTES);
         let mut state = ledger.share(Account::Objects);
         state.set(25 * ENCODING_BYTES as u64);
-        cache.settle();
+        cache.evict_surplus();
         assert!(cache.bytes() <= 5 * ENCODING_BYTES && cache.bytes() > 3 * ENCODING_BYTES);
         assert_eq!(ledger.spent(Account::Encodings), cache.bytes() as u64);
     }

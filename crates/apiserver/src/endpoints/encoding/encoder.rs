@@ -1,7 +1,7 @@
 //! The objects of a resource in the form that a client asked for.
 //!
-//! Encodings that depend on the object alone are made once and shared through the [`EncodingCache`]. An encoding in the
-//! form in which the object is stored is a slice of that, and need not be made.
+//! Encodings that depend only on the object are made once and shared through the [`EncodingCache`]. If the form is that
+//! of storage, the encoding is a slice of the stored bytes.
 
 use std::sync::Arc;
 
@@ -42,11 +42,11 @@ pub(crate) struct StoredItem<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum What {
-    /// The event of a watch in whose selection it came.
+    /// An ADDED event.
     Added,
-    /// The event of a watch in whose selection it changed.
+    /// A MODIFIED event.
     Modified,
-    /// The event of a watch whose selection it left.
+    /// A DELETED event.
     Deleted,
     /// An item of a list.
     Item,
@@ -158,7 +158,7 @@ impl Encoder {
     /// Encodes the `ERROR` event that ends a failed watch; empty if not even that can be written.
     pub(crate) fn error(&self, failure: &Failure) -> Bytes {
         let status = serde_json::to_vec(failure.status()).unwrap_or_default();
-        // A Status has every form. If it had not, the watch would end without one.
+        // A Status has every form, so this does not fail; if it did, the watch would end without an event.
         frame::event(self.format, "ERROR", &status).unwrap_or_default()
     }
 
@@ -208,6 +208,6 @@ fn protobuf_item(json: &[u8]) -> Result<Bytes, Failure> {
     let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
     let item = codec::list_item(&value)
         .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
-    // It may be kept for long, so without the room that it was written into.
+    // It may be cached for long, so its spare capacity is freed.
     Ok(item.into_boxed_slice().into())
 }

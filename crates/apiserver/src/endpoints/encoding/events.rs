@@ -24,11 +24,11 @@ pub(crate) enum EventEncoder {
 /// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
-    /// It came into the selection.
+    /// The object came into the selection.
     Added,
-    /// It was selected before the change and is selected after it.
+    /// The object was selected before the change and is selected after it.
     Modified,
-    /// It left the selection.
+    /// The object left the selection.
     Deleted,
 }
 
@@ -124,7 +124,7 @@ impl TableEvents {
         frame::event(Format::Json, kind.name(), &table)
     }
 
-    /// Encodes a bookmark, which is a row too: that of an object without anything but its version.
+    /// Encodes a bookmark as a table with one row, of an object that has only a version.
     fn bookmark(&mut self, revision: u64, initial_events_end: bool) -> Result<Bytes, Failure> {
         let resource = self.tables.store().resource();
         let object = frame::bookmark(resource, false, revision, initial_events_end);

@@ -1,4 +1,4 @@
-//! The events of a watch: JSON, one a line, or protobuf, each with its length.
+//! Frames the events of a watch: JSON, one a line, or protobuf, each with its length.
 
 use bytes::Bytes;
 use ringwatch::codec;
@@ -34,7 +34,7 @@ pub(crate) fn event(format: Format, kind: &str, object: &[u8]) -> Result<Bytes, 
 /// Frames a watch event about an object that is given as protobuf with its envelope.
 pub(crate) fn protobuf_event(kind: &str, object: &[u8]) -> Bytes {
     let frame = codec::event_frame(kind, object);
-    // It may be kept for long, so without the room that it was written into.
+    // It may be cached for long, so its spare capacity is freed.
     frame.into_boxed_slice().into()
 }
 

@@ -1,4 +1,4 @@
-//! A body compressed as it goes out, chunk by chunk.
+//! Compresses a body with gzip while it is sent, chunk by chunk.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use hyper::body::{Body, Frame};
 
 use crate::endpoints::body::{BoxError, ResponseBody};
 
-/// From which size on a response is worth compressing, in bytes.
+/// Minimum size of a response to be compressed, in bytes.
 pub(crate) const GZIP_MIN_BYTES: u64 = 128 * 1024;
 
 /// kube-apiserver's level: the fastest.
 const GZIP_LEVEL: u32 = 1;
 
-/// How much is compressed before it is handed on, in bytes.
+/// Number of bytes that are compressed before they are sent.
 const GZIP_CHUNK_BYTES: usize = 16 * 1024;
 
 /// A response body that is compressed with gzip while it is sent.

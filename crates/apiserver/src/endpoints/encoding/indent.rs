@@ -1,13 +1,13 @@
 //! Indents JSON by two spaces a level, for clients that show it to people.
 
-/// How many times as long a value may become by indentation, for people and in YAML. Definitions become four times as
-/// long; a list of numbers a hundred levels down would become a hundred times as long.
+/// Maximum factor by which indentation, for people and in YAML, may lengthen a value. Definitions grow by four; a list
+/// of numbers a hundred levels deep would grow by a hundred.
 pub(super) const INDENTED_FACTOR_MAX: usize = 8;
 
-/// How long any value may become by indentation, in bytes.
+/// The length, in bytes, up to which any value may grow by indentation.
 pub(super) const INDENTED_BYTES_MIN: usize = 64 << 10;
 
-/// How much of a value is indented before its length is looked at, in bytes.
+/// Number of bytes of a value that are indented before its length is checked.
 const PIECE_BYTES: usize = 1 << 10;
 
 /// Indents JSON as Go's `MarshalIndent` does, unless that makes it much longer. The bytes must be valid JSON.
@@ -17,7 +17,7 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the most bytes that so many bytes of JSON may become by indentation.
+/// Returns the maximum length after indentation of JSON of this length.
 pub(super) fn indented_max(json_bytes: usize) -> usize {
     json_bytes
         .saturating_mul(INDENTED_FACTOR_MAX)

@@ -1,8 +1,8 @@
-//! A list as a body that is put together while it is sent.
+//! A list as a response body that is built while it is sent.
 //!
-//! In the form in which it is stored every item is a slice of its object's own bytes; in other forms it is made when
-//! its turn comes, unless somebody wanted it before. So a list costs one pointer an object and one chunk of memory,
-//! however long it is. Its length must be known beforehand, which takes a first round.
+//! In the stored form every item is a slice of its object's own bytes; in other forms an item is encoded when it is
+//! sent, unless its encoding is cached. So a list costs one pointer for each object and one chunk of memory. Its length
+//! must be sent first, which takes a first pass over the items.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::endpoints::body::BoxError;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::Format;
 
-/// How much is put together before it is handed on, in bytes. Longer items go out as they are.
+/// Number of bytes of a chunk. Longer items are sent as they are.
 const LIST_CHUNK_BYTES: usize = 32 * 1024;
 
 /// JSON, whose items come without their opening braces.
@@ -51,14 +51,14 @@ struct Punctuation {
 pub(crate) struct ListBody {
     encoder: Encoder,
     items: std::vec::IntoIter<Arc<Object>>,
-    /// Bytes that go out before anything else is read.
+    /// Bytes to send before anything else is read.
     pending: BytesMut,
     /// An item that did not fit into the last chunk.
     waiting: Option<Bytes>,
-    /// True once an item has gone out.
+    /// True once an item has been sent.
     begun: bool,
     around: Punctuation,
-    /// True once the end has gone out.
+    /// True once the end has been sent.
     ended: bool,
     /// How many bytes are still to come.
     remaining: u64,
@@ -117,7 +117,7 @@ impl ListBody {
         Ok(self.pending.split().freeze())
     }
 
-    /// Writes the next item, or lets it wait if there is no room for it; after the last, the end.
+    /// Writes the next item, or keeps it for the next chunk if there is no room; after the last item, the end.
     fn append_next(&mut self) -> Result<(), Failure> {
         let Some(object) = self.items.next() else {
             self.ended = true;
@@ -162,7 +162,7 @@ impl Body for ListBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let chunk = match self.next_chunk() {
             Ok(chunk) => chunk,
-            // It could be made a moment ago, when the length was found.
+            // Encoding it succeeded when the length was computed.
             Err(failure) => return Poll::Ready(Some(Err(failure.status().message.clone().into()))),
         };
         if chunk.is_empty() {

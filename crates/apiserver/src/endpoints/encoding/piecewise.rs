@@ -1,9 +1,8 @@
 //! The body of a list that is written while it is sent: as a table, as indented JSON or as YAML.
 //!
-//! Chunks are not kept, so the length of a long list is not known beforehand. A body too short for
-//! compression is written at once, so that a short list has a length and nobody else has to know
-//! the difference. Writing costs time, so other tasks get their turn between two chunks: a client that
-//! reads fast would else keep a thread to itself.
+//! Chunks are not kept, so the length of a long list is not known beforehand. A body too short for compression is
+//! written at once, so that a short list has a length. The task yields between two chunks, since a fast client would
+//! otherwise keep a thread busy.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::endpoints::body::BoxError;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::Format;
 
-/// How much is written before it is handed on, in bytes; an item more if that ends there.
+/// Number of bytes of a chunk, plus the rest of the last item.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The end of a list's JSON, behind its items.
@@ -74,7 +73,7 @@ pub(crate) struct PiecewiseBody {
     items: Items,
     syntax: Syntax,
     objects: std::vec::IntoIter<Arc<Object>>,
-    /// Bytes that have been written and not been handed on.
+    /// Bytes that have been encoded and not yet sent.
     pending: Vec<u8>,
     /// True once an item has been written.
     begun: bool,
@@ -97,7 +96,7 @@ impl PiecewiseBody {
     ) -> Result<Self, Failure> {
         let mut pending = Vec::new();
         let syntax = match format {
-            // Nothing that is written in pieces has a form in protobuf.
+            // Protobuf lists are not written in pieces.
             Format::Json | Format::Protobuf => {
                 pending = head;
                 Syntax::Json
@@ -188,7 +187,7 @@ impl Body for PiecewiseBody {
             return Poll::Pending;
         }
         if let Err(failure) = self.write_up_to(CHUNK_BYTES) {
-            // The client sees a body that breaks off: half a list must not look like a whole one.
+            // The body breaks off: half a list must not look like a whole one.
             self.ended = true;
             self.pending.clear();
             return Poll::Ready(Some(Err(failure.status().message.clone().into())));

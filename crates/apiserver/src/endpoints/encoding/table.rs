@@ -1,6 +1,6 @@
-//! Objects as rows of a Table: what people want to see, with the cells made by the server.
+//! Encodes objects as rows of a Table, the printer columns that kubectl shows.
 //!
-//! Rows are written when they are wanted and never kept, since the ages in them move.
+//! Rows are encoded for each request and not cached, since they contain ages.
 //!
 //! ```text
 //! {"kind":"Table",...,"metadata":{...},"columnDefinitions":[...],"rows":[{"cells":[...],"object":{...}},...]}
@@ -45,7 +45,7 @@ impl Tables {
         }
     }
 
-    /// Tables of what is not the resource's kind.
+    /// Tables of objects that are not of the resource's kind.
     pub(crate) fn with_printer(self, printer: Printer) -> Self {
         Self { printer, ..self }
     }

@@ -1,9 +1,9 @@
 //! JSON trees as YAML in blocks, quoted as kube-apiserver's YAML writer does.
 //!
-//! The hard part is when text needs quotes: when it means something else without them (`no`, `1e3`,
-//! a date), in which case they are double, or when the syntax forbids it (`- a`, `a: b`), in which
-//! case they are single. Where kube-apiserver trusts its own reader (`1e3`), quotes are written all
-//! the same, since other readers see a number. Long lines are not folded.
+//! The hard part is when text needs quotes: double quotes if it would otherwise be read as another type (`no`, `1e3`, a
+//! date), single quotes if the syntax requires them (`- a`, `a: b`). Where kube-apiserver omits quotes because its own
+//! parser reads text (`1e3`), they are written nevertheless, since other parsers read a number. Long lines are not
+//! folded.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::indent::indented_max;
 
-/// How much deeper a block is than what it is in, in spaces.
+/// Indentation of a block, in spaces.
 const INDENT: usize = 2;
 
 /// Keys of more bytes are written with a question mark, as YAML's explicit keys.
@@ -35,7 +35,7 @@ enum Style {
 /// A text of bounded length, which stops growing when it becomes too long.
 struct Text {
     written: String,
-    /// The most bytes that it may have.
+    /// Maximum number of bytes that it may have.
     bytes_max: usize,
 }
 
@@ -163,7 +163,7 @@ fn sequence(out: &mut Text, items: &[Value], depth: usize) {
     }
 }
 
-/// Writes what follows a mark of two characters on the same line.
+/// Writes the value after an indicator of two characters on the same line.
 fn item(out: &mut Text, value: &Value, depth: usize) {
     match value {
         Value::Object(members) if !members.is_empty() => mapping(out, members, depth + INDENT),
@@ -172,7 +172,7 @@ fn item(out: &mut Text, value: &Value, depth: usize) {
     }
 }
 
-/// Writes what has nothing below it, to the end of its last line.
+/// Writes a scalar or empty collection, to the end of its line.
 fn leaf(out: &mut Text, value: &Value, depth: usize) {
     match value {
         Value::Object(_) => out.push_str("{}"),
@@ -270,7 +270,7 @@ fn style(text: &str) -> Style {
     }
 }
 
-/// Returns true if a reader would take the text for syntax.
+/// Returns true if a parser would read the text as syntax.
 fn is_syntax(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars.next().unwrap_or(' ');

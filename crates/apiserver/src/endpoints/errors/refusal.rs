@@ -1,4 +1,4 @@
-//! Responses of the filters and of the paths beside the API to requests that they refuse.
+//! Responses of the filters, and of the paths outside the API, to requests that they refuse.
 
 use http::header::{RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
@@ -6,21 +6,21 @@ use ringwatch::meta::{Status, StatusDetails};
 
 use crate::endpoints::body::{ResponseBody, full, respond};
 
-/// The seconds after which a client may retry that was turned away because of too many requests.
+/// Retry-After of 429 responses, in seconds.
 const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The seconds after which a client may retry that came before the API was complete.
+/// Retry-After before the API is complete, in seconds.
 const STARTING_RETRY_AFTER_SECONDS: u32 = 5;
 
-/// The answer to a head that is too large, as in Go.
+/// The response to a request head that is too large, as in Go.
 const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
     431 Request Header Fields Too Large";
-/// The answer to a head for which there is no memory.
+/// The response to a request head for which there is no memory.
 const NO_MEMORY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
     503 Service Unavailable: the server is short of memory, please try again later";
-/// The answer to a head that took too long.
+/// The response to a request head that took too long.
 const HEAD_TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
     408 Request Timeout";
@@ -74,7 +74,7 @@ impl Refusal {
         }
     }
 
-    /// Returns after how many seconds the client may retry, if the refusal says so.
+    /// Returns the retry delay in seconds, if the refusal has one.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
         matches!(self, Self::Starting).then_some(STARTING_RETRY_AFTER_SECONDS)
     }
@@ -86,7 +86,7 @@ pub enum TextError<'a> {
     /// Too many requests are in progress.
     #[error("Too many requests, please try again later.")]
     TooManyRequests,
-    /// The request hit a fault of this program.
+    /// An internal error.
     #[error("This request caused apiserver to panic. Look in the logs for details.")]
     Panicked,
     /// The server failed, as the message says.

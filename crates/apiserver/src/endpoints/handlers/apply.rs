@@ -1,4 +1,4 @@
-//! Server-side apply: the fields that a client wants, merged with those of others.
+//! Server-side apply: merges the fields that a client sets with those of other managers.
 
 use std::sync::Arc;
 
@@ -67,8 +67,8 @@ pub(crate) async fn apply(
     object_response::object(code, output, call, object).await
 }
 
-/// Reads the configuration in a body. Unlike other objects it says itself which version it is of, and has nothing that
-/// its type does not have, whatever the client wishes.
+/// Reads the configuration in a body. Unlike other objects it must name its version, and unknown fields are refused
+/// whatever the client's field validation.
 fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
     let resource = call.store.resource();
     let decoded = decode::configuration(content)?;
@@ -139,7 +139,7 @@ impl UpdatedObject for Applied {
         (!uid.is_empty()).then(|| uid.to_owned())
     }
 
-    fn tracks_fields(&self) -> bool {
+    fn managed_fields_are_current(&self) -> bool {
         true
     }
 }

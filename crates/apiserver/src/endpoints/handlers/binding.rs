@@ -70,7 +70,7 @@ pub(crate) async fn bind(
     response::serialized(StatusCode::CREATED, output.format, &status)
 }
 
-/// Returns the pod that is bound: that of the path, which the Binding must name, or else the one that it names.
+/// Returns the name of the pod to bind: that in the path, which the Binding must repeat, or else that in the Binding.
 fn pod_name(call: &Call<'_>, binding: &Value) -> Result<String, Failure> {
     let named = binding.pointer("/metadata/name").and_then(Value::as_str);
     let named = named.unwrap_or_default();
@@ -134,8 +134,8 @@ impl UpdatedObject for Bound {
         Ok(pod)
     }
 
-    /// Returns false: a binding is not a claim to fields, and their managers stay.
-    fn tracks_fields(&self) -> bool {
+    /// Returns true, so that the fields keep their managers: a binding is no claim to fields.
+    fn managed_fields_are_current(&self) -> bool {
         true
     }
 

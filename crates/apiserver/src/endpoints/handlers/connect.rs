@@ -1,4 +1,4 @@
-//! Admits a connection (`exec`, `attach`, `portforward`, `proxy`) by its options, before it is made.
+//! Runs admission for a connection (`exec`, `attach`, `portforward`, `proxy`), with its options as the object.
 
 use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 
-/// The boolean options by which clients ask for streams.
+/// The boolean options that select streams.
 const STREAMS: [&str; 4] = ["stdin", "stdout", "stderr", "tty"];
 
-/// Asks admission whether the client may be connected. `more` are options of this subresource alone.
+/// Runs admission for the connection. `more` are options of this subresource alone.
 ///
 /// # Errors
 /// 404 for a subresource that does not exist, else the status of admission's refusal.

@@ -17,7 +17,7 @@ use crate::endpoints::response;
 /// The verb that a user needs besides `delete` to delete an object that cannot be read.
 const UNSAFE_DELETE: &str = "unsafe-delete-ignore-read-errors";
 
-/// Deletes the object, or begins to, and answers with it or a Status about it.
+/// Deletes the object or marks it for deletion, and answers with it or a Status about it.
 ///
 /// # Errors
 /// 400, 413, 415 and 422 for bad options, 403, 404, 409 when a precondition fails.
@@ -72,7 +72,7 @@ pub(super) async fn delete_options(
     if options.ignore_store_read_error {
         call.check(UNSAFE_DELETE).await?;
     }
-    // Nobody else has set them: this is read once.
+    // They are set only once, here.
     let _ = call.context.options.set(options.to_value());
     Ok(options)
 }

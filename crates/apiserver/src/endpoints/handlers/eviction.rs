@@ -1,5 +1,5 @@
-//! The `eviction` subresource of pods: a deletion that says why, if the pod's disruption budget
-//! allows it. `kubectl drain` asks for it.
+//! The `eviction` subresource of pods, which `kubectl drain` uses: deletes the pod if its PodDisruptionBudget allows it,
+//! after setting its condition `DisruptionTarget`.
 
 mod budget;
 mod condition;
@@ -21,11 +21,11 @@ use crate::endpoints::errors::Failure;
 use crate::endpoints::params::{WriteKind, WriteParams, read_delete_options};
 use crate::endpoints::response;
 
-/// How often a pod is read again that changes while it is deleted, as in kube-apiserver.
+/// Maximum number of attempts to delete a pod that others change meanwhile, as in kube-apiserver.
 const ATTEMPTS_MAX: u32 = 20;
 
-/// Deletes a pod with the options in the Eviction. One that runs must have the permission of
-/// its budget, and is marked before.
+/// Deletes a pod with the options in the Eviction. For a running pod, its budget must allow a disruption, and the pod
+/// gets the condition `DisruptionTarget` first.
 ///
 /// # Errors
 /// 400, 413, 415 and 422 for a bad Eviction, 404, 409 when a precondition fails, 429 when the budget
@@ -103,7 +103,7 @@ async fn evict_pod(
     }
 }
 
-/// Deletes a pod that runs.
+/// Deletes a running pod.
 async fn evict_guarded(
     call: &Call<'_>,
     params: &WriteParams,
@@ -112,7 +112,7 @@ async fn evict_guarded(
 ) -> Result<(), Failure> {
     let mut spared_by = None;
     if let Permission::Uncounted { budget, version } = permission {
-        // Should it be ready meanwhile, it would have to be counted.
+        // If the pod became ready meanwhile, the budget would have to count it.
         let unset = options.precondition_resource_version.is_none();
         options.precondition_resource_version = Some(version);
         spared_by = unset.then_some(budget);

@@ -7,7 +7,7 @@ use crate::endpoints::errors::Failure;
 /// The members of a pod's spec that list containers, in the order in which messages name them.
 const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Returns the container that is asked for, or the only one if none is.
+/// Returns the requested container, or the only one if none is requested.
 ///
 /// # Errors
 /// 400 for a container that the pod does not have, and when one of several must be named.

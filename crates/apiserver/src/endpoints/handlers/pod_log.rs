@@ -19,13 +19,12 @@ use crate::endpoints::errors::Failure;
 use crate::endpoints::params::Query;
 use crate::endpoints::relay::{Backend, Relayed, exchange};
 
-/// How many bytes of a kubelet's refusal are read, as in kube-apiserver.
+/// Maximum number of bytes of a kubelet's error response, as in kube-apiserver.
 const REFUSAL_BYTES_MAX: usize = 50_000;
-/// For how many seconds a kubelet's refusal is read.
+/// Maximum time to read a kubelet's error response, in seconds.
 const REFUSAL_SECONDS_MAX: u64 = 5;
 
-/// Answers with the log as the kubelet gives it, or with nothing for a pod without a node: nothing was
-/// logged yet.
+/// Answers with the log from the kubelet; empty for a pod without a node, which has not logged anything.
 ///
 /// # Errors
 /// 422 and 400 for parameters, 404 for a pod or node that does not exist, 400 for a container that the
@@ -91,7 +90,7 @@ async fn beginning(mut body: ResponseBody, clock: &Clock) -> String {
         }
     };
     let at_most = Duration::from_secs(REFUSAL_SECONDS_MAX);
-    // What has come until then is better than nothing.
+    // The part received until then is used.
     let _ = clock.timeout(at_most, read).await;
     text.truncate(REFUSAL_BYTES_MAX);
     String::from_utf8_lossy(&text).into_owned()
@@ -145,7 +144,7 @@ fn log_query(call: &Call<'_>) -> Result<String, Failure> {
     })
 }
 
-/// Returns the time from which on lines are wanted, to the second.
+/// Returns the time of the first line to return, to the second.
 fn since(query: &Query) -> Result<Option<String>, Failure> {
     let text = query.first("sinceTime");
     if text.is_empty() {

@@ -22,15 +22,15 @@ const STREAMS: [(&str, &str); 4] = [
     ("tty", "tty"),
 ];
 
-/// Joins the client with the kubelet.
+/// Upgrades the connections to client and kubelet and joins them.
 ///
 /// # Errors
 /// 403 for a user who may not create the subresource, 404 for a pod or node that does not exist, 400 for a container
 /// that the pod does not have, for a pod without a node, and for a request that is no upgrade; 500 when the kubelet
 /// cannot be asked.
 pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>, Failure> {
-    // A client upgrades with a GET, but doing something in a pod is more than reading it: `ensureAuthorizedForVerb` of
-    // Kubernetes 1.36 (`pkg/registry/core/pod/rest`).
+    // A client upgrades with a GET, but running something in a pod needs more permission than reading:
+    // `ensureAuthorizedForVerb` of Kubernetes 1.36 (`pkg/registry/core/pod/rest`).
     if call.verb != Verb::Create {
         call.check("create").await?;
     }

@@ -27,7 +27,7 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// The header that tells the backend by which path the client reaches it.
+/// The header with the path by which the client reaches the backend.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 /// Relays the request to the node, pod or service that the path names, and the answer to the client.

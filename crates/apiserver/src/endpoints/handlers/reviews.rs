@@ -1,4 +1,4 @@
-//! Reviews of access and of tokens, which are answered and never stored.
+//! Access reviews and token reviews, which are answered and never stored.
 
 mod access;
 mod token;
@@ -126,7 +126,7 @@ async fn answer(review: &Review<'_>, version: &str, mut object: Value) -> Result
     Ok(object)
 }
 
-/// Notes who manages the fields, as with any object that is created.
+/// Records the field manager, as for any created object.
 fn note_manager(context: &RequestContext, version: &str, object: &mut Value) {
     if !object.get("metadata").is_some_and(Value::is_object) {
         object["metadata"] = json!({});

@@ -51,7 +51,7 @@ pub(crate) async fn get_scale(call: &Call<'_>) -> Result<Response<ResponseBody>,
     respond(call, output, &object)
 }
 
-/// Sets the replicas that the Scale in the body wants.
+/// Sets the replicas to those of the Scale in the body.
 ///
 /// # Errors
 /// As an update of the object.
@@ -183,7 +183,7 @@ impl Scaled {
         let replicas = replicas_of(scale, &self.name)?;
         let mut object = existing.clone();
         set(&mut object, &self.paths.spec_replicas, json!(replicas));
-        // Without one the object keeps its own: a Scale may be written over whatever there is.
+        // Without a resource version, any version of the object may be overwritten.
         if let Some(version) = scale.pointer("/metadata/resourceVersion") {
             set(&mut object, "metadata.resourceVersion", version.clone());
         }
@@ -300,7 +300,7 @@ fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
         .try_fold(object, |value, name| value.get(name))
 }
 
-/// Sets the value at a dotted path; what is on the way and no map becomes one.
+/// Sets the value at a dotted path; parents that are missing or not maps are replaced by maps.
 fn set(object: &mut Value, path: &str, value: Value) {
     let mut place = object;
     for name in path.split('.') {

@@ -1,4 +1,4 @@
-//! Routes requests of subresources that are not read and written like their object to their handlers.
+//! Routes a request to a subresource with a handler of its own, such as `pods/exec`, to that handler.
 
 use http::Response;
 use ringwatch_registry::Verb;
@@ -10,8 +10,9 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 
-/// Passes a request to the handler of its subresource. The rows of resources name these subresources and their verbs
-/// with [`ringwatch_registry::Served::Handler`].
+/// Passes a request to the handler of its subresource, one that is declared with
+/// [`Served::Handler`](ringwatch_registry::Served::Handler): in the rows of the built-in resources, or for custom
+/// resources, which have `scale`.
 ///
 /// # Errors
 /// Those of the handler; 405 for a subresource or verb that has none.

@@ -21,7 +21,7 @@ use crate::endpoints::response;
 const KIND: &str = "TokenRequest";
 const QUALIFIED_KIND: &str = "TokenRequest.authentication.k8s.io";
 
-/// The lifetime of a token whose request says none, in seconds; the bounds of requested ones follow.
+/// The default lifetime of a token, in seconds, and the bounds of requested lifetimes.
 const SECONDS_DEFAULT: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;
@@ -250,7 +250,7 @@ async fn bound_pod(call: &Call<'_>, name: &str) -> Result<(String, Bound), Failu
         let nodes = call.routes.needed("", "v1", "nodes")?;
         match nodes.get("", node_name, GetOptions::default()).await {
             Ok(node) => Some(reference(&node)),
-            // A node that is not there is told by its name alone.
+            // A node that does not exist is included by name only.
             Err(Error::NotFound { .. }) => Some(Reference {
                 name: node_name.to_owned(),
                 uid: String::new(),

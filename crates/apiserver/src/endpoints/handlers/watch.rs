@@ -1,8 +1,8 @@
 //! Watches the objects of a namespace, or of all: GET with `watch=true`.
 //!
-//! The hard part is joining: all events that wait go out as one chunk, so that a burst costs one
-//! write and not one an event. A lone event goes out as it is, the same bytes to every watch. The
-//! stream ends with its deadline, or after an error.
+//! The hard part is batching: all pending events are sent as one chunk, so that a burst costs one write instead of one
+//! for each event. A single event is sent as it is, with the same bytes for every watch. The stream ends at its
+//! deadline, or after an error.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
 use crate::endpoints::params::ListParams;
 
-/// How many bytes of events are joined to a chunk: what fits into a TLS record, and into a frame of HTTP/2.
+/// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers with a stream of events.
@@ -83,7 +83,7 @@ fn between_one_and_two_times(base: Duration) -> Duration {
     base.mul_f64(1.0 + rand::random::<f64>())
 }
 
-/// The response body of a watch, which encodes events as they come.
+/// The response body of a watch, which encodes events as they occur.
 struct WatchBody {
     events: WatchStream,
     encoder: EventEncoder,
@@ -107,7 +107,7 @@ struct WatchBody {
     task: Option<Waker>,
     /// The event that did not fit into the last chunk.
     next: Option<Bytes>,
-    /// True if nothing comes after `next`.
+    /// True if `next` is the last event.
     ended: bool,
 }
 
@@ -193,8 +193,8 @@ impl WatchBody {
         Poll::Ready(Some(chunk))
     }
 
-    /// Returns true if the time is over. The timer keeps the task's waker, so it is polled once a task; from then on
-    /// the time is read, which costs less than to look into the timer.
+    /// Returns true if the deadline has passed. The timer is polled once for each task, since it keeps the task's
+    /// waker; after that the clock is read, which is cheaper than polling the timer.
     fn is_late(&mut self, context: &mut Context<'_>) -> bool {
         let task = context.waker();
         if self

@@ -1,8 +1,8 @@
 //! The schemas of the built-in types.
 //!
-//! They are Kubernetes' own (Apache-2.0), brought into their form by `openapi-schemas`: a line for each type with its
-//! name, its kinds and its schema as OpenAPI v3 has it. The program has them compressed; they are
-//! unpacked for each document that is made, which takes milliseconds.
+//! They are Kubernetes' own (Apache-2.0), converted by `openapi-schemas`: a line for each type with its name, its kinds
+//! and its schema in OpenAPI v3. They are compressed in the binary and decompressed for each document that is built,
+//! which takes milliseconds.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,7 +13,7 @@ use ringwatch_apimachinery::GroupVersion;
 /// The generated schemas of built-in types, compressed.
 pub(super) const COMPRESSED: &[u8] = include_bytes!("schemas.txt.gz");
 
-/// How much is unpacked before other tasks have their turn, in bytes.
+/// Number of bytes that are decompressed before the task yields.
 const STEP_BYTES: usize = 128 << 10;
 
 /// The text of the built-in schemas, decompressed: one line for each type.
@@ -46,7 +46,7 @@ impl BuiltIn {
         let mut unpacked = GzDecoder::new(COMPRESSED);
         loop {
             let step = unpacked.by_ref().take(STEP_BYTES as u64);
-            // What is part of the program can be read; a test does.
+            // The data is part of the binary and tested, so it can be decompressed.
             match { step }.read_to_end(&mut text) {
                 Ok(0) | Err(_) => break,
                 Ok(_) => tokio::task::yield_now().await,

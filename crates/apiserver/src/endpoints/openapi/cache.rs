@@ -1,7 +1,7 @@
-//! A cache of finished documents, of which the ones asked for last are kept.
+//! An LRU cache of finished documents.
 //!
-//! Documents are known by their hash, so that what is served may change without forgetting those that stay. One that is
-//! forgotten is still found as long as a client reads it, so that many who ask for a large one share it.
+//! Documents are keyed by their hash, so that a change of resources does not evict unaffected documents. An evicted
+//! document is still found while a client reads it, so that concurrent readers of a large one share it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,20 +11,20 @@ use ringwatch::budget::{Account, Ledger, Share};
 
 use super::document::{Form, Syntax};
 
-/// How many bytes of documents are kept.
+/// Maximum number of bytes of cached documents.
 const BYTES_MAX: usize = 8 << 20;
 
 /// A cache of finished documents by their hashes.
 #[derive(Debug)]
 pub(super) struct DocumentCache {
     kept: Mutex<Kept>,
-    /// One document is made at a time, so that clients that come together do not make it each.
+    /// Serializes the building of documents, so that concurrent clients do not each build the same one.
     making: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    /// The kept documents, the one asked for last in front.
+    /// The cached documents, the most recently used first.
     documents: VecDeque<Document>,
     share: Share,
 }
@@ -62,7 +62,7 @@ impl DocumentCache {
         }
     }
 
-    /// Returns the document of a hash, which is made if it is not kept.
+    /// Returns the document of a hash, and builds it if it is not cached.
     pub(super) async fn get<M: Future<Output = Vec<u8>>>(
         &self,
         kind: (Form, Syntax),

@@ -1,6 +1,6 @@
 //! The schemas of custom resources: those of their definitions, completed by the fields that all objects have.
 //!
-//! Nothing of them is kept. They are read out of the definitions, which the watch cache has.
+//! Nothing is cached here; the definitions are read from the watch cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::v3;
 const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
 const LIST: &str = "io.k8s.api.core.v1.ConfigMapList";
 
-/// How many levels of schemas are rewritten; deeper ones are shown as they are.
+/// Maximum depth of schemas that are rewritten; deeper ones are shown unchanged.
 const LEVELS_MAX: usize = 64;
 
 /// Finds the schemas of custom resources in their definitions.
@@ -189,13 +189,13 @@ fn list(resource: &Resource, built_in: &Index<'_>) -> Value {
     schema
 }
 
-/// Gives embedded objects what objects have.
+/// Adds the members of every object to embedded objects.
 fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usize) {
     if levels == 0 {
         return;
     }
     inner(schema, &mut |it| embed(it, frame, form, levels - 1));
-    // kubectl would refuse whatever is not told beside it.
+    // kubectl would refuse members that are not listed next to it.
     if is_true(schema, EMBEDDED) && !(form == Form::V2 && is_true(schema, PRESERVE_UNKNOWN)) {
         put(schema, frame);
         let required = schema.get("required").and_then(Value::as_array);
@@ -209,7 +209,7 @@ fn embed(schema: &mut Value, frame: &Map<String, Value>, form: Form, levels: usi
     }
 }
 
-/// Removes what OpenAPI v2 cannot say and what kubectl does not understand of it.
+/// Removes what OpenAPI v2 cannot express and what kubectl does not understand.
 fn strip(schema: &mut Value, levels: usize) {
     let Some(members) = schema.as_object_mut().filter(|_| levels > 0) else {
         return;

@@ -11,7 +11,7 @@ use super::operations::{PathItem, Type};
 use super::protobuf::{self, Piece};
 use super::{v2, v3};
 
-/// How many schemas are written before other tasks have their turn.
+/// Number of schemas that are written before the task yields.
 const STEP_SCHEMAS: usize = 16;
 
 /// The version of OpenAPI.
@@ -90,7 +90,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Says that the document is about one version alone.
+    /// Restricts the document to one version.
     pub(super) fn limit_to(&mut self, only: &GroupVersion) {
         if self.form == Form::V3 {
             self.only = Some(only.clone());

@@ -1,8 +1,8 @@
-//! The hashes in the index, by which clients know that a document has changed: of the resources it is made of, not of
-//! its text.
+//! The hashes of documents in the index, by which clients notice changes. They are computed from the inputs of a
+//! document, not from its text.
 //!
-//! kube-apiserver hashes the document itself and so makes all of them for the index. What they are made of says as
-//! much: this program with its built-in schemas, the resources, and the definitions of custom ones.
+//! kube-apiserver hashes the documents and so builds all of them for the index. Hashing the inputs is equivalent: this
+//! program with its built-in schemas, the resources, and the definitions of custom ones.
 
 use std::sync::LazyLock;
 
@@ -54,7 +54,7 @@ impl OpenApi {
     }
 }
 
-/// Returns all of a resource that a document shows, as text to be hashed.
+/// Returns all properties of a resource that a document shows, as text to be hashed.
 fn shape(resource: &Resource) -> String {
     let Resource {
         plural,

@@ -7,10 +7,9 @@
 //!   CustomResourceDefinition --custom---+
 //! ```
 //!
-//! kubectl explains fields out of them, looks there for what a server understands, and merges by them. They are large
-//! and seldom wanted, so nothing is made before somebody asks: a document is put together step by step, with other
-//! tasks between the steps, and some are kept. The hash in the index is one of what a document is made
-//! of, so that the index costs next to nothing.
+//! kubectl uses them for `explain`, to find supported features, and to merge patches. They are large and rarely
+//! requested, so a document is built at the first request, step by step with yields between, and some are cached. The
+//! hash in the index is computed from the inputs of a document, so that the index needs no documents.
 
 mod answer;
 mod built_in;

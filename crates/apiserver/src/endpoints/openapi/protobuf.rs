@@ -1,8 +1,8 @@
 //! Documents in gnostic's protobuf, which kubectl and client-go ask for: the same tree in messages that know each
 //! member.
 //!
-//! gnostic has a message for each object of OpenAPI, one of name and value for each member of a map, and keeps what it
-//! does not know, `x-kubernetes-...` above all, as YAML. JSON is YAML too.
+//! gnostic has a message for each kind of OpenAPI object, one of name and value for each entry of a map, and keeps
+//! unknown members such as `x-kubernetes-...` as YAML text. JSON is valid YAML.
 
 use serde_json::Value;
 
@@ -45,13 +45,13 @@ impl Piece {
         Self { number: 1, message }
     }
 
-    /// Writes one under its name.
+    /// Writes an entry under its name.
     pub(super) fn write(self, out: &mut Vec<u8>, name: &str, value: &Value) {
         named(out, self.number, name, value, self.message);
     }
 }
 
-/// Puts together a document of paths and schemas that have been written.
+/// Builds a document from paths and schemas that have been written.
 pub(super) fn document(
     form: Form,
     head: &Value,

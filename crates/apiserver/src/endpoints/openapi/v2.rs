@@ -1,6 +1,6 @@
 //! Operations and schemas as OpenAPI v2 writes them.
 //!
-//! Parameters that many operations have are written once and referred to. Schemas lose what v2 cannot say.
+//! Shared parameters are defined once and referenced. Schemas lose what v2 cannot express.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::v3;
 /// The prefix of references to schemas.
 pub(super) const REFERENCE: &str = "#/definitions/";
 
-/// How many letters of a hash distinguish parameters of one name.
+/// Number of letters of a hash that distinguish parameters of one name.
 const HASH_LETTERS: usize = 8;
 
 /// The parameters that a document defines once, by their names.

@@ -1,8 +1,8 @@
 //! The parameters of lists, watches and collection deletions: metav1.ListOptions.
 //!
-//! The hard part is the order of kube-apiserver's checks, since only the first kind of error is
-//! reported: what cannot be read (400), what must not be combined (422), then the selectors' fields
-//! (400). Versions are read last, because their error depends on the verb.
+//! The hard part is the order of kube-apiserver's checks, since only the first kind of error is reported: values that
+//! cannot be parsed (400), invalid combinations (422), then the fields of selectors (400). Versions are parsed last,
+//! because their error depends on the verb.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use ringwatch_registry::Resource;
 use super::query::Query;
 use crate::endpoints::errors::{About, Failure};
 
-/// The most seconds that a watch may ask for, 30 years; more would pass the end of the clock.
+/// Maximum number of seconds that a watch may ask for, 30 years; more would pass the end of the clock.
 const WATCH_SECONDS_MAX: u64 = 30 * 365 * 24 * 3_600;
 
 /// metav1.ListOptions as sent, with its defaults.
@@ -84,7 +84,7 @@ impl ListParams {
         Ok(())
     }
 
-    /// Returns the longest time that a watch shall run, if the client says one.
+    /// Returns the maximum duration of a watch, if the client sets one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.timeout_seconds?).ok()?;
         (seconds > 0).then(|| Duration::from_secs(seconds.min(WATCH_SECONDS_MAX)))
@@ -123,7 +123,7 @@ impl ListParams {
         })
     }
 
-    /// Sets the defaults of a watch: one from no particular version begins with the current state.
+    /// Sets the defaults of a watch: without a version it begins with the current state.
     fn default(&mut self) {
         let any = matches!(self.resource_version.as_str(), "" | "0");
         if self.watch && any && self.send_initial_events.is_none() && self.version_match.is_empty()

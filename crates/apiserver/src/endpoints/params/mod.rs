@@ -1,4 +1,4 @@
-//! The parameters of requests: how they are read and when they are refused.
+//! Parses and validates the query parameters of requests.
 
 mod delete_options;
 mod list_options;

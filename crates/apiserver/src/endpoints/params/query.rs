@@ -7,7 +7,7 @@ use crate::endpoints::errors::Failure;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what follows the `?`.
+    /// Parses the query string after the `?`.
     pub(crate) fn parse(query: &str) -> Self {
         Self(
             form_urlencoded::parse(query.as_bytes())

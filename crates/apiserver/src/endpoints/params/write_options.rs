@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::query::Query;
 use crate::endpoints::errors::Failure;
 
-/// How long the name of a field manager may be, in bytes.
+/// Maximum length of the name of a field manager, in bytes.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;
 
 /// The query parameters of a write.
@@ -24,9 +24,9 @@ pub(crate) struct WriteParams {
 /// The treatment of unknown and duplicate fields: `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
-    /// Drops them silently.
+    /// Removes them silently.
     Ignore,
-    /// Drops them, and sends a warning for each.
+    /// Removes them, and sends a warning for each.
     #[default]
     Warn,
     /// Refuses the request with 400.

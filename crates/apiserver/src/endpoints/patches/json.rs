@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::endpoints::errors::Failure;
 
-/// How many operations a patch may have.
+/// Maximum number of operations of a patch.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// How much all operations of a patch may copy, or move further down, in bytes of JSON.
+/// Maximum number of bytes of JSON that all operations of a patch together may copy, or move deeper.
 const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// How many items of lists all operations of a patch may shift, each by putting one in before them or taking one out.
+/// Maximum number of list items that all operations of a patch together may shift by insertions and removals.
 const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 
 /// A JSON patch (RFC 6902), parsed.
@@ -75,8 +75,8 @@ impl JsonPatch {
     }
 }
 
-/// Returns true if an operation tests that a member is null, and there is none. To kube-apiserver that is the same, and
-/// operators rely on it where they add the first finalizer.
+/// Returns true if an operation tests that a member is null, and it is absent. kube-apiserver treats these as equal,
+/// and operators rely on it when they add the first finalizer.
 fn tests_for_absence(operation: &PatchOperation, object: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {
         return false;

@@ -14,7 +14,7 @@ use super::errors::Failure;
 #[derive(Clone, Debug)]
 pub(super) struct Patch {
     form: Form,
-    /// The complaints about duplicate fields, which do not keep the patch from being applied.
+    /// The complaints about duplicate fields, which do not prevent the patch.
     pub(super) complaints: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Strategic merge patches: merge patches that know the lists of the built-in kinds.
+//! Strategic merge patches: merge patches that merge the lists of built-in kinds by key.
 //!
-//! The hard part is the directives, which stand among the data: `$patch` deletes or replaces a map
-//! or a list's item, `$retainKeys` drops what is not named, `$deleteFromPrimitiveList/x` takes out
-//! of a set, `$setElementOrder/x` orders a list.
+//! The hard part is the directives, which are members among the data: `$patch` deletes or replaces a map or a list's
+//! item, `$retainKeys` removes members that it does not name, `$deleteFromPrimitiveList/x` removes from a set,
+//! `$setElementOrder/x` orders a list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
 
-/// How deep a patch may be nested.
+/// Maximum nesting of a patch.
 const DEPTH_MAX: usize = 128;
 
 /// Applies a strategic merge patch, and returns the object after it.
@@ -155,7 +155,7 @@ fn merge_member(
     }
 }
 
-/// Makes a map of a patch where the object has none. A directive has nothing there that it could be about.
+/// Returns the map that a patch creates where the object has none; its directives do not apply.
 fn new_map(
     patch: &Map<String, Value>,
     place: Place<'_>,
@@ -190,7 +190,7 @@ fn merge_list(
     Ok(ordered(merged, order.unwrap_or(patch), current, by))
 }
 
-/// Merges the items of two lists by a key: first those go that the patch deletes, then the others are merged.
+/// Merges the items of two lists by a key: first removes the items that the patch deletes, then merges the others.
 fn merge_by_key(
     current: &[Value],
     patch: &[Value],
@@ -249,8 +249,8 @@ fn key_of<'a>(members: &'a Map<String, Value>, key: &str) -> Result<&'a Value, E
     })
 }
 
-/// Orders items: those that the patch names as it has them, and the others among them as they were. Where the two
-/// orders leave it open, the patch's items come first.
+/// Orders items: those that the patch names in its order, the others in their former order among them. If both orders
+/// are possible, the patch's items come first.
 fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) -> Vec<Value> {
     let (in_order, in_live) = (ranks(order, by), ranks(live, by));
     let (mut named, mut rest) = (Vec::new(), Vec::new());
@@ -278,7 +278,7 @@ fn ordered(items: Vec<Value>, order: &[Value], live: &[Value], by: ListMerge) ->
     merged
 }
 
-/// Returns the index at which each item first comes, by what tells items apart.
+/// Returns the index of the first item of each key.
 fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
     let mut ranks = HashMap::with_capacity(list.len());
     for (rank, item) in list.iter().enumerate() {
@@ -289,7 +289,7 @@ fn ranks(list: &[Value], by: ListMerge) -> HashMap<&Value, usize> {
     ranks
 }
 
-/// Gives the value by which a list's items are told apart: that of the merge key, or the item itself.
+/// Returns the value that identifies a list's item: that of the merge key, or the item itself.
 fn told_apart_by(item: &Value, by: ListMerge) -> Option<&Value> {
     match by {
         ListMerge::ByKey(key) => item.get(key),

@@ -1,7 +1,7 @@
 //! The keys by which strategic merge patches merge the lists of the built-in kinds.
 //!
-//! Lists are told apart by their own name and that of the list or member around them; a few kinds
-//! have their own. A list that is not here is replaced as a whole.
+//! A list is identified by its name and that of the list or member around it; a few kinds have exceptions. A list
+//! without an entry here is replaced as a whole.
 
 /// How a list is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ const BY_KEY: &[(&str, &str)] = &[
 /// Lists that are sets.
 const SETS: &[&str] = &["finalizers", "podCIDRs"];
 
-/// Lists of certain kinds, below a member, that are merged otherwise than others of their name.
+/// Exceptions: lists of certain kinds, below a member, that merge differently from others of their name.
 const BY_KIND: &[(&str, &str, &str, ListMerge)] = &[
     ("CSINode", "spec", "drivers", ListMerge::ByKey("name")),
     (

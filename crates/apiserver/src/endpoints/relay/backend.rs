@@ -1,4 +1,4 @@
-//! One connection to another server: name resolution, TCP and TLS, all within one limit.
+//! Connects to another server: name resolution, TCP and TLS, all within one time limit.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -132,7 +132,7 @@ impl Backend {
         }
     }
 
-    /// Connects and shakes hands.
+    /// Connects and does the TLS handshake.
     pub(super) async fn connect(&self) -> Result<Stream, RelayError> {
         let connected = self.clock.timeout(self.connect_timeout, self.shake_hands());
         let late = |_| RelayError::TimedOut(self.authority());
@@ -160,7 +160,7 @@ impl Backend {
         let addresses: Vec<_> = addresses
             .map_err(|_| RelayError::Lookup(self.host.clone()))?
             .collect();
-        // One that may not be reached spoils the others.
+        // One forbidden address makes the whole name forbidden.
         let barred = addresses.iter().find(|it| !is_proxyable(it.ip()));
         if let Some(address) = barred.filter(|_| !self.may_be_local) {
             return Err(RelayError::NotAllowed(*address));

@@ -1,4 +1,4 @@
-//! One request to another server and its answer.
+//! Sends one request to another server and returns its response.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -137,7 +137,7 @@ impl Body for RelayedBody {
         if let Some(connection) = &mut self.connection
             && connection.poll_without_shutdown(context).is_ready()
         {
-            // What went wrong, if anything did, the body tells.
+            // An error of the connection is also returned by the body.
             self.connection = None;
         }
         let frame = Pin::new(&mut self.body).poll_frame(context);

@@ -56,14 +56,14 @@ pub(crate) fn passed_on(
     Ok(request)
 }
 
-/// Takes away what is only between neighbours.
+/// Removes hop-by-hop headers.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     for name in &HOP_BY_HOP {
         headers.remove(name);
     }
 }
 
-/// Takes away what an answer says of the server that it comes from.
+/// Removes the headers of a backend's response that are not forwarded: hop-by-hop and CORS headers.
 pub(crate) fn strip_answer(headers: &mut HeaderMap) {
     strip(headers);
     for name in &CORS {

@@ -10,10 +10,9 @@
 //!                                                         +-- 101: both connections become a Tunnel
 //! ```
 //!
-//! Nothing is spawned. The connection to the kubelet lies in the body of the answer, or in the
-//! tunnel, and is driven by whoever writes to the client; so it goes when the client goes, and it is
-//! read only as fast as the client reads. What is said after an upgrade, SPDY or WebSocket, is
-//! not looked at.
+//! Nothing is spawned. The connection to the kubelet is part of the response body, or of the tunnel, and is polled by
+//! the task that writes to the client. So it ends with the client, and is read only as fast as the client reads. The
+//! bytes after an upgrade, SPDY or WebSocket, are not interpreted.
 
 mod backend;
 pub(crate) mod exchange;

@@ -25,7 +25,7 @@ impl Tunnel {
         Self(Arc::new(Mutex::new(Some(switched))))
     }
 
-    /// Takes the kubelet's side of the connection; `None` for all but the first call.
+    /// Returns the kubelet's side of the connection; `None` for all but the first call.
     #[must_use]
     pub fn take(&self) -> Option<Switched> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Switched {
             copied = tokio::io::copy(&mut from_kubelet, &mut to_client) => copied.map(|_| ())?,
             copied = tokio::io::copy(&mut from_client, &mut to_kubelet) => copied.map(|_| ())?,
         }
-        // Told in order; a side that has gone already need not hear it.
+        // Both sides are shut down; one that is gone already returns an error, which is ignored.
         let _ = to_client.shutdown().await;
         let _ = to_kubelet.shutdown().await;
         Ok(())

@@ -21,8 +21,8 @@ pub(crate) enum UpgradeError {
     NotUpgraded(u16),
 }
 
-/// Asks the other side to speak what the client wants to speak, and has both joined if it does. A
-/// refusal goes to the client as it is.
+/// Requests the upgrade from the backend, and has both connections joined if it accepts. A refusal is returned to the
+/// client as it is.
 ///
 /// # Errors
 /// [`UpgradeError`] if the backend cannot be reached or does not switch protocols.

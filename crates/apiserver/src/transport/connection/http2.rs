@@ -20,15 +20,15 @@ use crate::transport::layered_io::LayeredIo;
 use crate::transport::outgoing::CountedBody;
 use crate::transport::unauthenticated::{FIRST_HEAD_MAX, FirstFrames};
 
-/// The flow-control window of a stream: how much a client may send before the server has read any of it.
+/// The flow-control window of a stream: the maximum number of bytes in flight from a client.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// The flow-control window of a connection, for all its streams together.
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
-/// How many bytes a stream buffers that the client has not taken; then the body waits.
+/// Maximum number of bytes that a stream buffers for the client; beyond it the body waits.
 const STREAM_SEND_BUFFER_BYTES: usize = 64 << 10;
 /// The interval of PING frames, and the time within which they must be answered.
 const KEEP_ALIVE_SECONDS: u64 = 30;
-/// How many streams an HTTP/2 connection may have if the flag says 0, as in kube-apiserver.
+/// Default maximum number of streams of an HTTP/2 connection, as in kube-apiserver.
 const STREAMS_MAX_DEFAULT: u32 = 100;
 /// The time between the end of the last stream after GOAWAY and the end of the connection.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ enum End {
     GoAway,
     /// The client has sent no request in time.
     Silent,
-    /// The client leaves an answer unread.
+    /// The client does not read a response.
     Abandoned,
 }
 
@@ -52,13 +52,13 @@ impl Connections {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let counted = client.clone();
-        // Streams are tasks of their own and may outlive this call's borrow.
+        // Streams are separate tasks and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
         let service = service_fn(move |request: Request<Incoming>| {
             let head = request.method() == Method::HEAD;
             let answer = answer(Arc::clone(&filters), request, client.clone());
-            // A stream's task is as large as the larger of what makes its answer and what writes it,
-            // so the first must not be a part of it: of a watch it would stay for good.
+            // A stream's task has the size of its largest state. The future that makes the response is boxed, so that a
+            // watch does not keep that size.
             Box::pin(async move {
                 let Ok(response) = answer.await;
                 let response = if head {
@@ -115,8 +115,8 @@ impl Connections {
         }
     }
 
-    /// Completes when the client has not asked for anything in time, or without good credentials: as in kube-apiserver
-    /// it then has to begin anew.
+    /// Completes when the client has not sent a request in time, or none with valid credentials: it then has to
+    /// reconnect, as in kube-apiserver.
     async fn unwanted(&self, client: &Client) -> End {
         let standing = &client.standing;
         let first = self
@@ -132,12 +132,14 @@ impl Connections {
         End::GoAway
     }
 
-    /// Completes when a client that was told to go may be left. One that never says that it has heard would stay.
+    /// Completes when a connection may be closed after GOAWAY. A client that never acknowledges would otherwise keep it
+    /// open.
     async fn farewell(&self, client: &Client) {
         let (clock, standing) = (&self.filters.clock, &client.standing);
         let latest = clock.now() + FIRST_STREAMS_MAX;
         loop {
-            // A first request that is judged now may need the rest of its body, which is read once the task is woken.
+            // A first request that is being authenticated may need the rest of its body, which is read once the task is
+            // woken.
             let judged = clock.timeout(FAREWELL, standing.judged()).await;
             let late = !standing.is_authenticated() && clock.now() >= latest;
             if late || judged.is_err() && client.outgoing.in_progress() == 0 {

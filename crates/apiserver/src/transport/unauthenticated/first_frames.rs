@@ -1,8 +1,8 @@
 //! Frames of HTTP/2 until the client is authenticated: a header block goes on when it is whole, and one at a time.
 //!
-//! The decoder below hyper keeps what it has decoded of a header block that is not complete, and a byte of it can
-//! become dozens in memory. So the frames of a block are held back as they came until the last is there. Then the
-//! request is judged at once, and until that has happened nothing more is read. All other frames pass.
+//! hyper's decoder keeps the decoded part of an incomplete header block, in which one byte can become dozens in memory.
+//! So the frames of a block are held back in encoded form until the last has arrived. Then the request is
+//! authenticated, and nothing more is read until that is done. All other frames pass.
 
 use std::io;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ const FRAME_BODY_BYTES_MAX: usize = 16 << 10;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
-/// How many bytes are read at a time.
+/// Number of bytes that are read at a time.
 const READ_BYTES: usize = 4 << 10;
 /// How many held bytes are covered by the memory that is counted for every connection.
 const COVERED_BYTES: usize = 8 << 10;
@@ -35,9 +35,9 @@ pub struct FirstFrames(Option<Box<First>>);
 #[derive(Debug)]
 struct First {
     standing: Standing,
-    /// The bytes that have been read and not looked at.
+    /// The bytes that have been read and not inspected.
     input: Vec<u8>,
-    /// How many of the next bytes pass without being looked at.
+    /// The number of following bytes that pass without inspection.
     passing: usize,
     /// The frames of a header block that is not complete.
     block: Vec<u8>,
@@ -66,7 +66,7 @@ impl FirstFrames {
 }
 
 impl First {
-    /// Moves on what may go on. Says whether more may be read.
+    /// Passes frames on to hyper as far as allowed. Returns true if more may be read.
     ///
     /// # Errors
     /// A header block is too large, or memory is short.
@@ -110,7 +110,7 @@ impl First {
             };
             self.block.extend_from_slice(frame);
             taken += whole;
-            // Whatever else is in a block is an error, of which the decoder tells the client.
+            // Other frames within a block are an error, which the decoder reports to the client.
             if flags & END_HEADERS != 0 || !matches!(kind, HEADERS | CONTINUATION) {
                 self.output.append(&mut self.block);
                 self.request_passed = true;
@@ -159,7 +159,7 @@ impl IoLayer for FirstFrames {
                 break;
             }
             if !more {
-                // The connection's task waits for the judgement as well, and polls this again then.
+                // The connection's task also waits for the authentication, and polls this again then.
                 return Poll::Pending;
             }
             let mut bytes = [0; READ_BYTES];

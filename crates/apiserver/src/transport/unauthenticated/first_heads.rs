@@ -1,8 +1,8 @@
 //! Heads of HTTP/1.1 requests: counted while they are read, and kept small and short until the client is authenticated.
 //!
-//! hyper keeps a head in one buffer until it is complete, and is told its largest size and longest time when the
-//! connection begins. So what of these depends on the client is decided here, below hyper. The buffer doubles as it
-//! grows, so what is counted is the next power of two.
+//! hyper buffers a head until it is complete, and its limits of size and time are fixed when the connection begins. So
+//! limits that depend on the authentication are enforced here, below hyper. The buffer doubles as it grows, so the next
+//! power of two is counted.
 
 use std::io;
 use std::pin::Pin;
@@ -52,7 +52,7 @@ impl Heads {
         })))
     }
 
-    /// Notes that a head is complete, and is not kept.
+    /// Records that a head is complete and no longer buffered.
     pub fn end(&self) {
         let mut head = self.lock();
         head.reading = false;
@@ -61,7 +61,7 @@ impl Heads {
         head.deadline = None;
     }
 
-    /// Notes that the request is answered: what comes now is another head.
+    /// Records that the request is answered: the next bytes are another head.
     pub fn begin(&self) {
         self.lock().reading = true;
     }

@@ -5,9 +5,9 @@
 //!                 | too many: the client that the server has waited for the longest is cut off
 //! ```
 //!
-//! A connection costs a file and some memory whoever opened it, so those of clients that may be anybody have places of
-//! their own. When all are taken, the connection goes whose client has made the server wait the longest, first among
-//! those of the address that has the most. A client that sends what is due is never the one: while it waits for the
+//! Every connection costs a file descriptor and memory, so unauthenticated connections have a limited number of places.
+//! When all are taken, the connection is closed whose client has made the server wait the longest, first among those of
+//! the address with the most connections. A client that sends its bytes in time is never closed: while it waits for the
 //! server, as many do after a restart, no time counts against it, and new connections stay in the kernel's queue.
 //!
 //! An address has half of the places at most, and a network of IPv6 (a /64, which is what one customer gets) counts as
@@ -41,27 +41,27 @@ use ringwatch::clock::{Clock, Instant};
 /// The time within which a client must have sent the head of its first request, and on HTTP/1.1 of each until one has
 /// been authenticated.
 pub const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);
-/// How large the head of such a request may be, in bytes.
+/// Maximum size of the head of such a request, in bytes.
 pub const FIRST_HEAD_BYTES_MAX: usize = 64 << 10;
-/// How many connections may be open without an authenticated client.
+/// Default maximum number of connections without an authenticated client.
 const UNAUTHENTICATED_MAX: usize = 2_048;
-/// How many connections may be open with an authenticated client.
+/// Default maximum number of connections with an authenticated client.
 const AUTHENTICATED_MAX: usize = 65_536;
 /// The part of the files for connections that unauthenticated ones may have, where files are few.
 const UNAUTHENTICATED_PART: usize = 4;
-/// The least time that the server must have waited for a client before it is cut off to make room.
+/// Minimum time that the server must have waited for a client before it may be closed to make room.
 const WAIT_MIN: Duration = Duration::from_secs(1);
-/// The period of looks for a connection to cut off, while all places are taken and there is none.
+/// Interval of checks for a connection to close, while all places are taken and none may be closed yet.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How many connections may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// The most connections without an authenticated client.
+    /// Maximum number of connections without an authenticated client.
     pub unauthenticated: usize,
-    /// The most of these from one address, or from one /64 network of IPv6.
+    /// Maximum number of these from one address, or from one /64 network of IPv6.
     pub of_address: usize,
-    /// The most connections with an authenticated client.
+    /// Maximum number of connections with an authenticated client.
     pub authenticated: usize,
 }
 
@@ -154,7 +154,7 @@ impl std::fmt::Debug for Unauthenticated {
 }
 
 impl Unauthenticated {
-    /// Knows of no connection yet.
+    /// Creates the limiter, without connections.
     #[must_use]
     pub fn new(limits: ConnectionLimits, clock: &Clock) -> Self {
         Self(Arc::new(Shared {
@@ -169,7 +169,7 @@ impl Unauthenticated {
         }))
     }
 
-    /// Makes the numbers part of what `/metrics` shows.
+    /// Registers the metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "ringwatch_unauthenticated_connections",
@@ -216,7 +216,7 @@ impl Unauthenticated {
         if own.is_some_and(|own| own.len() >= limits.of_address) {
             match open.longest_waiting_of(network, now) {
                 Some(number) => self.shed(&mut open, network, number),
-                // While the server is behind with some of them, taking more would help nobody.
+                // While the server is busy with them, accepting more would not help.
                 None if open.any_waits_for_server(network, now) => return Entry::Full,
                 None => return Entry::Refused,
             }
@@ -257,7 +257,7 @@ impl Unauthenticated {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        // The places are whole after each change.
+        // The state is consistent after each change, so poison is ignored.
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -83,7 +83,7 @@ impl Standing {
         self.0.authenticated.load(Ordering::Relaxed)
     }
 
-    /// Notes the user that a request has been authenticated as; `None` if it has no valid credentials.
+    /// Records the user as which a request has been authenticated; `None` if it has no valid credentials.
     pub fn judge(&self, user: Option<&User>) {
         match user {
             Some(user) if !is_anonymous(user) => self.authenticate(),
@@ -110,7 +110,7 @@ impl Standing {
         self.0.judged.notify_one();
     }
 
-    /// Notes that a request came without valid credentials.
+    /// Records that a request had no valid credentials.
     pub fn refuse(&self) {
         self.change(|state| state.refused = true);
     }
@@ -140,7 +140,7 @@ impl Standing {
         self.0.judged.notify_one();
     }
 
-    /// Notes that a request is being answered, until what it gives is dropped.
+    /// Records that a request is being answered, until the returned guard is dropped.
     #[must_use]
     pub fn answer(&self) -> Answer {
         let mut state = self.lock();
@@ -183,7 +183,7 @@ impl Standing {
                 state.waiting_since.get_or_insert(now);
             }
             (Direction::In, Poll::Ready(_)) => state.end_wait(now),
-            // That something could be written says nothing about a read that is pending.
+            // A successful write says nothing about a pending read.
             _ => {}
         }
         polled
@@ -196,7 +196,7 @@ impl Standing {
         Some(state.waited + now.saturating_duration_since(since))
     }
 
-    /// Gives all places back: the connection is over.
+    /// Releases all places: the connection is over.
     pub(super) fn end(&self) {
         if let Some(place) = &self.0.place {
             place.give_back();

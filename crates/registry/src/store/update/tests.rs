@@ -293,7 +293,7 @@ impl UpdatedObject for Applied {
         Ok(object)
     }
 
-    fn tracks_fields(&self) -> bool {
+    fn managed_fields_are_current(&self) -> bool {
         true
     }
 }

@@ -1,4 +1,4 @@
-//! The part of pods in their eviction: whether budgets apply to them, and the condition that they get.
+//! Eviction rules of pods: returns if PodDisruptionBudgets apply to a pod, and sets its condition `DisruptionTarget`.
 
 use jiff::Timestamp;
 use ringwatch_apimachinery::path::{get, text};

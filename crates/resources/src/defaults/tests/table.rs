@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringwatch::codec;
 use ringwatch_registry::Resource;
-use ringwatch_registry::store::bring_in;
+use ringwatch_registry::store::admitted_to_storage_version;
 use serde_json::{Map, Value, json};
 
 use super::samples;
@@ -208,12 +208,12 @@ impl Field {
 /// Returns an object of the storage version as it is stored.
 fn stored(resource: &Resource, object: &Value) -> Value {
     if resource.group_version == resource.storage_version {
-        return bring_in(resource, object.clone()).expect("an object");
+        return admitted_to_storage_version(resource, object.clone()).expect("an object");
     }
     let version = resource.storage_version.to_string();
     let kind = codec::kind(&version, &resource.storage_kind).expect("a kind with a message");
     let mut object = object.clone();
-    codec::settle(kind, object.as_object_mut().expect("an object"));
+    codec::canonicalize(kind, object.as_object_mut().expect("an object"));
     resource.strategy.default(&mut object);
     codec::complete(kind, object.as_object_mut().expect("an object"));
     object

@@ -54,7 +54,7 @@ const META_COMPACTED: &str = "compacted";
 
 /// The format that this program reads and writes.
 const FORMAT: u64 = 1;
-/// The most bytes that redb may cache. Little: after opening, nothing is read but the paths of new pages.
+/// Maximum number of bytes that redb may cache. Little: after opening, nothing is read but the paths of new pages.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// The size of the trial write after which writes are accepted again: more than the largest record.
 const PROOF_BYTES: usize = 1_600 << 10;

@@ -1,4 +1,4 @@
-//! Asks the PodDisruptionBudget of a pod that is to be evicted.
+//! Checks and updates the PodDisruptionBudget of a pod that is to be evicted.
 
 use async_trait::async_trait;
 use ringwatch::codec;
@@ -15,11 +15,11 @@ use crate::endpoints::errors::{About, Failure};
 /// The field manager of writes of a PodDisruptionBudget's status.
 const MANAGER: &str = "kube-apiserver";
 
-/// The outcome of asking the PodDisruptionBudget of a pod that is to be evicted.
+/// The decision of the PodDisruptionBudget of a pod that is to be evicted.
 pub(super) enum Permission {
-    /// The pod may go: nothing speaks against it, or it is counted now.
+    /// The pod may be evicted: no budget applies, or the budget has counted the disruption.
     Given,
-    /// The pod may go without being counted, as long as it is as it was in this version.
+    /// The pod may be evicted without being counted, if it is still at this version.
     Uncounted {
         /// The name of the budget.
         budget: String,
@@ -28,7 +28,7 @@ pub(super) enum Permission {
     },
 }
 
-/// Asks the budget of a pod that runs, if it has one, and notes there that the pod goes.
+/// Checks the budget of a running pod, if it has one, and records the disruption in its status.
 ///
 /// # Errors
 /// 429 when the budget allows no disruption, 500 when there are several.

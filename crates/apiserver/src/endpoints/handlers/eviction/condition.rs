@@ -75,8 +75,8 @@ impl UpdatedObject for Evicted {
         Ok(pod)
     }
 
-    /// Returns false: an eviction is not a claim to fields, and their managers stay.
-    fn tracks_fields(&self) -> bool {
+    /// Returns true, so that the fields keep their managers: an eviction is no claim to fields.
+    fn managed_fields_are_current(&self) -> bool {
         true
     }
 

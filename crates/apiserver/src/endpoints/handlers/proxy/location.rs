@@ -1,6 +1,6 @@
 //! Translates between the paths of a proxied server and those by which clients reach it.
 
-/// A path of this server that leads to a proxied one, split at `proxy`.
+/// A path of this server to a proxied one, split at `proxy`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place<'a> {
     /// The path up to and including the `proxy` segment.

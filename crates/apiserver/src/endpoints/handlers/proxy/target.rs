@@ -21,7 +21,7 @@ struct Target<'a> {
     port: &'a str,
 }
 
-/// Finds what the request is for.
+/// Finds the address of the request's target.
 ///
 /// # Errors
 /// 400 for a name that names nothing or an address that may not be reached, 404 for what does not exist,
@@ -51,7 +51,7 @@ async fn node(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> 
     let found = found.map_err(|error| refused(error.to_string()))?;
     let found: Vec<_> = found.map(|it| it.ip()).collect();
     let refusal = found.iter().copied().find(|it| !is_proxyable(*it));
-    // One that may not be reached spoils the others.
+    // One forbidden address makes the whole target forbidden.
     let address = refusal.or_else(|| found.first().copied());
     let address = address.ok_or_else(|| refused("no addresses for hostname".to_owned()))?;
     call.kubelets
@@ -71,7 +71,7 @@ async fn pod(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
         .proxied(target.scheme, address, port, &call.context.clock)
 }
 
-/// Finds one of the pods that stand behind a port of the service.
+/// Finds an endpoint of a port of the service.
 async fn service(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failure> {
     let name = target.name;
     let mut port = target.port.to_owned();
@@ -103,7 +103,7 @@ async fn service(call: &Call<'_>, target: &Target<'_>) -> Result<Backend, Failur
                 .proxied(target.scheme, address, port, &call.context.clock);
         }
     }
-    // kube-apiserver names the whole where it has looked for a port.
+    // kube-apiserver's message has the whole name here, not the port.
     let asked = if list(&endpoints, "/subsets").next().is_none() {
         name
     } else {

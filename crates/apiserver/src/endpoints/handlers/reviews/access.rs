@@ -62,7 +62,8 @@ pub(super) async fn decide(authorizer: &Authorizer, user: &User, review: &Value)
     status
 }
 
-/// A selector of a review. Requirements that cannot be read are left out, so that more is authorised than is selected.
+/// The selector of a review. Requirements that cannot be parsed are omitted, so that authorization covers at least the
+/// selected objects.
 struct Selected<T> {
     read: Option<T>,
     is_partial: bool,

@@ -31,9 +31,9 @@ impl Operation {
     }
 }
 
-/// Turns an error of the storage into one of the request: that of a higher layer comes out as it
-/// went in, what concerns the object gets its name, the rest stays what it is.
-pub(super) fn interpret(
+/// Returns the error of the request for an error of the storage. A rejection by a higher layer is returned unchanged,
+/// errors about the object get its name, and the others are passed on.
+pub(super) fn to_request_error(
     error: StorageError,
     operation: Operation,
     resource: &Resource,
