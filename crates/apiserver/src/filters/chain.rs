@@ -365,6 +365,7 @@ mod tests {
     use crate::endpoints::full;
 
     const NOBODY: &Peer = &Peer {
+        is_refused: false,
         user: None,
         front_proxy_until_seconds: None,
     };
