@@ -7,16 +7,16 @@ use ringwatch::storage::cacher::Cacher;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use tokio_util::sync::CancellationToken;
 
-use super::backend_factory::{OpenBackend, add_store_checks, store_check};
+use super::backend_factory::{OpenBackend, OpenOverride, add_store_checks, store_check};
 use super::flags::EtcdFlags;
 use super::post_start_hooks::PostStartHooks;
 
 /// Maximum number of unready caches that are named.
 const UNREADY_NAMED_MAX: usize = 5;
 
-/// Returns the checks of a server with this store. It is unready once `shutting_down` is cancelled.
+/// Returns the checks of a server with this store, and others of some resources alone. It is unready once `shutting_down` is cancelled.
 pub(super) fn health_checks(
-    backend: &OpenBackend,
+    (backend, overrides): (&OpenBackend, &[OpenOverride]),
     flags: &EtcdFlags,
     cachers: &[Arc<Cacher>],
     hooks: &PostStartHooks,
@@ -27,6 +27,16 @@ pub(super) fn health_checks(
     let answers = || store_check(&backend.backend, flags, clock);
     health.add("etcd", Scope::Liveness, answers());
     health.add("etcd-readiness", Scope::Readiness, answers());
+    for (index, other) in overrides.iter().enumerate() {
+        let answers = || store_check(&other.open.backend, flags, clock);
+        health.add(
+            format!("etcd-override-{index}"),
+            Scope::Everywhere,
+            answers(),
+        );
+        let readiness = format!("etcd-override-readiness-{index}");
+        health.add(readiness, Scope::Readiness, answers());
+    }
     if let Some(embedded) = &backend.embedded {
         add_store_checks(embedded, &mut health);
     }

@@ -30,6 +30,7 @@ mod process;
 mod resources;
 mod security;
 pub mod serve;
+mod served_apis;
 mod server_paths;
 mod service_account_keys;
 mod storages;

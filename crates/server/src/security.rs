@@ -7,8 +7,8 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch_apiserver::endpoints::Kubelets;
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
-use ringwatch_authentication::TokenFile;
 use ringwatch_authentication::service_accounts::ServiceAccountConfig;
+use ringwatch_authentication::{TokenFile, TokenWebhookConfig};
 use ringwatch_controllers::aggregation::ProxyTls;
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
@@ -17,10 +17,11 @@ use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
 
 use super::authentication_file::TokenIssuers;
+use super::authenticator::AuthenticationFiles;
 use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
-use super::flags::{AggregationFlags, ServeFlags};
-use super::{kubelets, service_account_keys};
+use super::flags::{AggregationFlags, ServeFlags, TokenWebhookFlags};
+use super::{kubelets, service_account_keys, webhook_kubeconfig};
 
 /// The configuration of TLS, authentication, authorization and encryption.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ pub(super) struct Security {
     pub(super) credentials: CurrentCredentials,
     /// The files of these, and of the client certificates that this server uses.
     pub(super) files: TrustFiles,
-    /// The tokens of `--token-auth-file`.
-    pub(super) tokens: TokenFile,
+    /// The token file, the token webhook, and the requests that are served without credentials.
+    pub(super) authentication: AuthenticationFiles,
     /// How tokens of service accounts are issued and verified.
     pub(super) service_accounts: ServiceAccountConfig,
     /// The trusted issuers of tokens beside this server.
@@ -68,8 +69,8 @@ impl Security {
     /// A file cannot be read, written or understood.
     pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
         let subjects = subjects(flags.serving.bind_address, host_name());
-        let issuers = TokenIssuers::load(flags, clock)?;
-        let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
+        let mut issuers = TokenIssuers::load(flags, clock)?;
+        let authorizers = Authorizers::load(flags, &mut issuers)?;
         let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;
         let (proxy, proxy_identity) = proxy(&flags.aggregation)?;
         let credentials = CredentialFiles::load(flags, subjects, clock)?;
@@ -79,7 +80,11 @@ impl Security {
                 credentials,
                 identities: kubelet_identity.into_iter().chain(proxy_identity).collect(),
             },
-            tokens: tokens(flags)?,
+            authentication: AuthenticationFiles {
+                tokens: tokens(flags)?,
+                webhook: token_webhook(&flags.identity.token_webhook)?,
+                anonymous: issuers.anonymous().clone(),
+            },
             service_accounts: service_account_keys::load(flags)?,
             issuers,
             authorizers,
@@ -125,6 +130,26 @@ fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), 
     let tls = ProxyTls::new(files.as_ref().map(IdentityFiles::identity))
         .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))?;
     Ok((tls, files))
+}
+
+/// Returns the configuration of the webhook that is asked about tokens, if flags name one.
+fn token_webhook(flags: &TokenWebhookFlags) -> Result<Option<TokenWebhookConfig>, StartError> {
+    let Some(path) = &flags.authentication_token_webhook_config_file else {
+        return Ok(None);
+    };
+    let to = webhook_kubeconfig::read(path).map_err(|why| {
+        StartError::new(
+            format!("use the webhook of {}", path.display()),
+            why,
+            "give --authentication-token-webhook-config-file the kubeconfig of a webhook",
+        )
+    })?;
+    let ttl = flags.authentication_token_webhook_cache_ttl;
+    Ok(Some(TokenWebhookConfig {
+        to,
+        version: flags.authentication_token_webhook_version,
+        ttl,
+    }))
 }
 
 fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
