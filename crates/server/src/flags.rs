@@ -3,6 +3,7 @@
 //! Parsing checks each flag by itself; [`ServeFlags::check`] checks combinations. Nothing here accesses files or the
 //! network.
 
+mod admission;
 mod aggregation;
 mod authentication;
 mod authorization;
@@ -18,17 +19,17 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use ringwatch::storage::StorageMediaType;
-use ringwatch_admission::{PluginSet, parse_plugin};
 use ringwatch_apimachinery::duration;
 use ringwatch_authorization::AuthorizationMode;
 use ringwatch_controllers::api_endpoints::advertised_address;
-use ringwatch_plugins::DefaultTolerations;
 use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
-use ringwatch_resources::{ClusterOptions, Family};
+use ringwatch_resources::ClusterOptions;
+use ringwatch_resources::service_ranges::Family;
 
 use super::feature_gates::FeatureGate;
 use super::memory;
 
+pub use admission::AdmissionFlags;
 pub use aggregation::AggregationFlags;
 pub use authentication::{IdentityFlags, TokenWebhookFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
@@ -280,64 +281,6 @@ pub struct ServingFlags {
     /// Time to go on serving after a termination signal, while /readyz already fails.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
     pub shutdown_delay_duration: Duration,
-}
-
-/// Flags of admission.
-#[derive(Args, Clone, Debug)]
-pub struct AdmissionFlags {
-    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but NodeRestriction, which
-    /// is if Node is among the authorization modes; an unsupported one is refused. Their order does not matter.
-    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
-    pub enable_admission_plugins: Vec<&'static str>,
-
-    /// Admission plugins to disable, comma-separated.
-    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
-    pub disable_admission_plugins: Vec<&'static str>,
-
-    /// Time in seconds that pods stay on a node that is not ready, unless they say it themselves.
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 300,
-        allow_negative_numbers = true
-    )]
-    pub default_not_ready_toleration_seconds: i64,
-
-    /// Time in seconds that pods stay on a node that cannot be reached, unless they say it themselves.
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 300,
-        allow_negative_numbers = true
-    )]
-    pub default_unreachable_toleration_seconds: i64,
-}
-
-impl AdmissionFlags {
-    fn check(&self) -> Result<(), String> {
-        PluginSet::check(
-            &self.enable_admission_plugins,
-            &self.disable_admission_plugins,
-        )
-    }
-
-    /// Returns the plugin that adds tolerations.
-    #[must_use]
-    pub fn tolerations(&self) -> DefaultTolerations {
-        DefaultTolerations {
-            not_ready_seconds: self.default_not_ready_toleration_seconds,
-            unreachable_seconds: self.default_unreachable_toleration_seconds,
-        }
-    }
-
-    /// Returns the enabled plugins.
-    #[must_use]
-    pub fn plugins(&self) -> PluginSet {
-        PluginSet::new(
-            &self.enable_admission_plugins,
-            &self.disable_admission_plugins,
-        )
-    }
 }
 
 /// Flags of limits and timeouts.
@@ -648,6 +591,7 @@ mod tests {
             "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
         );
         assert!(!flags.allow_privileged);
+        assert!(flags.admission.plugins().has("ServiceAccount"));
         assert!(!flags.identity.enable_bootstrap_token_auth);
         assert!(flags.service_accounts.service_account_lookup);
         let webhook = &flags.identity.token_webhook;
