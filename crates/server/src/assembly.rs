@@ -16,9 +16,7 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
-use ringwatch_apiserver::endpoints::{
-    Api, ApiConfig, EncodingCache, Kubelets, Metrics, VersionInfo,
-};
+use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, VersionInfo};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
@@ -35,6 +33,7 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::StorageFactory;
 use tokio::sync::{oneshot, watch};
 
+use super::audit::{AuditBackends, AuditFiles};
 use super::authenticator::authenticator;
 use super::backend_factory::{OpenBackend, store_check};
 use super::background::Background;
@@ -48,6 +47,7 @@ use super::memory::{self, MemoryMetrics};
 use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
 use super::resources::Resources;
+use super::responses::Responses;
 use super::security::Security;
 use super::server_paths::ServerPaths;
 use super::service_account_keys::key_discovery;
@@ -86,33 +86,29 @@ pub(super) struct Assembled {
     pub(super) cachers: Vec<Arc<Cacher>>,
     /// Ends the watches of the caches.
     pub(super) feed: Feed,
-}
-
-/// The metrics of requests, and the cache of encoded objects.
-struct Responses {
-    metrics: Metrics,
-    encodings: EncodingCache,
+    /// The backends of audit, which do not run yet.
+    pub(super) audit: Option<AuditBackends>,
 }
 
 impl Assembly<'_> {
     /// Builds the server, and starts its controllers.
-    pub(super) fn build(&self, security: Security, background: &mut Background) -> Assembled {
+    pub(super) fn build(
+        &self,
+        security: Security,
+        audit: Option<AuditFiles>,
+        background: &mut Background,
+    ) -> Assembled {
         let mut registry = Registry::default();
         let ledger = Ledger::new(self.flags.memory_budget());
-        let responses = self.responses(&ledger, &mut registry);
+        let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);
         let factory = self.storage_factory(security.encryption, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
         let (storages, reflector) = Storages::new(factory, &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
-        let resources = Resources::new(
-            self.flags,
-            storages,
-            security.authorizers,
-            &self.clock,
-            background,
-        );
+        let (authorizers, clock) = (security.authorizers, &self.clock);
+        let resources = Resources::new(self.flags, storages, authorizers, clock, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
         let flags = &self.flags.limits;
         let enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
@@ -121,10 +117,11 @@ impl Assembly<'_> {
         let authenticator = authenticator(security.tokens, accounts, &resources.stores)
             .with_request_headers(self.flags.aggregation.request_headers());
         let authenticator = Arc::new(authenticator);
-        let follow = security
-            .issuers
-            .follow(Arc::clone(&authenticator), self.clock.clone());
-        background.run(follow);
+        let (issuers, clock) = (security.issuers, self.clock.clone());
+        background.run(issuers.follow(Arc::clone(&authenticator), clock));
+        let (webhooks, flags) = (&resources.webhooks, &self.flags.audit);
+        let audit = audit.map(|it| it.build(flags, webhooks, &mut registry, &ledger, &self.clock));
+        let (auditor, audit) = audit.unzip();
         let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
@@ -151,6 +148,7 @@ impl Assembly<'_> {
             filters: Arc::new(Filters {
                 authenticator,
                 start: enabled.hooks.before_the_api(),
+                auditor,
                 authorizer: Arc::clone(&resources.authorizer),
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),
@@ -165,16 +163,7 @@ impl Assembly<'_> {
             streams_max: self.flags.serving.http2_max_streams_per_connection,
             closing: self.steps.closing.clone(),
         };
-        self.assembled(connections, resources, enabled)
-    }
-
-    /// Builds the metrics of requests and the cache of encoded objects.
-    fn responses(&self, ledger: &Ledger, registry: &mut Registry) -> Responses {
-        let metrics = Metrics::new();
-        metrics.register(registry);
-        let encodings = EncodingCache::new(self.encodings_bytes_max, ledger);
-        encodings.register(registry);
-        Responses { metrics, encodings }
+        self.assembled(connections, resources, enabled, audit)
     }
 
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
@@ -404,6 +393,7 @@ impl Assembly<'_> {
         connections: Connections,
         resources: Resources,
         enabled: Enabled,
+        audit: Option<AuditBackends>,
     ) -> Assembled {
         let api_endpoints = self.api_endpoints(&resources);
         Assembled {
@@ -421,6 +411,7 @@ impl Assembly<'_> {
             connections,
             cachers: resources.storages.cachers,
             feed: resources.storages.feed,
+            audit,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! network.
 
 mod aggregation;
+mod audit;
 mod authorization;
 mod oidc;
 mod service_accounts;
@@ -23,6 +24,7 @@ use super::feature_gates::FeatureGate;
 use super::memory;
 
 pub use aggregation::AggregationFlags;
+pub use audit::{AuditFlags, AuditQueueFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
 pub use oidc::OidcFlags;
 pub use service_accounts::ServiceAccountFlags;
@@ -143,6 +145,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub aggregation: AggregationFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub audit: AuditFlags,
 
     /// Feature gates, as NAME=true, comma-separated. There is one: AllowUnsafeMalformedObjectDeletion, which allows the
     /// deletion of objects that cannot be read.
@@ -387,6 +396,7 @@ impl ServeFlags {
     pub fn check(&self) -> Result<(), String> {
         self.admission.check()?;
         self.authorization.check()?;
+        self.audit.check()?;
         let oidc = self.oidc.oidc_issuer_url.as_ref();
         if oidc.is_some_and(|it| self.service_accounts.service_account_issuer.contains(it)) {
             return Err("--oidc-issuer-url must not be a --service-account-issuer".to_owned());

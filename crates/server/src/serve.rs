@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::assembly::Assembly;
+use super::audit::{AuditFiles, RunningAudit};
 use super::backend_factory::{self, OpenBackend};
 use super::background::Background;
 use super::flags::{ServeFlags, StorageBackend};
@@ -110,6 +111,8 @@ pub(super) struct Server {
     feed: Feed,
     /// The compactor, the controllers, and the tasks that feed the caches.
     background: Background,
+    /// Writes the records of requests.
+    audit: Option<RunningAudit>,
     /// Publishes the address of the server, until it is to withdraw it.
     publishing: Option<AbortOnDropHandle<()>>,
     withdrawal: CancellationToken,
@@ -129,6 +132,7 @@ impl Server {
         let clock = Clock::real();
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
+        let audit = AuditFiles::load(&flags.audit, &clock)?;
         let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
         let listener = Listener::bind(bind).await?;
         let address = listener.address();
@@ -149,7 +153,10 @@ impl Server {
             steps: &steps,
             clock: clock.clone(),
         };
-        let assembled = assembly.build(security, &mut background);
+        let assembled = assembly.build(security, audit, &mut background);
+        let audit = assembled.audit;
+        let audit = audit.map(|it| it.start(&background.runtimes().background));
+        let audit = audit.transpose()?;
         let stop = steps.stop_accepting.clone();
         let listener = spawn(listener.run(assembled.connections.clone(), stop));
 
@@ -169,6 +176,7 @@ impl Server {
             listener,
             feed: assembled.feed,
             background,
+            audit,
             publishing,
             withdrawal,
             backend,
@@ -176,8 +184,8 @@ impl Server {
         })
     }
 
-    /// Ends the server in order: withdraws its address, ends the listener, watches and connections, then the background
-    /// tasks, then closes the store.
+    /// Ends the server in order: withdraws its address, ends the listener, watches and connections, writes the last audit
+    /// events, then ends the background tasks, then closes the store.
     async fn end(self, delay: Duration) {
         let clock = &self.clock;
         self.withdrawal.cancel();
@@ -188,6 +196,9 @@ impl Server {
         let drain = async { feed.drain() };
         let listener = self.listener.detach();
         self.steps.take(delay, listener, drain, clock).await;
+        if let Some(audit) = self.audit {
+            audit.finish(clock).await;
+        }
         self.background.stop(clock).await;
         self.backend.close(clock).await;
         tracing::info!("ended");

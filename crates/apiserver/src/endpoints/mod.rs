@@ -37,7 +37,7 @@ pub use aggregation::{
 };
 pub use api::Api;
 pub use api_config::ApiConfig;
-pub use authorization::{refusal, selects_one_name};
+pub use authorization::{refusal, selected_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub(crate) use errors::Refusal;

@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
-use ringwatch::clock::Clock;
+use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
+use ringwatch_audit::{Auditor, Recording};
 use ringwatch_authentication::{Authenticator, Peer};
 use ringwatch_authorization::{Attributes, Authorizer};
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
@@ -73,6 +74,8 @@ pub struct Filters {
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
+    /// Records requests; `None` if no policy says that any are.
+    pub auditor: Option<Arc<Auditor>>,
     /// Decides whether the user may make the request.
     pub authorizer: Arc<Authorizer>,
     /// The limits of requests in progress, and of their time.
@@ -107,8 +110,8 @@ impl Filters {
         // Whoever the request is passed on to calls it the same.
         request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered =
-            AssertUnwindSafe(self.identified(request, peer, on_authentication)).catch_unwind();
+        let answered = AssertUnwindSafe(self.identified(request, peer, started, on_authentication))
+            .catch_unwind();
         let mut response = match answered.await {
             Ok(response) => response,
             Err(panic) => {
@@ -132,6 +135,7 @@ impl Filters {
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
+        started: Instant,
         on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let now = self.clock.wall();
@@ -141,19 +145,37 @@ impl Filters {
             .await;
         on_authentication(user.as_ref());
         let Some(user) = user else {
-            return answer::refused(&Refusal::Unauthenticated).map(HeldBody::from);
+            return self.unauthenticated(request, (started, now)).await;
         };
         self.authenticator.strip(request.headers_mut());
         let path = request.uri().path();
         if let Some(not_yet) = self.start.wait(path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
+        match &self.auditor {
+            Some(auditor) => Box::pin(self.audited(auditor, request, user, (started, now))).await,
+            None => self.acting(request, user).await,
+        }
+    }
+
+    /// Answers a request of an authenticated user, who may act as another one.
+    pub(super) async fn acting(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+    ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
-        let user = match self.acting_user(user, query, request.headers()).await {
+        let headers = request.headers();
+        let user = match self.acting_user(user, query, headers).await {
             Ok(Ok(user)) => user,
             Ok(Err(error)) => return not_impersonated(error, request.uri()).map(HeldBody::from),
             Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
         };
+        if let Some(recording) = recording(&request)
+            && endpoints::impersonates(request.headers())
+        {
+            recording.impersonated(&user);
+        }
         let info = Arc::new(RequestInfo::new(
             request.method(),
             request.uri().path(),
@@ -267,10 +289,14 @@ impl Filters {
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
+        let recording = recording(&request).map(|it| (it, self.clock.now()));
         let Ok(turn) = self.turn(query, &user, info).await else {
             return TextError::TooManyRequests.response().map(HeldBody::from);
         };
         let now = self.clock.now();
+        if let Some((recording, from)) = recording {
+            recording.took("apf-queue-wait", now.duration_since(from));
+        }
         let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
             return TextError::TooManyRequests.response().map(HeldBody::from);
         };
@@ -289,9 +315,12 @@ impl Filters {
         let requester = Requester::from(&user);
         let (authorizer, info) = (Arc::clone(&self.authorizer), Arc::clone(info));
         let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
+        let recording = recording(&request).map(|it| (Arc::clone(it), self.clock.clone()));
         let request = async move {
             let query = request.uri().query().unwrap_or_default();
-            let refused = endpoints::refusal(&authorizer, &user, &info, query, request.headers());
+            let recording = recording.as_ref().map(|(it, clock)| (&**it, clock));
+            let headers = request.headers();
+            let refused = endpoints::refusal(&authorizer, &user, &info, query, headers, recording);
             if let Some(refusal) = refused.await {
                 return refusal;
             }
@@ -321,7 +350,13 @@ fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody>
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+/// Returns the record of a request, if there is one.
+fn recording<B>(request: &Request<B>) -> Option<&Arc<Recording>> {
+    request.extensions().get()
+}
+
+/// Returns the message of a panic.
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
@@ -329,7 +364,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// Returns how many objects a list can show at most.
 fn objects_max(info: &RequestInfo, query: &str) -> u64 {
-    if endpoints::selects_one_name(info, query) {
+    if endpoints::selected_name(info, query).is_some() {
         return 1;
     }
     let mut parameters = form_urlencoded::parse(query.as_bytes());
@@ -406,6 +441,7 @@ mod tests {
         let filters = Filters {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             start: Start::default(),
+            auditor: None,
             authorizer: Authorizer::always_allow(),
             limits: Limits {
                 in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),

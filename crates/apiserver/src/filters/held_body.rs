@@ -9,13 +9,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::{BodyExt, Collected};
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::clock::{Clock, Timer};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
 
 use super::Permit;
 use crate::cancellation::{CancellationFlag, Cancelled};
-use crate::endpoints::{BoxError, ResponseBody};
+use crate::endpoints::{BoxError, ResponseBody, full};
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]
@@ -75,6 +76,22 @@ impl HeldBody {
         self
     }
 
+    /// Wraps the content in another body.
+    #[must_use]
+    pub(super) fn wrapped(self, wrap: impl FnOnce(ResponseBody) -> ResponseBody) -> Self {
+        Self {
+            inner: wrap(self.inner),
+            ..self
+        }
+    }
+
+    /// Reads a short body to its end; `None` if it breaks off.
+    pub(super) async fn read_whole(self) -> (Option<Bytes>, Self) {
+        let content = self.inner.collect().await.map(Collected::to_bytes).ok();
+        let inner = full(content.clone().unwrap_or_default());
+        (content, Self { inner, ..self })
+    }
+
     /// Returns true if it ends soon without being told, as all bodies but those of watches and streams do.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {
@@ -128,7 +145,7 @@ impl Body for HeldBody {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::{BodyExt, StreamBody};
+    use http_body_util::StreamBody;
 
     use super::*;
 

@@ -71,6 +71,7 @@ pub fn connections(
     let request_timeout = Duration::from_secs(60);
     let filters = Filters {
         start: Start::default(),
+        auditor: None,
         authorizer: ringwatch_authorization::Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
         limits: Limits {

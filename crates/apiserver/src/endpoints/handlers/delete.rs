@@ -72,6 +72,9 @@ pub(super) async fn delete_options(
     if options.ignore_store_read_error {
         call.check(UNSAFE_DELETE).await?;
     }
+    if let Some(recording) = &call.context.recording {
+        recording.request_object(&options.to_value());
+    }
     // They are set only once, here.
     let _ = call.context.options.set(options.to_value());
     Ok(options)
