@@ -266,7 +266,8 @@ fn capture(info: &RequestInfo, response: &Response<HeldBody>, level: Level) -> C
     // The refusal of a form that cannot be written is in none that was asked for, and kube-apiserver does not record it.
     let is_unwritten = response.status() == StatusCode::NOT_ACCEPTABLE;
     let is_stream = info.is_long_running() && response.status() < StatusCode::BAD_REQUEST;
-    let Some(encoding) = encoding(response.headers()).filter(|_| !is_passed_on && !is_stream && !is_unwritten)
+    let Some(encoding) =
+        encoding(response.headers()).filter(|_| !is_passed_on && !is_stream && !is_unwritten)
     else {
         return Capture::Nothing;
     };

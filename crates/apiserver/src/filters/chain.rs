@@ -393,8 +393,14 @@ mod tests {
 
     use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
     use http_body_util::BodyExt;
+    use ringwatch::budget::Ledger;
+    use ringwatch_audit::backend::{
+        BatchOptions, Format, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
+    };
+    use ringwatch_audit::{Metrics, Policy};
     use ringwatch_authentication::TokenFile;
     use tokio::sync::Notify;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::endpoints::full;
@@ -574,12 +580,82 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_clients_audit_id_is_kept_but_cut() {
+    async fn the_clients_audit_id_is_kept_as_it_is() {
         let (filters, _) = filters(1);
         let mut request = get("/api/v1/pods", "view");
         let long = "x".repeat(100).parse().expect("a header");
         request.headers_mut().insert(AUDIT_ID, long);
         let response = filters.answer(request, NOBODY, &|_| {}).await;
-        assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
+        assert_eq!(response.headers()[AUDIT_ID], "x".repeat(100));
+    }
+
+    #[tokio::test]
+    async fn panics_and_clients_that_go_are_recorded() {
+        let (filters, entered) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let (clock, end) = (Clock::real(), CancellationToken::new());
+        let (file, _) = LogFile::open(log.path(), None, clock.clone()).expect("a log");
+        let options = LogOptions {
+            format: Format::Legacy,
+            queue: QueueOptions {
+                mode: Mode::Batch,
+                events_max: 100,
+            },
+            batches: BatchOptions {
+                events_max: 1,
+                bytes_max: 1,
+                wait_max: Duration::ZERO,
+                throttle: None,
+            },
+            truncation: None,
+        };
+        let metrics = Metrics::default();
+        let (queue, writer) =
+            LogWriter::new(file, options, metrics.clone(), end.clone(), clock.clone());
+        let rules = "rules: [{level: Metadata, omitStages: [RequestReceived]}]";
+        let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
+        let policy = Policy::parse(&policy).expect("a policy");
+        let auditor = Auditor::new(policy, vec![queue], metrics, Ledger::unlimited(), clock);
+        filters.auditor = Some(Arc::new(auditor));
+
+        let panicked = filters.answer(get("/api/v1/panic", "view"), NOBODY, &|_| {});
+        assert_eq!(panicked.await.status(), 500);
+        {
+            let blocked = filters.answer(get("/api/v1/block", "view"), NOBODY, &|_| {});
+            tokio::pin!(blocked);
+            assert!(futures::poll!(blocked.as_mut()).is_pending());
+            entered.notified().await;
+        }
+        let unknown = filters.answer(get("/api/v1/pods", "nobody"), NOBODY, &|_| {});
+        assert_eq!(unknown.await.status(), 401);
+        let answered = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
+        assert_eq!(
+            answered
+                .into_body()
+                .collect()
+                .await
+                .expect("a body")
+                .to_bytes(),
+            "viewer"
+        );
+        end.cancel();
+        writer.run().await;
+        let lines = std::fs::read_to_string(log.path()).expect("lines");
+        let lines: Vec<&str> = lines.lines().collect();
+        for (line, stage, user, code) in [
+            (0, "Panic", "viewer", 500),
+            (1, "ResponseComplete", "viewer", 200),
+            (2, "ResponseStarted", "<none>", 401),
+            (3, "ResponseComplete", "viewer", 200),
+        ] {
+            let line = lines[line];
+            assert!(line.contains(&format!("stage=\"{stage}\"")), "{line}");
+            assert!(line.contains(&format!("user=\"{user}\"")), "{line}");
+            assert!(line.ends_with(&format!("response=\"{code}\"")), "{line}");
+        }
+        assert_eq!(lines.len(), 4, "{lines:?}");
     }
 }

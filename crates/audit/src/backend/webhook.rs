@@ -111,7 +111,7 @@ impl WebhookSender {
 impl Sending {
     /// Sends a batch, in several attempts if need be, and settles its events.
     async fn send(&self, batch: Vec<Queued>) {
-        let body = self.list(&batch);
+        let body = self.list(&batch).await;
         let is_sent = match body {
             Some(body) => self.post(body, batch.len()).await,
             None => true,
@@ -121,8 +121,8 @@ impl Sending {
         }
     }
 
-    /// Writes an EventList; `None` if all of its events are too large.
-    fn list(&self, batch: &[Queued]) -> Option<Bytes> {
+    /// Writes an EventList, and lets other tasks run between two events; `None` if all of its events are too large.
+    async fn list(&self, batch: &[Queued]) -> Option<Bytes> {
         let (bounds, metrics) = (self.truncation.as_ref(), &self.metrics);
         let head = format!(
             "{{\"kind\":\"EventList\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":["
@@ -130,6 +130,7 @@ impl Sending {
         let mut list = head.into_bytes();
         let empty = list.len();
         for queued in batch {
+            tokio::task::yield_now().await;
             let Some(fitting) = fitting(&queued.held.event, bounds, true, WEBHOOK, metrics) else {
                 continue;
             };

@@ -13,6 +13,7 @@ mod aggregation;
 mod allocations;
 mod api_endpoints;
 mod api_services;
+mod audit;
 mod authorization;
 mod certificates;
 mod clients;
