@@ -44,7 +44,7 @@ pub struct Event {
     pub received: Timestamp,
     /// The time of the stage.
     pub at: Timestamp,
-    /// What parts of the server say about the request.
+    /// Remarks of parts of the server about the request.
     pub annotations: BTreeMap<String, String>,
     /// True if objects are written without managed fields.
     pub omit_managed_fields: bool,

@@ -1,4 +1,4 @@
-//! What is recorded about one request, from the time it comes until its response is sent.
+//! The record of one request, from the time it comes until its response is sent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

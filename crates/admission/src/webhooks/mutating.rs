@@ -84,7 +84,7 @@ impl Plugin for MutatingWebhooks {
     }
 }
 
-/// What the audit log is told of a call, in annotations that `webhookAnnotator` of Kubernetes 1.36 names
+/// The record of a call for the audit log, in annotations that `webhookAnnotator` of Kubernetes 1.36 names
 /// (`admission/plugin/webhook/mutating/dispatcher.go`).
 struct CallRecord<'a> {
     hook: &'a Hook,

@@ -14,7 +14,7 @@ use ringwatch_audit::{Body, Recording, Response};
 
 use crate::endpoints::{BoxError, ResponseBody};
 
-/// What is kept of a body.
+/// The part of a body that is kept.
 #[derive(Debug)]
 pub(super) enum Capture {
     Nothing,

@@ -376,7 +376,7 @@ impl Connections {
 struct Client {
     /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
-    /// What audit is told of the client; `None` if nothing is recorded.
+    /// The client, as audit sees it; `None` if nothing is recorded.
     side: Option<ClientSide>,
     standing: Standing,
     outgoing: Outgoing,

@@ -50,7 +50,7 @@ pub struct WebhookSender {
     sending: Sending,
 }
 
-/// What all batches have in common.
+/// The parts that all batches have in common.
 #[derive(Debug)]
 struct Sending {
     client: Arc<dyn WebhookClient>,
