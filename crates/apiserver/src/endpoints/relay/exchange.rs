@@ -13,8 +13,9 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::backend::{Backend, RelayError, Stream};
-use super::tunnel::{Switched, Tunnel};
+use super::switched::Switched;
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
+use crate::endpoints::tunnel::Tunnel;
 
 /// The buffer of the connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
