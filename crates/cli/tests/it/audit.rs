@@ -316,3 +316,80 @@ async fn a_full_log_is_rotated() {
     server.stop().await;
     assert!(fs::metadata(&log).expect("the log").len() <= 1 << 20);
 }
+
+/// A JSON patch that adds `p: q` to the data, in base64.
+const PATCH: &str = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEvcCIsInZhbHVlIjoicSJ9XQ==";
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+/// Patches what is reviewed, but for a path that fails.
+fn admit(path: &str, review: &Value) -> Reply {
+    if path == "/down" {
+        return Reply::Text(500, "no".to_owned());
+    }
+    let response = json!({"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch",
+        "patch": PATCH, "auditAnnotations": {"said": "so"}});
+    Reply::Json(
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}),
+    )
+}
+
+#[tokio::test]
+async fn admission_webhooks_annotate_events() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("audit.log");
+    let flags = [
+        policy(folder.path(), &json!([{"level": "Request"}])),
+        format!("--audit-log-path={}", log.display()),
+    ];
+    let webhook = Webhook::start(admit).await;
+    let mut server = Server::start(&[&flags[0], &flags[1]]);
+    let client = server.client().await;
+    let hook = |name: &str| {
+        json!({"name": format!("{name}.example.com"), "failurePolicy": "Ignore",
+            "clientConfig": webhook.client_config(&format!("/{name}")), "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "rules": [{"operations": ["CREATE"], "apiGroups": [""],
+                "apiVersions": ["v1"], "resources": ["configmaps"]}]})
+    };
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration", "metadata": {"name": "hooks"},
+        "webhooks": [hook("patches"), hook("down")]});
+    send(&client, "hooks", "POST", HOOKS, configuration).await;
+    let dry = format!("{MAPS}?dryRun=All");
+    let mut is_followed = false;
+    for _ in 0..LOOKS_MAX {
+        is_followed = send(&client, "dry", "POST", &dry, config_map("dry", "v"))
+            .await
+            .contains("\"q\"");
+        if is_followed {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    assert!(is_followed, "the configuration is not followed");
+    send(&client, "hooked", "POST", MAPS, config_map("hooked", "v")).await;
+    server.stop().await;
+    let events = events(&log);
+    let event = of(&events, "hooked").pop().expect("an event");
+    let annotations = &event["annotations"];
+    for (key, value) in [
+        (
+            "mutation.webhook.admission.k8s.io/round_0_index_0",
+            "{\"configuration\":\"hooks\",\"webhook\":\"patches.example.com\",\"mutated\":true}",
+        ),
+        (
+            "patch.webhook.admission.k8s.io/round_0_index_0",
+            "{\"configuration\":\"hooks\",\"webhook\":\"patches.example.com\",\"patch\":[{\"op\":\"add\",\"path\":\"/data/p\",\"value\":\"q\"}],\"patchType\":\"JSONPatch\"}",
+        ),
+        ("patches.example.com/said", "so"),
+        (
+            "mutation.webhook.admission.k8s.io/round_0_index_1",
+            "{\"configuration\":\"hooks\",\"webhook\":\"down.example.com\",\"mutated\":false}",
+        ),
+        (
+            "failed-open.mutation.webhook.admission.k8s.io/round_0_index_1",
+            "down.example.com",
+        ),
+    ] {
+        assert_eq!(annotations[key], value, "{key}: {annotations}");
+    }
+}
