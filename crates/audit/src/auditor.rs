@@ -1,10 +1,10 @@
-//! Decides which requests are recorded, and hands events to the backends.
+//! Decides which requests are recorded, and begins their records.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ringwatch::budget::{Account, Ledger, Share};
+use ringwatch::budget::Ledger;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_authorization::Attributes;
 
@@ -13,7 +13,8 @@ use crate::event::{Event, ObjectReference};
 use crate::level::Level;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
-use crate::recording::{NotStored, Recording};
+use crate::recorder::Recorder;
+use crate::recording::Recording;
 
 /// Maximum number of bytes of a client program's name, and the mark of one that was longer.
 const USER_AGENT_BYTES_MAX: usize = 1024;
@@ -34,35 +35,12 @@ pub struct RequestHead<'a> {
     pub began: (Instant, Timestamp),
 }
 
-/// The policy and the queues of the backends.
+/// The policy, and the way to the backends.
 #[derive(Debug)]
 pub struct Auditor {
     /// Decides about each request.
     policy: Policy,
-    /// The queues of the backends.
-    queues: Vec<Queue>,
-    metrics: Metrics,
-    /// The memory budget of events.
-    ledger: Ledger,
-    clock: Clock,
-}
-
-/// An event that waits in the queues, with its share of the memory budget.
-#[derive(Debug)]
-pub(crate) struct HeldEvent {
-    /// The event.
-    pub(crate) event: Event,
-    /// The memory that is counted for it.
-    memory: Share,
-    /// True if the budget had room for it, so that it may wait in a queue whose length no request bounds.
-    pub(crate) may_wait: bool,
-}
-
-impl HeldEvent {
-    /// Returns about how many bytes of memory it takes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.memory.bytes()
-    }
+    recorder: Arc<Recorder>,
 }
 
 impl Auditor {
@@ -75,24 +53,22 @@ impl Auditor {
         ledger: Ledger,
         clock: Clock,
     ) -> Self {
+        let recorder = Recorder::new(queues, metrics, ledger, clock);
         Self {
             policy,
-            queues,
-            metrics,
-            ledger,
-            clock,
+            recorder: Arc::new(recorder),
         }
     }
 
     /// Decides about a request, once; returns `None` if nothing is recorded about it.
     #[must_use]
     pub fn begin(
-        self: &Arc<Self>,
+        &self,
         attributes: &Attributes<'_>,
         head: RequestHead<'_>,
     ) -> Option<Arc<Recording>> {
         let terms = self.policy.evaluate(attributes);
-        self.metrics.level(terms.level);
+        self.recorder.metrics().level(terms.level);
         if terms.level == Level::None {
             return None;
         }
@@ -120,60 +96,8 @@ impl Auditor {
             omit_managed_fields: terms.omit_managed_fields,
             ..Event::default()
         };
-        let recording = Recording::new(Arc::clone(self), terms, began, event);
+        let recording = Recording::new(Arc::clone(&self.recorder), terms, began, event);
         Some(Arc::new(recording))
-    }
-
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    pub(crate) fn share(&self) -> Share {
-        self.ledger.share(Account::Requests)
-    }
-
-    /// Hands an event to all backends, and waits for those that are to have stored it.
-    pub(crate) async fn store(&self, event: Event) -> Result<(), NotStored> {
-        self.metrics.event();
-        let held = self.hold(event);
-        let mut stored = Ok(());
-        for queue in &self.queues {
-            stored = stored.and(queue.store(&held, &self.metrics).await);
-        }
-        stored
-    }
-
-    /// Hands an event to all backends without waiting.
-    pub(crate) fn store_now(&self, event: Event) {
-        self.metrics.event();
-        let held = self.hold(event);
-        for queue in &self.queues {
-            queue.store_now(&held, &self.metrics);
-        }
-    }
-
-    /// Counts the memory of an event. One whose bodies have no room in the budget goes on without them.
-    fn hold(&self, mut event: Event) -> Arc<HeldEvent> {
-        let mut memory = self.share();
-        let bodies = event.bytes_of_bodies();
-        let mut may_wait = memory.admit(event.bytes_without_bodies() + bodies).is_ok();
-        if !may_wait {
-            if bodies > 0 {
-                event.truncate();
-            }
-            let bytes = event.bytes_without_bodies();
-            may_wait = memory.admit(bytes).is_ok();
-            memory.set(bytes);
-        }
-        Arc::new(HeldEvent {
-            event,
-            memory,
-            may_wait,
-        })
     }
 }
 

@@ -9,12 +9,13 @@ use ringwatch::clock::Instant;
 use ringwatch_apimachinery::User;
 use serde_json::Value;
 
-use crate::auditor::Auditor;
 use crate::body::{Body, Encoding};
 use crate::event::{Event, Response};
 use crate::go_text;
+use crate::held_event::NotStored;
 use crate::level::{Level, Stage};
 use crate::policy::Terms;
+use crate::recorder::Recorder;
 
 /// The time after which a request is slow, so that its events tell how long its parts took.
 const SLOW: Duration = Duration::from_millis(500);
@@ -22,15 +23,10 @@ const SLOW: Duration = Duration::from_millis(500);
 const ANNOTATIONS_MAX: usize = 256;
 const ANNOTATION_BYTES_MAX: usize = 1 << 20;
 
-/// The error of an event that a backend in the mode `blocking-strict` has not stored. The request must not be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("failed to store audit event")]
-pub struct NotStored;
-
 /// The record of one request. Parts of the server add to it while the request is served; the filter records the stages.
 #[derive(Debug)]
 pub struct Recording {
-    auditor: Arc<Auditor>,
+    recorder: Arc<Recorder>,
     terms: Terms,
     began: Instant,
     state: Mutex<State>,
@@ -50,10 +46,10 @@ struct State {
 }
 
 impl Recording {
-    pub(crate) fn new(auditor: Arc<Auditor>, terms: Terms, began: Instant, event: Event) -> Self {
-        let memory = auditor.share();
+    pub(crate) fn new(recorder: Arc<Recorder>, terms: Terms, began: Instant, event: Event) -> Self {
+        let memory = recorder.share();
         Self {
-            auditor,
+            recorder,
             terms,
             began,
             state: Mutex::new(State {
@@ -146,7 +142,7 @@ impl Recording {
     pub async fn received(&self) -> Result<(), NotStored> {
         let stored = self.record(Stage::RequestReceived).await;
         if stored.is_err() {
-            self.auditor.metrics().rejected();
+            self.recorder.metrics().rejected();
             // Nothing else is recorded about it.
             self.state().is_complete = true;
         }
@@ -198,13 +194,13 @@ impl Recording {
         if self.end(response.unwrap_or_else(early))
             && let Some(event) = self.event(Stage::ResponseComplete)
         {
-            self.auditor.store_now(event);
+            self.recorder.store_now(event);
         }
     }
 
     /// Notes the outcome; returns false if the last event has been recorded before.
     fn end(&self, response: Response) -> bool {
-        let took = self.auditor.clock().now().duration_since(self.began);
+        let took = self.recorder.clock().now().duration_since(self.began);
         let mut state = self.state();
         if std::mem::replace(&mut state.is_complete, true) {
             return false;
@@ -227,7 +223,7 @@ impl Recording {
 
     async fn record(&self, stage: Stage) -> Result<(), NotStored> {
         match self.event(stage) {
-            Some(event) => self.auditor.store(event).await,
+            Some(event) => self.recorder.store(event).await,
             None => Ok(()),
         }
     }
@@ -241,7 +237,7 @@ impl Recording {
         state.event.stage = stage;
         state.event.at = match stage {
             Stage::RequestReceived => state.event.received,
-            _ => self.auditor.clock().wall(),
+            _ => self.recorder.clock().wall(),
         };
         let mut event = state.event.clone();
         if state.lacks_body {

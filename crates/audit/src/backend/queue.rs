@@ -5,9 +5,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::auditor::HeldEvent;
+use crate::held_event::{HeldEvent, NotStored};
 use crate::metrics::Metrics;
-use crate::recording::NotStored;
 
 /// Maximum number of events that wait in the blocking modes, where each is waited for by a request, or by nobody if its
 /// client has gone.

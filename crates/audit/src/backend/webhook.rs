@@ -24,6 +24,8 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const ATTEMPTS_MAX: usize = 5;
 const PAUSE_GROWTH: f64 = 1.5;
 const PAUSE_JITTER: f64 = 0.2;
+/// The longest of these pauses when the end has come.
+const LAST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Maximum number of batches that are being sent. While a webhook hangs, further ones wait in the queue.
 const UNDER_WAY_MAX: usize = 64;
@@ -63,8 +65,7 @@ struct Sending {
 }
 
 impl WebhookSender {
-    /// Creates a sender and its queue. After `end` is cancelled no more events are accepted, and no failed attempt is
-    /// followed by a pause.
+    /// Creates a sender and its queue. After `end` is cancelled no more events are accepted, and pauses are short.
     pub fn new(
         client: Arc<dyn WebhookClient>,
         options: WebhookOptions,
@@ -157,17 +158,20 @@ impl Sending {
             let Err(error) = posted else {
                 return true;
             };
-            let is_last = attempt == ATTEMPTS_MAX || self.end.is_cancelled();
-            if is_last {
+            if attempt == ATTEMPTS_MAX {
                 tracing::warn!(%error, events, "cannot send audit events");
                 break;
             }
             tracing::debug!(%error, events, "audit events are sent again");
             let jittered = pause * (1.0 + PAUSE_JITTER * rand::random::<f64>());
             let jittered = Duration::try_from_secs_f64(jittered).unwrap_or(Duration::MAX);
+            let hurried = async {
+                self.end.cancelled().await;
+                self.clock.sleep(LAST_PAUSE).await;
+            };
             tokio::select! {
                 () = self.clock.sleep(jittered) => {}
-                () = self.end.cancelled() => {}
+                () = hurried => {}
             }
             pause *= PAUSE_GROWTH;
         }

@@ -206,7 +206,7 @@ fn policies_that_cannot_be_used_say_why() {
         let error = error(&format!("{HEAD}rules: [{rule}]"));
         assert!(error.contains(words), "{rule}: {error}");
     }
-    let both = error(&format!("{HEAD}omitStages: [y]\nrules: [{{}}]"));
+    let both = error(&format!("{HEAD}omitStages: [z]\nrules: [{{}}]"));
     assert!(
         both.starts_with("[omitStages[0]: Invalid value")
             && both.ends_with("rules[0].level: Required value]"),
