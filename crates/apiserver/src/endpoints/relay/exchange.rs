@@ -13,6 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::backend::{Backend, RelayError, Stream};
+use super::throttle::Throttle;
 use super::tunnel::{Switched, Tunnel};
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
 
@@ -71,6 +72,10 @@ pub(crate) async fn exchange(
     let tunnel = Tunnel::new(Switched {
         stream: parts.io.into_inner(),
         early: parts.read_buf,
+        throttle: backend.bytes_per_second.map(|bytes_per_second| Throttle {
+            bytes_per_second,
+            clock: backend.clock.clone(),
+        }),
     });
     Ok(Relayed::Switched(answer.map(|_| ()), tunnel))
 }

@@ -18,6 +18,7 @@ mod backend;
 pub(crate) mod exchange;
 mod headers;
 mod kubelets;
+mod throttle;
 mod tunnel;
 pub(crate) mod upgrade;
 

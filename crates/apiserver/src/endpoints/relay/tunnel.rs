@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::backend::Stream;
+use super::throttle::Throttle;
 
 /// Marks an answer with status 101, in its extensions: once its head is written, the connection to
 /// the client is to be joined with the kubelet's.
@@ -18,6 +19,8 @@ pub struct Switched {
     pub(super) stream: Stream,
     /// The bytes that the kubelet has sent behind the head of its response.
     pub(super) early: Bytes,
+    /// The rate of each direction; `None` for no limit.
+    pub(super) throttle: Option<Throttle>,
 }
 
 impl Tunnel {
@@ -57,13 +60,25 @@ impl Switched {
         self.stream.write_all(unread).await?;
         self.stream.flush().await?;
         let (mut from_kubelet, mut to_kubelet) = tokio::io::split(self.stream);
+        let throttle = self.throttle.as_ref();
         tokio::select! {
-            copied = tokio::io::copy(&mut from_kubelet, &mut to_client) => copied.map(|_| ())?,
-            copied = tokio::io::copy(&mut from_client, &mut to_kubelet) => copied.map(|_| ())?,
+            copied = copy(throttle, &mut from_kubelet, &mut to_client) => copied?,
+            copied = copy(throttle, &mut from_client, &mut to_kubelet) => copied?,
         }
         // Both sides are shut down; one that is gone already returns an error, which is ignored.
         let _ = to_client.shutdown().await;
         let _ = to_kubelet.shutdown().await;
         Ok(())
+    }
+}
+
+async fn copy(
+    throttle: Option<&Throttle>,
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+) -> std::io::Result<()> {
+    match throttle {
+        Some(throttle) => throttle.copy(from, to).await,
+        None => tokio::io::copy(from, to).await.map(|_| ()),
     }
 }
