@@ -18,6 +18,7 @@ use ringwatch_authentication::ClientCertificates;
 use ringwatch_tls::certificates::{Certificates, Identity};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
+use ringwatch_tls::pem::FlagFile;
 use ringwatch_tls::protocol::TlsProtocol;
 use ringwatch_tls::served_certificates::{NamedCertificate, ServedCertificates};
 use ringwatch_tls::watched_file::WatchedFiles;
@@ -322,18 +323,26 @@ fn serving(flags: &TlsFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartEr
     else {
         return Ok(None);
     };
-    let (files, identity) = pair(
-        (path, "--tls-cert-file"),
-        (key_path, "--tls-private-key-file"),
-    )?;
+    let certificate = FlagFile {
+        path,
+        flag: "--tls-cert-file",
+    };
+    let key = FlagFile {
+        path: key_path,
+        flag: "--tls-private-key-file",
+    };
+    let (files, identity) = pair(certificate, key)?;
     Ok(Some((files, (path.clone(), identity))))
 }
 
 /// Reads the certificates and keys for certain names.
 fn sni(flags: &TlsFlags) -> Result<Vec<SniFiles>, StartError> {
-    let flag = "--tls-sni-cert-key";
+    let file = |path| FlagFile {
+        path,
+        flag: "--tls-sni-cert-key",
+    };
     let pairs = flags.tls_sni_cert_key.iter().map(|named| {
-        let (files, identity) = pair((&named.certificate, flag), (&named.key, flag))?;
+        let (files, identity) = pair(file(&named.certificate), file(&named.key))?;
         let names = named.names.clone();
         let certificate = NamedCertificate { identity, names };
         Ok((files, (named.certificate.clone(), certificate)))
@@ -341,15 +350,15 @@ fn sni(flags: &TlsFlags) -> Result<Vec<SniFiles>, StartError> {
     pairs.collect()
 }
 
-/// Reads a certificate and its key, each from a file that a flag names.
+/// Reads a certificate and its key.
 fn pair(
-    (certificate, certificate_flag): (&Path, &str),
-    (key, key_flag): (&Path, &str),
+    certificate: FlagFile<'_>,
+    key: FlagFile<'_>,
 ) -> Result<(WatchedFiles<2>, Identity), StartError> {
-    let paths = [certificate.to_path_buf(), key.to_path_buf()];
+    let paths = [certificate, key].map(|file| file.path.to_path_buf());
     let identity = Identity {
-        certificate: pem::read(certificate, certificate_flag)?,
-        key: pem::read(key, key_flag)?,
+        certificate: pem::read(certificate.path, certificate.flag)?,
+        key: pem::read(key.path, key.flag)?,
     };
     let texts = [identity.certificate.clone(), identity.key.clone()];
     Ok((WatchedFiles::new(paths, texts), identity))
@@ -474,6 +483,8 @@ mod tests {
         let files = load(folder.path(), &[], &clock);
         let mut current = files.current();
         let first = Arc::clone(&current.borrow());
+        let serving = || fs::read(folder.path().join("pki/apiserver.crt")).expect("a certificate");
+        let first_serving = serving();
         let mut following = JoinSet::new();
         following.spawn(files.follow(clock.clone()));
         advance(Duration::from_hours(24 * 300)).await;
@@ -484,6 +495,7 @@ mod tests {
         let renewed = Arc::clone(&current.borrow());
         assert_eq!(renewed.authority, first.authority);
         assert_ne!(renewed.admin, first.admin);
+        assert_ne!(serving(), first_serving);
         // The authority ends with all that it signed.
         advance(Duration::from_hours(24 * 3650)).await;
         current.changed().await.expect("a server");

@@ -58,7 +58,7 @@ const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 
 /// Serve the Kubernetes API on an embedded store, in memory, or over etcd.
 #[derive(Args, Clone, Debug)]
-#[command(next_line_help = true)]
+#[command(next_line_help = true, args_override_self = true)]
 pub struct ServeFlags {
     /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
@@ -564,6 +564,20 @@ mod tests {
         assert_eq!(flags.authorization.authorization_mode, [rbac]);
         assert!(flags.watch_cache);
         assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
+    }
+
+    #[test]
+    fn the_last_of_several_counts_but_in_lists() {
+        let flags = parse(&[
+            "--secure-port=1",
+            "--secure-port=2",
+            "--disable-admission-plugins=Priority",
+            "--disable-admission-plugins=LimitRanger",
+        ]);
+        let flags = flags.expect("flags");
+        assert_eq!(flags.serving.secure_port, 2);
+        let disabled = flags.admission.disable_admission_plugins;
+        assert_eq!(disabled, ["Priority", "LimitRanger"]);
     }
 
     #[test]

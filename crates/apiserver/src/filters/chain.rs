@@ -115,9 +115,18 @@ impl Filters {
         // Whoever the request is passed on to calls it the same.
         request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let mut response = match effects.preflight() {
-            Some(response) => response.map(HeldBody::from),
-            None => self.unpanicked(request, peer, on_authentication).await,
+        let answered = async {
+            match effects.preflight() {
+                Some(response) => response.map(HeldBody::from),
+                None => self.identified(request, peer, on_authentication).await,
+            }
+        };
+        let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
+                TextError::Panicked.response().map(HeldBody::from)
+            }
         };
         let headers = response.headers_mut();
         effects.apply(headers);
@@ -130,25 +139,6 @@ impl Filters {
             microseconds = self.clock.now().duration_since(started).as_micros(), "request"
         );
         response
-    }
-
-    /// Answers a request; a panic becomes a response.
-    async fn unpanicked(
-        &self,
-        request: Request<RequestBody>,
-        peer: &Peer,
-        on_authentication: OnAuthentication<'_>,
-    ) -> Response<HeldBody> {
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered =
-            AssertUnwindSafe(self.identified(request, peer, on_authentication)).catch_unwind();
-        match answered.await {
-            Ok(response) => response,
-            Err(panic) => {
-                tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
-                TextError::Panicked.response().map(HeldBody::from)
-            }
-        }
     }
 
     async fn identified(

@@ -17,7 +17,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::cancellation::CancellationFlag;
 
-/// The paths of which requests are answered to the end: a prefix of them.
+/// Prefixes of the paths whose requests are answered to the end.
 const EXEMPT_PATHS: [&str; 4] = ["/readyz", "/livez", "/healthz", "/metrics"];
 /// The beginning of the user agent of a server's own requests, which are answered to the end.
 const EXEMPT_AGENT: &str = "kube-apiserver/";

@@ -1,6 +1,6 @@
 //! The flags of the listener, of HTTP, and of the end of the server.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
@@ -115,14 +115,16 @@ impl ServingFlags {
 
     /// Returns the host and port for URLs that lead to the server, which listens on this port.
     #[must_use]
-    pub fn external_address(&self, listening: std::net::SocketAddr) -> String {
-        match &self.external_hostname {
-            Some(host) if has_port(host) => host.clone(),
-            Some(host) => format!("{host}:{}", listening.port()),
-            None => {
+    pub fn external_address(&self, listening: SocketAddr) -> String {
+        let port = listening.port();
+        match self.external_hostname.as_deref() {
+            None | Some("") => {
                 let address = self.advertised_address().unwrap_or_else(|| listening.ip());
-                std::net::SocketAddr::new(address, listening.port()).to_string()
+                SocketAddr::new(address, port).to_string()
             }
+            Some(host) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
+            Some(host) if has_port(host) => host.to_owned(),
+            Some(host) => format!("{host}:{port}"),
         }
     }
 }
@@ -153,14 +155,18 @@ mod tests {
 
     #[test]
     fn urls_have_the_external_host_name_with_a_port() {
-        let listening = "127.0.0.1:6443".parse().expect("an address");
+        let listening: SocketAddr = "127.0.0.1:6443".parse().expect("an address");
         for (flag, expected) in [
             ("--external-hostname=api.example", "api.example:6443"),
             ("--external-hostname=api.example:443", "api.example:443"),
             ("--external-hostname=[2001:db8::1]", "[2001:db8::1]:6443"),
+            ("--external-hostname=2001:db8::1", "[2001:db8::1]:6443"),
+            ("--external-hostname=", "127.0.0.1:6443"),
             ("--advertise-address=192.0.2.7", "192.0.2.7:6443"),
         ] {
-            let flags = parse(&[flag]).expect(flag);
+            let mut flags = parse(&[flag]).expect(flag);
+            // The default is an address of the machine.
+            flags.advertise_address.get_or_insert(listening.ip());
             assert_eq!(flags.external_address(listening), expected);
         }
     }

@@ -1,16 +1,12 @@
 //! The end of a server that turns requests away, and gives watches time.
 
 use std::process::Command;
-use std::time::Duration;
 
 use rustls::DEFAULT_VERSIONS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{ADMIN, Folder, anyone, ask, dial, send};
+use super::{ADMIN, Folder, LOOK_EVERY, LOOKS_MAX, anyone, ask, dial, send};
 use crate::support::server::Server;
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 400;
 
 fn terminate(server: &Server) {
     let sent = Command::new("kill")

@@ -6,7 +6,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ClientConfig, DEFAULT_VERSIONS, ProtocolVersion, RootCertStore};
 
-use super::{Folder, anyone, dial, port};
+use super::{Folder, LOOK_EVERY, LOOKS_MAX, anyone, dial, port};
 
 #[tokio::test]
 async fn clients_of_older_versions_are_refused() {
@@ -124,6 +124,28 @@ async fn a_name_has_its_own_certificate() {
     let default = shown(port(&server), "localhost").await;
     assert!(default != der(&one) && default != der(&two));
     assert_eq!(shown(port(&server), "a.a.one.example").await, default);
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_name_changes_with_its_files() {
+    let folder = Folder::new();
+    let (old, files) = certificate(&folder, "one", "one.example", &[]);
+    let server = folder
+        .serve(&[&format!("--tls-sni-cert-key={files}")])
+        .await;
+    let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    let port = port(&server);
+    assert_eq!(shown(port, "one.example").await, der(&old));
+    let default = shown(port, "two.example").await;
+    let (new, _) = certificate(&folder, "one", "two.example", &[]);
+    for _ in 0..LOOKS_MAX {
+        if shown(port, "two.example").await == der(&new) {
+            assert_eq!(shown(port, "one.example").await, default);
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    panic!("the old certificate stays");
 }
 
 #[tokio::test]
