@@ -71,6 +71,11 @@ impl Failure {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
     }
 
+    /// Returns the 403 for an opening handshake of a WebSocket that is not acceptable.
+    pub(crate) fn handshake(message: impl Into<String>) -> Self {
+        Self(Box::new(Status::failure(403, "Forbidden", message)))
+    }
+
     /// Returns the 403 for a user who may not do this, as the message says.
     pub(crate) fn forbidden(attributes: &Attributes<'_>, message: &str) -> Self {
         let (name, resource) = (attributes.name, attributes.resource);

@@ -28,8 +28,10 @@ mod relay;
 mod request_info;
 mod response;
 mod routes;
+mod tunnel;
 mod version;
 mod warnings;
+mod websocket;
 
 pub use aggregation::{
     DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
@@ -44,9 +46,7 @@ pub use errors::{HeadRefusal, TextError};
 pub(crate) use errors::{Refusal, preflight};
 pub use impersonation::{NotImpersonated, acting_user, impersonates};
 pub use metrics::Metrics;
-pub use relay::{
-    Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, Switched, Tunnel, fetch,
-    probe,
-};
+pub use relay::{Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, probe};
 pub use request_info::{RequestInfo, RequestVerb};
+pub use tunnel::{Duplex, Tunnel, Upgraded};
 pub use version::VersionInfo;

@@ -41,7 +41,7 @@ use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
 use crate::cancellation::CancellationFlag;
-use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
+use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
 use crate::filters::Filters;
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
@@ -220,8 +220,8 @@ impl Connections {
             else {
                 return Ok(());
             };
-            if let Some(kubelet) = tunnel(&watch) {
-                return Box::pin(self.join(taken, &unread, watch, kubelet)).await;
+            if let Some(upgraded) = tunnel(&watch) {
+                return Box::pin(self.switch(taken, unread, watch, upgraded)).await;
             }
             if !unread.is_empty() {
                 // The client has pipelined its next request; it repeats that on another connection.
@@ -247,22 +247,22 @@ impl Connections {
         }
     }
 
-    /// Writes the head of the response, and then copies between client and kubelet until one of them or the server
-    /// ends.
-    async fn join<T>(
+    /// Writes the head of the response, and then speaks the protocol that the connection has switched to until one side
+    /// or the server ends.
+    async fn switch<T>(
         &self,
         mut client: T,
-        unread: &[u8],
+        unread: Bytes,
         answer: Response<CountedBody>,
-        kubelet: Switched,
+        upgraded: Box<dyn Upgraded>,
     ) -> Result<(), BoxError>
     where
-        T: AsyncRead + AsyncWrite + Unpin,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
         event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
         tokio::select! {
-            joined = kubelet.join(client, unread) => Ok(joined?),
+            ended = upgraded.run(Box::new(client), unread) => Ok(ended?),
             () = self.filters.end_of_watches.cancelled() => Ok(()),
         }
     }
@@ -381,8 +381,8 @@ struct Taken<T> {
     answer: Response<CountedBody>,
 }
 
-/// Returns the kubelet's side, if the response is that client and kubelet are to be joined.
-fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
+/// Returns the protocol that the connection switches to; `None` for other responses.
+fn tunnel(answer: &Response<CountedBody>) -> Option<Box<dyn Upgraded>> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
 

@@ -166,7 +166,9 @@ mod tests {
         ] {
             let mut flags = parse(&[flag]).expect(flag);
             // The default is an address of the machine.
-            flags.advertise_address.get_or_insert(listening.ip());
+            flags
+                .advertise_address
+                .get_or_insert_with(|| listening.ip());
             assert_eq!(flags.external_address(listening), expected);
         }
     }

@@ -13,9 +13,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::backend::{Backend, RelayError, Stream};
+use super::switched::Switched;
 use super::throttle::Throttle;
-use super::tunnel::{Switched, Tunnel};
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
+use crate::endpoints::tunnel::Tunnel;
 
 /// The buffer of the connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
