@@ -16,8 +16,8 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
-use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, VersionInfo};
-use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
+use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -40,7 +40,7 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
 use super::enabled::Enabled;
-use super::flags::{ServeFlags, StorageBackend};
+use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
 use super::limits::{connection_limits, request_limits};
 use super::memory::{self, MemoryMetrics};
@@ -128,8 +128,8 @@ impl Assembly<'_> {
             stores: resources.stores.iter().cloned().collect(),
             storeless: resources.storages.storeless.clone(),
             clock: self.clock.clone(),
-            version: VersionInfo::kubernetes_1_36(),
-            server_address: self.address.to_string(),
+            version: self.flags.version.version(),
+            server_address: self.flags.serving.external_address(self.address),
             extra_root_paths: paths.paths(),
             metrics: responses.metrics,
             ledger: ledger.clone(),
@@ -146,6 +146,7 @@ impl Assembly<'_> {
         self.publish_credentials(&resources, &security.credentials, background);
         let connections = Connections {
             filters: Arc::new(Filters {
+                outer: self.outer_filters(),
                 authenticator,
                 start: enabled.hooks.before_the_api(),
                 auditor,
@@ -202,7 +203,8 @@ impl Assembly<'_> {
     }
 
     fn component_statuses(&self, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
-        let check = store_check(&self.backend.backend, &self.flags.etcd, &self.clock);
+        let (etcd, backend) = (&self.flags.etcd, &self.backend.backend);
+        let check = store_check(backend, etcd, etcd.etcd_healthcheck_timeout, &self.clock);
         let tls = Arc::clone(&kubelets.tls.proxied);
         Arc::new(ComponentStatuses::new(check, tls, self.clock.clone()))
     }
@@ -247,6 +249,18 @@ impl Assembly<'_> {
         background.run_serving(shrink);
     }
 
+    fn outer_filters(&self) -> Outer {
+        let flags = &self.flags.serving;
+        Outer {
+            origins: flags.cors_allowed_origins.clone(),
+            transport_security: TransportSecurity::header(
+                &flags.strict_transport_security_directives,
+            ),
+            goaway: flags.goaway_chance,
+            drain: self.steps.drain.clone(),
+        }
+    }
+
     fn limits(
         &self,
         resources: &Resources,
@@ -280,19 +294,23 @@ impl Assembly<'_> {
     ) -> ServerPaths {
         let health = health_checks(
             self.backend,
-            &self.flags.etcd,
+            self.flags,
             &resources.storages.cachers,
             &enabled.hooks,
             self.steps.shutting_down.clone(),
             &self.clock,
         );
-        let advertised = self.flags.serving.advertised_address();
+        let address = self.flags.serving.external_address(self.address);
         let quota = self.flags.quota_bytes();
         ServerPaths {
             health,
-            keys: key_discovery(accounts, advertised, self.address),
+            keys: key_discovery(accounts, &address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
-            process: Process::register(&mut registry, self.clock.wall()),
+            process: Process::register(
+                &mut registry,
+                self.flags.version.version(),
+                self.clock.wall(),
+            ),
             size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
             registry,
         }
@@ -318,6 +336,7 @@ impl Assembly<'_> {
             joined_types,
             feed: resources.storages.feed.clone(),
             admission: Arc::clone(&resources.admission.chain) as _,
+            deletion: self.flags.etcd.deletion_settings(),
             webhooks: Arc::clone(&resources.webhooks),
             types: Arc::clone(&resources.types),
             api: Arc::clone(api),
@@ -348,8 +367,10 @@ impl Assembly<'_> {
     ) {
         let synced = hooks.aggregation_synced.clone();
         let clock = self.clock.clone();
-        if let Some(aggregation) = Aggregation::new(&resources.stores, tls, api, synced, clock) {
-            background.run(aggregation.run());
+        let aggregation = Aggregation::new(&resources.stores, tls, api, synced, clock);
+        if let Some(aggregation) = aggregation {
+            let rejects = self.flags.aggregation.aggregator_reject_forwarding_redirect;
+            background.run(aggregation.passing_redirects(!rejects).run());
         }
     }
 
@@ -369,9 +390,12 @@ impl Assembly<'_> {
         }
     }
 
-    /// Builds the controller of the Endpoints of the API; `None`, with a warning, if there is no address to advertise. Only an
-    /// etcd may have other servers beside this one.
+    /// Builds the controller of the Endpoints of the API; `None` if they are to be left alone, or, with a warning, if there is
+    /// no address to advertise. Only an etcd may have other servers beside this one.
     fn api_endpoints(&self, resources: &Resources) -> Option<ApiEndpoints> {
+        if self.flags.serving.endpoint_reconciler_type == ReconcilerType::None {
+            return None;
+        }
         let address = self.flags.serving.advertised_address();
         if address.is_none() {
             tracing::warn!("there is no address to advertise for the API; set --advertise-address");

@@ -12,6 +12,7 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
+use ringwatch_apiserver::filters::Drain;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
 use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_apiserver::transport::connection::Connections;
@@ -130,11 +131,14 @@ impl Server {
         options: ServerOptions,
     ) -> Result<Self, StartError> {
         let clock = Clock::real();
+        for notice in flags.notices() {
+            tracing::warn!("{notice}");
+        }
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
         let audit = AuditFiles::load(&flags.audit, &clock)?;
         let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
-        let listener = Listener::bind(bind).await?;
+        let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;
         let address = listener.address();
         let backend = match options.backend {
             Some(backend) => OpenBackend::new(backend),
@@ -144,7 +148,13 @@ impl Server {
         let kubeconfig = data_dir.join("kubeconfig");
         let mut background = Background::new(options.runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &security)?);
-        let steps = Steps::default();
+        let steps = Steps {
+            drain: Drain::new(
+                flags.serving.shutdown_send_retry_after,
+                flags.serving.shutdown_watch_termination_grace_period,
+            ),
+            ..Steps::default()
+        };
         let assembly = Assembly {
             flags,
             backend: &backend,

@@ -19,7 +19,8 @@ use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 
-use super::{HeldBody, InFlight, LargeWork, Requester, Start, answer, deadline};
+use super::drain::Draining;
+use super::{HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
@@ -70,6 +71,8 @@ pub struct Limits {
 
 /// The chain of filters, and the API behind it.
 pub struct Filters {
+    /// The outermost filters.
+    pub outer: Outer,
     /// Authenticates the user of a request.
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
@@ -107,12 +110,21 @@ impl Filters {
     ) -> Response<HeldBody> {
         let started = self.clock.now();
         let audit_id = audit_id(request.headers());
+        if let Some(mut turned_away) = self.outer.turned_away(&request) {
+            turned_away.headers_mut().insert(AUDIT_ID, audit_id);
+            return turned_away.map(HeldBody::from);
+        }
+        let effects = self.outer.effects(&request);
         // Whoever the request is passed on to calls it the same.
         request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered = AssertUnwindSafe(self.identified(request, peer, started, on_authentication))
-            .catch_unwind();
-        let mut response = match answered.await {
+        let answered = async {
+            match effects.preflight() {
+                Some(response) => response.map(HeldBody::from),
+                None => self.identified(request, peer, started, on_authentication).await,
+            }
+        };
+        let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
@@ -120,6 +132,7 @@ impl Filters {
             }
         };
         let headers = response.headers_mut();
+        effects.apply(headers);
         headers
             .entry(CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));
@@ -219,6 +232,8 @@ impl Filters {
         if info.is_long_running() {
             return self.long_running(request, user, info).await;
         }
+        let drain = &self.outer.drain;
+        let _in_progress = drain.request(request.uri(), request.headers());
         let query = request.uri().query().unwrap_or_default();
         match deadline::time_limit(query, self.limits.request_timeout) {
             Err(message) => {
@@ -246,18 +261,23 @@ impl Filters {
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
-        let place = if info.verb == RequestVerb::Resource(Verb::Watch) {
-            match self.limits.watches.enter(&user) {
+        let (mut place, mut open) = (None, None);
+        if info.verb == RequestVerb::Resource(Verb::Watch) {
+            open = match self.outer.drain.watch() {
+                Ok(open) => open,
+                Err(Draining) => return answer::refused(&Refusal::Ending).map(HeldBody::from),
+            };
+            place = match self.limits.watches.enter(&user) {
                 Ok(place) => place,
                 Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
-            }
-        } else {
-            None
-        };
+            };
+        }
         let end = self.end_of_watches.clone();
-        self.authorized(request, user, info)
-            .await
-            .map(|body| HeldBody::until(body, &end, place))
+        let response = self.authorized(request, user, info).await;
+        response.map(|body| match open {
+            Some(open) => HeldBody::until_its_turn(body, open, place),
+            None => HeldBody::until(body, &end, place),
+        })
     }
 
     /// Waits until the request has its seats by priority and fairness; returns at once if that is off.
@@ -391,7 +411,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+    use http::header::{
+        AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    };
     use http_body_util::BodyExt;
     use ringwatch::budget::Ledger;
     use ringwatch_audit::backend::{
@@ -404,6 +426,7 @@ mod tests {
 
     use super::*;
     use crate::endpoints::full;
+    use crate::filters::Drain;
 
     const NOBODY: &Peer = &Peer {
         user: None,
@@ -445,6 +468,7 @@ mod tests {
         let tokens = "admin,admin,1,system:masters\nview,viewer,2,viewers";
         let entered = Arc::new(Notify::new());
         let filters = Filters {
+            outer: Outer::default(),
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             start: Start::default(),
             auditor: None,
@@ -546,6 +570,56 @@ mod tests {
             .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
             .await;
         assert_eq!(third.status(), 200);
+    }
+
+    fn draining(send_retry_after: bool, watches_grace: Duration) -> Arc<Filters> {
+        let (filters, _) = filters(0);
+        let Ok(mut filters) = Arc::try_unwrap(filters) else {
+            panic!("nobody else has them");
+        };
+        filters.outer.drain = Drain::new(send_retry_after, watches_grace);
+        Arc::new(filters)
+    }
+
+    #[tokio::test]
+    async fn a_draining_server_begins_no_watch_and_ends_those_that_there_are() {
+        let filters = draining(false, Duration::from_secs(1));
+        let drain = &filters.outer.drain;
+        let watch = get("/api/v1/block?watch=1", "view");
+        let mut open = Box::pin(filters.answer(watch, NOBODY, &|_| {}));
+        assert!(futures::poll!(&mut open).is_pending());
+        drain.begin();
+        let response = filters
+            .answer(get("/api/v1/pods?watch=1", "admin"), NOBODY, &|_| {})
+            .await;
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+        let body = text(response).await;
+        assert!(
+            body.contains(r#""message":"apiserver is shutting down""#),
+            "{body}"
+        );
+        assert!(body.contains(r#""reason":"ServiceUnavailable""#), "{body}");
+        let list = get("/api/v1/pods", "view");
+        assert_eq!(filters.answer(list, NOBODY, &|_| {}).await.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn a_draining_server_turns_all_requests_away_if_that_is_wanted() {
+        let filters = draining(true, Duration::ZERO);
+        filters.outer.drain.begin();
+        for path in ["/api/v1/pods", "/api/v1/pods?watch=1", "/nothing"] {
+            let response = filters.answer(get(path, "admin"), NOBODY, &|_| {}).await;
+            assert_eq!(response.status(), 429, "{path}");
+            assert_eq!(response.headers()[RETRY_AFTER], "5");
+            assert_eq!(response.headers()[CONNECTION], "close");
+            assert!(response.headers().contains_key(AUDIT_ID));
+            let words = "The apiserver is shutting down, please try again later.\n";
+            assert_eq!(text(response).await, words);
+        }
+        let health = get("/readyz", "admin");
+        assert_eq!(filters.answer(health, NOBODY, &|_| {}).await.status(), 200);
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use ringwatch::clock::{Clock, Timer};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
 
 use super::Permit;
+use super::drain::OpenWatch;
 use crate::cancellation::{CancellationFlag, Cancelled};
 use crate::endpoints::{BoxError, ResponseBody, full};
 
@@ -43,6 +44,11 @@ enum Held {
     Watch {
         _place: WatchPlace,
     },
+    /// The same, and a place among the watches that end one by one.
+    CountedWatch {
+        _place: Option<WatchPlace>,
+        _open: Box<OpenWatch>,
+    },
 }
 
 impl HeldBody {
@@ -65,6 +71,23 @@ impl HeldBody {
         Self {
             end: Some(end.cancelled()),
             _held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
+            ..Self::from(inner)
+        }
+    }
+
+    /// Wraps the body of a watch that ends regularly when it is its turn.
+    #[must_use]
+    pub(crate) fn until_its_turn(
+        inner: ResponseBody,
+        open: OpenWatch,
+        place: Option<WatchPlace>,
+    ) -> Self {
+        Self {
+            end: Some(open.end().cancelled()),
+            _held: Held::CountedWatch {
+                _place: place,
+                _open: Box::new(open),
+            },
             ..Self::from(inner)
         }
     }

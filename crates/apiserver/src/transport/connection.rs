@@ -105,7 +105,7 @@ impl Connections {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
+        let acceptor = TlsAcceptor::from(self.credentials.borrow().tls.config(&tcp));
         let io = ClientIo::new(tcp, standing.clone());
         let handshake = self.filters.clock.timeout(limit, acceptor.accept(io));
         match handshake.await {

@@ -26,6 +26,7 @@ mod encryption;
 mod endpoints;
 mod events;
 mod fairness;
+mod flags;
 mod full_disk;
 mod hostile_definitions;
 mod kubelet;
