@@ -27,7 +27,8 @@ class Server:
         self.log = open(folder / 'log', 'w')
         self.process = subprocess.Popen(
             [RINGWATCH, 'serve', '--data-dir', str(folder / 'data'), '--secure-port', str(self.port), '--token-auth-file', str(tokens),
-             '--authorization-mode', 'RBAC', *flags], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+             '--authorization-mode', 'RBAC', '--disable-admission-plugins', 'ServiceAccount', *flags],
+            stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         self.tls = ssl.create_default_context()
         self.tls.check_hostname = False
         self.tls.verify_mode = ssl.CERT_NONE

@@ -3,9 +3,8 @@
 const NODE_RESTRICTION: &str = "NodeRestriction";
 
 /// The names of kube-apiserver's plugins in the order in which they run, and whether this server has them. Those that
-/// it has run unless they are switched off; but ServiceAccount only if it is switched on, since without a controller
-/// that makes accounts nobody could create a pod, and NodeRestriction also if the Node authorizer is used, which relies
-/// on it.
+/// it has run unless they are switched off; but NodeRestriction only if it is switched on, or if the Node authorizer is
+/// used, which relies on it.
 const PLUGINS: [(&str, Availability); 37] = [
     ("AlwaysAdmit", Availability::No),
     ("NamespaceAutoProvision", Availability::No),
@@ -13,7 +12,7 @@ const PLUGINS: [(&str, Availability); 37] = [
     ("NamespaceExists", Availability::No),
     ("LimitPodHardAntiAffinityTopology", Availability::No),
     ("LimitRanger", Availability::Yes),
-    ("ServiceAccount", Availability::IfEnabled),
+    ("ServiceAccount", Availability::Yes),
     (NODE_RESTRICTION, Availability::IfEnabled),
     ("TaintNodesByCondition", Availability::Yes),
     ("AlwaysPullImages", Availability::No),
@@ -140,8 +139,8 @@ mod tests {
         let all = PluginSet::new(&[], &[]);
         assert!(all.has("Priority") && all.has("NamespaceLifecycle"));
         assert!(!all.has("AlwaysDeny") && !all.has("Nope"));
-        assert!(!all.has("ServiceAccount"));
-        assert!(PluginSet::new(&["ServiceAccount"], &[]).has("ServiceAccount"));
+        assert!(all.has("ServiceAccount"));
+        assert!(!PluginSet::new(&[], &["ServiceAccount"]).has("ServiceAccount"));
         let name = NODE_RESTRICTION;
         assert!(!all.has(name) && all.with_node_restriction().has(name));
         let disabled = PluginSet::new(&[], &[name]).with_node_restriction();

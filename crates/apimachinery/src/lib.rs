@@ -6,6 +6,7 @@
 //! `ringwatch-resources`.
 
 pub mod accessor;
+pub mod answer_cache;
 pub mod bounds;
 pub mod conditions;
 pub mod duration;
@@ -15,6 +16,7 @@ mod group_version;
 pub mod names;
 pub mod path;
 pub mod quantity;
+pub mod review_webhook;
 pub mod selector_text;
 mod user;
 pub mod validation;

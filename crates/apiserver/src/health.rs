@@ -2,6 +2,7 @@
 //!
 //! The reasons of failures are logged; clients see only the names of failed checks, as in kube-apiserver.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -23,7 +24,7 @@ pub struct Health {
 }
 
 struct Named {
-    name: &'static str,
+    name: Cow<'static, str>,
     scope: Scope,
     check: Check,
 }
@@ -51,7 +52,7 @@ pub struct Done(Arc<SetOnce<()>>);
 
 impl std::fmt::Debug for Health {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = self.checks.iter().map(|check| check.name);
+        let names = self.checks.iter().map(|check| &check.name);
         formatter.debug_list().entries(names).finish()
     }
 }
@@ -111,7 +112,8 @@ impl Health {
     }
 
     /// Adds a check. Its name becomes a path below those of the scope, such as `/readyz/NAME`.
-    pub fn add(&mut self, name: &'static str, scope: Scope, check: Check) {
+    pub fn add(&mut self, name: impl Into<Cow<'static, str>>, scope: Scope, check: Check) {
+        let name = name.into();
         self.checks.push(Named { name, scope, check });
     }
 
@@ -168,8 +170,8 @@ impl Health {
         let (verbose, mut excluded) = parameters(query);
         let (mut lines, mut failed) = (String::new(), Vec::new());
         for Named { name, check, .. } in self.checks_of(root) {
-            if excluded.iter().any(|excluded| excluded == name) {
-                excluded.retain(|excluded| excluded != name);
+            if excluded.iter().any(|excluded| excluded == &**name) {
+                excluded.retain(|excluded| excluded != &**name);
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));
                 continue;
             }

@@ -10,7 +10,10 @@ use ringwatch_apimachinery::User;
 
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
-use super::{Identified, Peer, RequestHeaders, TokenError, TokenFile, target_audiences};
+use super::{
+    BootstrapTokens, Identified, Peer, RequestHeaders, TokenError, TokenFile, TokenWebhook,
+    target_audiences,
+};
 
 /// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
@@ -26,15 +29,12 @@ pub struct Authenticator {
     /// The audiences of tokens that this server accepts.
     audiences: Vec<String>,
     service_accounts: Option<ServiceAccountTokens>,
+    bootstrap_tokens: Option<BootstrapTokens>,
+    webhook: Option<TokenWebhook>,
     request_headers: Option<RequestHeaders>,
-    changeable: ArcSwap<Changeable>,
-}
-
-/// The settings that may change while the server runs.
-#[derive(Debug, Default)]
-struct Changeable {
-    issuers: Vec<Arc<OidcTokens>>,
     anonymous: Anonymous,
+    /// The OpenID Connect issuers, which may change while the server runs.
+    issuers: ArcSwap<Vec<Arc<OidcTokens>>>,
 }
 
 impl Authenticator {
@@ -62,10 +62,30 @@ impl Authenticator {
         }
     }
 
-    /// Replaces the OpenID Connect issuers, and the requests that are served without credentials.
-    pub fn set_issuers(&self, issuers: Vec<Arc<OidcTokens>>, anonymous: Anonymous) {
-        let changeable = Changeable { issuers, anonymous };
-        self.changeable.store(Arc::new(changeable));
+    /// Adds the tokens of new nodes.
+    #[must_use]
+    pub fn with_bootstrap_tokens(self, bootstrap_tokens: Option<BootstrapTokens>) -> Self {
+        Self {
+            bootstrap_tokens,
+            ..self
+        }
+    }
+
+    /// Adds a webhook, which is asked about tokens that nobody else knows.
+    #[must_use]
+    pub fn with_webhook(self, webhook: Option<TokenWebhook>) -> Self {
+        Self { webhook, ..self }
+    }
+
+    /// Sets the requests that are served without credentials.
+    #[must_use]
+    pub fn with_anonymous(self, anonymous: Anonymous) -> Self {
+        Self { anonymous, ..self }
+    }
+
+    /// Replaces the OpenID Connect issuers.
+    pub fn set_issuers(&self, issuers: Vec<Arc<OidcTokens>>) {
+        self.issuers.store(Arc::new(issuers));
     }
 
     /// Adds the headers by which front proxies name the user of a request.
@@ -104,7 +124,9 @@ impl Authenticator {
             return Some(authenticated(certified.user.clone()));
         }
         let Some(token) = bearer_token(headers) else {
-            let serves = self.changeable.load().anonymous.serves(path);
+            // A certificate that is not valid is refused, rather than taken for none.
+            let refused = peer.is_refused || certified.is_some();
+            let serves = !refused && self.anonymous.serves(path);
             return serves.then(anonymous);
         };
         match self.identify(token, &[], now).await {
@@ -136,6 +158,8 @@ impl Authenticator {
         Ok(identified)
     }
 
+    /// Asks one authenticator after the other until one knows the token. One that refuses it does not keep the next from
+    /// being asked.
     async fn find(
         &self,
         token: &str,
@@ -143,27 +167,53 @@ impl Authenticator {
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
         // What does not say for which servers it is, is for this one.
-        let own = target_audiences(&[], &self.audiences, wanted);
-        if let (Some(user), Ok(audiences)) = (self.tokens.user(token), &own) {
-            return Ok(Identified {
-                user: user.clone(),
-                audiences: audiences.clone(),
-            });
+        let own = target_audiences(&[], &self.audiences, wanted).ok();
+        let of_this_server = |user: Option<User>| {
+            let (user, audiences) = user.zip(own.clone())?;
+            Some(Identified { user, audiences })
+        };
+        if let Some(known) = of_this_server(self.tokens.user(token).cloned()) {
+            return Ok(known);
         }
-        if let Some(service_accounts) = &self.service_accounts
-            && let Some(identified) = service_accounts.identify(token, wanted, now).await?
-        {
-            return Ok(identified);
-        }
-        if let Ok(audiences) = own {
-            let changeable = self.changeable.load_full();
-            for issuer in &changeable.issuers {
-                if let Some(user) = issuer.identify(token, now).await? {
-                    return Ok(Identified { user, audiences });
-                }
+        let mut errors = Vec::new();
+        if let Some(service_accounts) = &self.service_accounts {
+            match service_accounts.identify(token, wanted, now).await {
+                Ok(Some(known)) => return Ok(known),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
             }
         }
-        Err(TokenError::Unknown)
+        if let Some(bootstrap_tokens) = self.bootstrap_tokens.as_ref().filter(|_| own.is_some()) {
+            match bootstrap_tokens
+                .identify(token, now)
+                .await
+                .map(&of_this_server)
+            {
+                Ok(Some(known)) => return Ok(known),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        let issuers = self.issuers.load_full();
+        for issuer in issuers.iter().filter(|_| own.is_some()) {
+            match issuer.identify(token, now).await.map(&of_this_server) {
+                Ok(Some(known)) => return Ok(known),
+                Ok(None) => {}
+                Err(error) => errors.push(error.into()),
+            }
+        }
+        if let Some(webhook) = &self.webhook {
+            match webhook.identify(token, &self.audiences, wanted).await {
+                Ok(Some(known)) => return Ok(known),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(match errors.len() {
+            0 => TokenError::Unknown,
+            1 => errors.remove(0),
+            _ => TokenError::Several(errors),
+        })
     }
 }
 
@@ -306,5 +356,37 @@ mod tests {
             .expect("a user");
         assert_eq!(user.name, "ann");
         assert_eq!(authenticate(None, Some(certified(99))).await, None);
+    }
+
+    #[tokio::test]
+    async fn only_who_shows_nothing_is_anonymous() {
+        let authenticator =
+            Authenticator::new(TokenFile::default()).with_anonymous(Anonymous::Served);
+        let now = Timestamp::from_second(100).expect("a time");
+        let shown = |certified, is_refused| Peer {
+            user: certified,
+            is_refused,
+            ..Peer::default()
+        };
+        for (peer, authorization, expected) in [
+            (Peer::default(), None, Some(ANONYMOUS)),
+            (Peer::default(), Some("Basic secret"), Some(ANONYMOUS)),
+            (Peer::default(), Some("Bearer wrong"), None),
+            (shown(None, true), None, None),
+            (shown(Some(certified(99)), false), None, None),
+            (shown(Some(certified(101)), false), None, Some("bob")),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = authorization {
+                headers.insert(AUTHORIZATION, value.parse().expect("a header"));
+            }
+            let user = authenticator.authenticate(&peer, &headers, "/livez", now);
+            let user = user.await;
+            let name = user.as_ref().map(|it| it.name.as_str());
+            assert_eq!(name, expected, "{peer:?} {authorization:?}");
+            let is_member = |it: &User| it.groups.iter().any(|group| group == AUTHENTICATED);
+            let is_known = user.as_ref().is_some_and(is_member);
+            assert_eq!(is_known, expected == Some("bob"));
+        }
     }
 }

@@ -32,6 +32,8 @@ struct Proxies {
 /// The result of checking a client's certificate chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
+    /// True if the client has shown a certificate that no authority of users vouches for.
+    pub is_refused: bool,
     /// The user that the certificate names; `None` without a verified certificate.
     pub user: Option<CertifiedUser>,
     /// The expiry of a front proxy's certificate, in seconds since the epoch: until then its requests may name their
@@ -110,7 +112,10 @@ impl ClientCertificates {
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
         let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
         let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
-            return Peer::default();
+            return Peer {
+                is_refused: true,
+                ..Peer::default()
+            };
         };
         let valid_until_seconds = certificate.validity().not_after.timestamp();
         let is_good = |verifier: &Arc<dyn ClientCertVerifier>| {
@@ -118,7 +123,9 @@ impl ClientCertificates {
         };
         let proxy = self.proxies.as_ref();
         let proxy = proxy.filter(|it| it.knows(&certificate) && is_good(&it.verifier).is_ok());
-        let user = match is_good(&self.verifier) {
+        let verified = is_good(&self.verifier);
+        let is_refused = verified.is_err();
+        let user = match verified {
             Ok(_) => user_of(&certificate, leaf),
             Err(error) if proxy.is_none() => {
                 tracing::info!(%error, "a client certificate is invalid");
@@ -127,6 +134,7 @@ impl ClientCertificates {
             Err(_) => None,
         };
         Peer {
+            is_refused,
             user: user.map(|user| CertifiedUser {
                 user,
                 valid_until_seconds,
@@ -251,19 +259,17 @@ mod tests {
         let ours = certificates();
         let theirs = certificates();
         let judge = judge(&ours.authority);
-        let nobody = Peer::default();
-        assert_eq!(
-            judge.identify(&[der(&theirs.admin.certificate)], now()),
-            nobody
-        );
-        assert_eq!(
-            judge.identify(&[der(&ours.server.certificate)], now()),
-            nobody
-        );
+        let refused = Peer {
+            is_refused: true,
+            ..Peer::default()
+        };
+        for certificate in [&theirs.admin.certificate, &ours.server.certificate] {
+            assert_eq!(judge.identify(&[der(certificate)], now()), refused);
+        }
         let later = "2030-01-01T00:00:00Z".parse().expect("a time");
         let admin = der(&ours.admin.certificate);
-        assert_eq!(judge.identify(&[admin], later), nobody);
-        assert_eq!(judge.identify(&[], now()), nobody);
+        assert_eq!(judge.identify(&[admin], later), refused);
+        assert_eq!(judge.identify(&[], now()), Peer::default());
     }
 
     #[test]
@@ -283,7 +289,11 @@ mod tests {
         assert!(!peer.is_front_proxy_at(later));
         let peer = with(&["x", "kubernetes-admin"]).identify(std::slice::from_ref(&other), now());
         assert!(peer.is_front_proxy_at(now()));
-        assert_eq!(with(&["x"]).identify(&[other], now()), Peer::default());
+        let refused = Peer {
+            is_refused: true,
+            ..Peer::default()
+        };
+        assert_eq!(with(&["x"]).identify(&[other], now()), refused);
         let peer = with(&[]).identify(&[own], now());
         assert!(!peer.is_front_proxy_at(now()) && peer.user.is_some());
         assert_eq!(with(&[]).authorities().len(), 2);

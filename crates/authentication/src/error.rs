@@ -61,6 +61,15 @@ pub enum TokenError {
     /// The token is from an OpenID Connect provider, and invalid.
     #[error("oidc: {0}")]
     Oidc(#[from] OidcError),
+    /// The token is that of a Secret, and invalid.
+    #[error("{0}")]
+    Legacy(String),
+    /// The webhook for tokens cannot be asked, or says that the token is invalid.
+    #[error("{0}")]
+    Webhook(String),
+    /// Several authenticators refuse the token.
+    #[error("[{}]", .0.iter().map(Self::to_string).collect::<Vec<_>>().join(", "))]
+    Several(Vec<Self>),
     /// The account or object cannot be read from its store; the client may retry.
     #[error("{0}")]
     Lookup(Error),

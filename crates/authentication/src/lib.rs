@@ -9,6 +9,7 @@
 //! holds, and its chain is judged here, so that the answer is a 401 rather than a broken connection.
 
 mod authenticator;
+mod bootstrap_tokens;
 mod client_certificate;
 mod error;
 mod extension_authentication;
@@ -19,8 +20,10 @@ pub mod oidc;
 mod request_headers;
 pub mod service_accounts;
 mod token_file;
+mod token_webhook;
 
 pub use authenticator::{Authenticator, is_anonymous};
+pub use bootstrap_tokens::BootstrapTokens;
 pub use client_certificate::{CertifiedUser, ClientCertificates, Peer};
 pub use error::TokenError;
 pub use extension_authentication::ExtensionAuthentication;
@@ -29,3 +32,4 @@ use identified::target_audiences;
 pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;
+pub use token_webhook::{TokenWebhook, TokenWebhookConfig};

@@ -30,6 +30,8 @@ const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2
 pub struct ApiEndpoints {
     /// The address and port at which this server is reached.
     pub own: (IpAddr, u16),
+    /// The cluster IP of the Service `kubernetes`.
+    pub cluster_ip: IpAddr,
     /// The store of services.
     pub services: Arc<Store>,
     /// The store of Endpoints.
@@ -66,7 +68,7 @@ impl ApiEndpoints {
             leases.renew(self.own.0).await?;
         }
         self.publish().await?;
-        ensure_kubernetes_service(&self.services, self.own.1, &self.clock)
+        ensure_kubernetes_service(&self.services, self.cluster_ip, self.own.1, &self.clock)
             .await
             .map_err(ApiEndpointsError::Service)
     }

@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// Time that a pod stays on a node that is not ready or cannot be reached, in seconds.
-const TOLERATION_SECONDS: i64 = 300;
 
 /// Taints new nodes; who watches over nodes takes the taint away.
 #[derive(Debug)]
@@ -39,9 +37,14 @@ impl Plugin for NodeTaint {
     }
 }
 
-/// Lets pods tolerate the troubles of nodes for some minutes, if they do not say for how long.
-#[derive(Debug)]
-pub struct DefaultTolerations;
+/// Lets pods tolerate the troubles of nodes for some time, if they do not say for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultTolerations {
+    /// Time that a pod stays on a node that is not ready, in seconds.
+    pub not_ready_seconds: i64,
+    /// Time that a pod stays on a node that cannot be reached, in seconds.
+    pub unreachable_seconds: i64,
+}
 
 #[async_trait]
 impl Plugin for DefaultTolerations {
@@ -52,31 +55,36 @@ impl Plugin for DefaultTolerations {
     async fn admit(&self, request: &Request<'_>, pod: &mut Value) -> Result<(), Error> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         if writes && request.is_of("", "pods") {
-            tolerate(pod);
+            self.tolerate(pod);
         }
         Ok(())
     }
 }
 
-fn tolerate(pod: &mut Value) {
-    let mut tolerations = list(pod, "spec.tolerations").to_vec();
-    let before = tolerations.len();
-    for key in [NOT_READY, UNREACHABLE] {
-        let tolerated = tolerations.iter().any(|toleration| {
-            matches!(text(toleration, "effect"), "" | "NoExecute")
-                && (text(toleration, "key") == key || text(toleration, "key").is_empty())
-        });
-        if !tolerated {
-            tolerations.push(json!({
-                "key": key,
-                "operator": "Exists",
-                "effect": "NoExecute",
-                "tolerationSeconds": TOLERATION_SECONDS,
-            }));
+impl DefaultTolerations {
+    fn tolerate(&self, pod: &mut Value) {
+        let mut tolerations = list(pod, "spec.tolerations").to_vec();
+        let before = tolerations.len();
+        for (key, seconds) in [
+            (NOT_READY, self.not_ready_seconds),
+            (UNREACHABLE, self.unreachable_seconds),
+        ] {
+            let tolerated = tolerations.iter().any(|toleration| {
+                matches!(text(toleration, "effect"), "" | "NoExecute")
+                    && (text(toleration, "key") == key || text(toleration, "key").is_empty())
+            });
+            if !tolerated {
+                tolerations.push(json!({
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": seconds,
+                }));
+            }
         }
-    }
-    if tolerations.len() != before {
-        set(pod, "spec.tolerations", Value::Array(tolerations));
+        if tolerations.len() != before {
+            set(pod, "spec.tolerations", Value::Array(tolerations));
+        }
     }
 }
 
@@ -86,18 +94,24 @@ mod tests {
 
     #[test]
     fn pods_tolerate_troubles_unless_they_say_how() {
+        let plugin = DefaultTolerations {
+            not_ready_seconds: 300,
+            unreachable_seconds: -1,
+        };
         let mut pod = json!({"spec": {}});
-        tolerate(&mut pod);
+        plugin.tolerate(&mut pod);
         let first = json!({"key": NOT_READY, "operator": "Exists", "effect": "NoExecute",
             "tolerationSeconds": 300});
         assert_eq!(pod["spec"]["tolerations"][0], first);
-        assert_eq!(pod["spec"]["tolerations"][1]["key"], UNREACHABLE);
+        let second = &pod["spec"]["tolerations"][1];
+        assert_eq!(second["key"], UNREACHABLE);
+        assert_eq!(second["tolerationSeconds"], -1);
         let once = pod.clone();
-        tolerate(&mut pod);
+        plugin.tolerate(&mut pod);
         assert_eq!(pod, once);
         let stubborn = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
         let mut pod = stubborn.clone();
-        tolerate(&mut pod);
+        plugin.tolerate(&mut pod);
         assert_eq!(pod, stubborn);
     }
 }

@@ -4,6 +4,7 @@
 //! a moment.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,13 +37,18 @@ const FILE_MODE: i64 = 420;
 #[derive(Debug)]
 pub struct ServiceAccount {
     accounts: Arc<dyn Interface>,
+    /// True once the log says why pods are refused.
+    explained: AtomicBool,
 }
 
 impl ServiceAccount {
     /// Makes a plugin that looks accounts up in this storage.
     #[must_use]
     pub fn new(accounts: Arc<dyn Interface>) -> Self {
-        Self { accounts }
+        Self {
+            accounts,
+            explained: AtomicBool::new(false),
+        }
     }
 
     /// Returns the account of a pod.
@@ -57,10 +63,26 @@ impl ServiceAccount {
                 return Ok(account);
             }
         }
+        if name == DEFAULT {
+            self.explain(namespace);
+        }
         let message = format!(
             "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
         );
         Err(request.forbid(pod, message))
+    }
+
+    /// Logs once what to do about pods of namespaces in which nobody makes accounts.
+    fn explain(&self, namespace: &str) {
+        // Relaxed: at worst two threads log it.
+        if self.explained.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        tracing::warn!(
+            namespace,
+            "pods are refused in namespaces without a ServiceAccount {DEFAULT:?}, which kube-controller-manager creates: \
+             run it, create the account, or start with --disable-admission-plugins=ServiceAccount"
+        );
     }
 
     async fn stored(&self, namespace: &str, name: &str) -> Result<Option<Value>, Error> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
@@ -25,6 +26,8 @@ const JSON_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"
 pub struct StorageFactory {
     /// The backend that keeps the objects.
     pub backend: Arc<dyn Backend>,
+    /// The backends of resources that are kept elsewhere. They have no watch cache.
+    pub others: Vec<OtherBackend>,
     /// The prefix of all keys.
     pub prefix: String,
     /// The form in which objects are written.
@@ -41,12 +44,25 @@ pub struct StorageFactory {
     pub metrics: CacheMetrics,
     /// Counts the objects of everything that is stored.
     pub counts: ObjectCounts,
+    /// The longest time for which objects that expire share a lease; 0 if they share none.
+    pub lease_reuse: Duration,
     /// The revision up to which history is compacted.
     pub compact_revision: watch::Receiver<u64>,
     /// The memory budget of the caches.
     pub ledger: Ledger,
     /// The clock of the storages and caches.
     pub clock: Clock,
+}
+
+/// A backend that keeps the objects of some resources alone.
+#[derive(Debug)]
+pub struct OtherBackend {
+    /// The group and plural of each of these resources.
+    pub types: Vec<(String, String)>,
+    /// The backend.
+    pub backend: Arc<dyn Backend>,
+    /// The revision up to which its history is compacted.
+    pub compact_revision: watch::Receiver<u64>,
 }
 
 /// The storage of one type.
@@ -145,7 +161,10 @@ impl StorageFactory {
         plural: &str,
         versioner: Versioner,
     ) -> Arc<dyn Interface> {
-        let store = self.store(prefix, versioner);
+        let other = self.other(group, plural);
+        let backend = other.map_or(&self.backend, |it| &it.backend);
+        let compacted = other.map_or(&self.compact_revision, |it| &it.compact_revision);
+        let store = self.store((backend, compacted), prefix, versioner);
         let lists = self.list_metrics.of_type(group, plural);
         let requests = self.request_metrics.of_type(group, plural);
         Arc::new(
@@ -180,7 +199,7 @@ impl StorageFactory {
         versioner: Versioner,
     ) -> Joined {
         let store = self.uncached(prefix, group, plural, versioner.clone());
-        if !self.caches.cached(group, plural) {
+        if !self.caches.cached(group, plural) || self.other(group, plural).is_some() {
             return Joined {
                 storage: store,
                 cacher: None,
@@ -204,20 +223,34 @@ impl StorageFactory {
     #[must_use]
     pub fn plain(&self, prefix: &str) -> Arc<dyn Interface> {
         let versioner = Versioner::default().writing(self.media_type);
-        Arc::new(self.store(prefix, versioner))
+        let place = (&self.backend, &self.compact_revision);
+        Arc::new(self.store(place, prefix, versioner))
     }
 
-    fn store(&self, prefix: &str, versioner: Versioner) -> etcd3::Store {
+    /// Returns the backend of a resource that is kept elsewhere.
+    fn other(&self, group: &str, plural: &str) -> Option<&OtherBackend> {
+        let is_it =
+            |(its_group, its_plural): &(String, String)| its_group == group && its_plural == plural;
+        self.others.iter().find(|it| it.types.iter().any(is_it))
+    }
+
+    fn store(
+        &self,
+        (backend, compacted): (&Arc<dyn Backend>, &watch::Receiver<u64>),
+        prefix: &str,
+        versioner: Versioner,
+    ) -> etcd3::Store {
         etcd3::Store::new(
-            Arc::clone(&self.backend),
+            Arc::clone(backend),
             etcd3::Config {
                 path_prefix: self.prefix.clone(),
                 resource_prefix: format!("/{prefix}"),
                 versioner,
                 clock: self.clock.clone(),
-                compact_revision: Some(self.compact_revision.clone()),
+                compact_revision: Some(compacted.clone()),
             },
         )
+        .sharing_leases(self.lease_reuse)
     }
 
     /// Stops counting a type's objects and feeding its cache, and ends its watches.

@@ -22,6 +22,9 @@ pub enum SubresourceMetadata {
 /// An additional step of a write to a subresource, which changes the new object by comparison with the old one.
 pub(crate) type Finish = fn(&RequestContext, &mut Value, &Value);
 
+/// A validation of the new object against the old one.
+pub(crate) type ValidateUpdate = fn(&Value, &Value) -> Vec<FieldError>;
+
 /// The strategy of a subresource that owns the value at one dotted path.
 #[derive(Clone, Debug)]
 pub struct SubresourceStrategy {
@@ -29,7 +32,8 @@ pub struct SubresourceStrategy {
     metadata: SubresourceMetadata,
     /// The step that runs last.
     finish: Finish,
-    validate_update: fn(&Value, &Value) -> Vec<FieldError>,
+    /// The validations of the new object against the old one.
+    validations: Vec<ValidateUpdate>,
 }
 
 impl SubresourceStrategy {
@@ -39,7 +43,7 @@ impl SubresourceStrategy {
             path,
             metadata,
             finish: |_, _, _| {},
-            validate_update: |_, _| Vec::new(),
+            validations: Vec::new(),
         }
     }
 
@@ -50,8 +54,8 @@ impl SubresourceStrategy {
     }
 
     /// Adds a validation of the new object against the old one.
-    pub fn validate_update(mut self, validate: fn(&Value, &Value) -> Vec<FieldError>) -> Self {
-        self.validate_update = validate;
+    pub fn validate_update(mut self, validate: ValidateUpdate) -> Self {
+        self.validations.push(validate);
         self
     }
 }
@@ -66,7 +70,8 @@ impl Strategy for SubresourceStrategy {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        (self.validate_update)(object, old)
+        let all = self.validations.iter();
+        all.flat_map(|validate| validate(object, old)).collect()
     }
 }
 

@@ -17,6 +17,7 @@ mod authorization;
 mod autoscaling;
 mod batch;
 mod certificates;
+mod cluster_options;
 mod coordination;
 mod core;
 pub mod default_objects;
@@ -42,6 +43,7 @@ mod validation;
 pub use self::apiregistration::registrations::{
     Availability, local_priorities, publish_built_in_apis, publish_custom_apis, tell_availability,
 };
+pub use self::cluster_options::ClusterOptions;
 pub(crate) use self::core::pod::usage::resources_of_containers;
 pub use self::core::pod::usage::{RequestsOrLimits, container_resources, pod_resources};
 pub use self::default_objects::flow_control::{default_flows, ensure_flow_control};
@@ -60,23 +62,30 @@ use std::sync::Arc;
 pub use self::certificates::pem::SigningRequest;
 pub use self::core::pod::quality_class;
 pub use self::core::pod::{bind as bind_pod, can_ignore_budgets, mark_evicted};
+pub use self::core::service::{Families, Family};
 use ringwatch_registry::Resource;
 
 /// Returns all built-in resources in the order of discovery: the core group, then the others by their priority,
-/// the preferred version of a group first, and by plural within a version.
+/// the preferred version of a group first, and by plural within a version. Their rules are those of default options.
 #[must_use]
 pub fn built_in() -> Vec<Arc<Resource>> {
-    let core_group = core::rows().into_iter();
-    let core_group = core_group.chain([apps::replication_controller::row()]);
+    built_in_with(&ClusterOptions::default())
+}
+
+/// Returns all built-in resources as [`built_in`] does, with the rules of a cluster.
+#[must_use]
+pub fn built_in_with(options: &ClusterOptions) -> Vec<Arc<Resource>> {
+    let core_group = core::rows(options).into_iter();
+    let core_group = core_group.chain([apps::replication_controller::row(options)]);
     let groups = [
         core_group.collect(),
         apiregistration::rows(),
-        apps::rows(),
+        apps::rows(options),
         events::rows(),
         authentication::rows(),
         authorization::rows(),
         autoscaling::rows(),
-        batch::rows(),
+        batch::rows(options),
         certificates::rows(),
         networking::rows(),
         policy::rows(),

@@ -46,6 +46,7 @@ impl Admission {
     /// Builds the plugins of a set, which read objects from these storages. `webhooks` calls webhooks.
     pub(super) fn new(
         set: &PluginSet,
+        tolerations: DefaultTolerations,
         storages: &Storages,
         match_context: &MatchContext,
         webhooks: &Arc<dyn WebhookClient>,
@@ -53,6 +54,7 @@ impl Admission {
     ) -> Self {
         let objects = AdmissionObjectSets::new(clock);
         let mut plugins = own_plugins(storages, clock);
+        plugins.push(Arc::new(tolerations));
         plugins.extend(objects.plugins(match_context, webhooks));
         plugins.retain(|plugin| set.has(plugin.name()));
         Self {
@@ -149,7 +151,6 @@ fn own_plugins(storages: &Storages, clock: &Clock) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(StorageProtection),
         Arc::new(NodeTaint),
-        Arc::new(DefaultTolerations),
         Arc::new(CertificateSigners::APPROVAL),
         Arc::new(CertificateSigners::SIGNING),
         Arc::new(CertificateSubjects),

@@ -13,6 +13,7 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
+use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
@@ -30,12 +31,11 @@ use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_st
 use ringwatch_controllers::extension_authentication;
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_registry::object_counts::ObjectCounts;
-use ringwatch_registry::storage_factory::StorageFactory;
+use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
 use tokio::sync::{oneshot, watch};
 
 use super::audit::{AuditBackends, AuditFiles};
-use super::authenticator::authenticator;
-use super::backend_factory::{OpenBackend, store_check};
+use super::backend_factory::{OpenBackend, OpenOverride, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
@@ -49,11 +49,11 @@ use super::process::Process;
 use super::resources::Resources;
 use super::responses::Responses;
 use super::security::Security;
+use super::served_apis::ServedApis;
 use super::server_paths::ServerPaths;
 use super::service_account_keys::key_discovery;
 use super::storages::Storages;
 use super::store_size::StoreSize;
-use super::stores::group_versions;
 
 /// The group and plural of the resource that defines custom resources.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
@@ -64,6 +64,8 @@ pub(super) struct Assembly<'server> {
     pub(super) flags: &'server ServeFlags,
     /// The store of the objects.
     pub(super) backend: &'server OpenBackend,
+    /// The stores of some resources alone.
+    pub(super) overrides: &'server [OpenOverride],
     /// The address at which the server listens.
     pub(super) address: SocketAddr,
     /// Maximum number of bytes of the cache of encoded objects.
@@ -105,7 +107,8 @@ impl Assembly<'_> {
         let unauthenticated = connection_limits(&mut registry, &self.clock);
         let factory = self.storage_factory(security.encryption, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
-        let (storages, reflector) = Storages::new(factory, &components);
+        let (storages, reflector) =
+            Storages::new(factory, &self.flags.cluster_options(), &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
         let (authorizers, clock) = (security.authorizers, &self.clock);
         let resources = Resources::new(self.flags, storages, authorizers, clock, background);
@@ -114,19 +117,19 @@ impl Assembly<'_> {
         let enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
         let accounts = &security.service_accounts;
-        let authenticator = authenticator(security.tokens, accounts, &resources.stores)
-            .with_request_headers(self.flags.aggregation.request_headers());
-        let authenticator = Arc::new(authenticator);
+        let authenticator =
+            (security.authentication).build(accounts, self.flags, &resources, &self.clock);
         let (issuers, clock) = (security.issuers, self.clock.clone());
         background.run(issuers.follow(Arc::clone(&authenticator), clock));
         let (webhooks, flags) = (&resources.webhooks, &self.flags.audit);
         let audit = audit.map(|it| it.build(flags, webhooks, &mut registry, &ledger, &self.clock));
         let (auditor, audit) = audit.unzip();
         let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
+        let served = ServedApis::new(&self.flags.runtime_config, &resources);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
-            stores: resources.stores.iter().cloned().collect(),
-            storeless: resources.storages.storeless.clone(),
+            stores: served.stores,
+            storeless: served.storeless,
             clock: self.clock.clone(),
             version: self.flags.version.version(),
             server_address: self.flags.serving.external_address(self.address),
@@ -176,14 +179,12 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> Arc<StorageFactory> {
         let backend = &self.backend.backend;
-        let interval = self.flags.etcd.etcd_compaction_interval;
-        let compactor = etcd3::Compactor::new(
-            Arc::clone(backend),
-            (!interval.is_zero()).then_some(interval),
-            self.clock.clone(),
-        );
+        let compactor = self.compactor(backend);
+        let others = self.overrides.iter();
+        let others = others.map(|it| self.other_backend(it, background));
         let factory = StorageFactory {
             backend: Arc::clone(backend),
+            others: others.collect(),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             media_type: self.flags.storage_media_type,
             encryption,
@@ -192,6 +193,7 @@ impl Assembly<'_> {
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
             counts: ObjectCounts::register(registry),
+            lease_reuse: self.flags.etcd.lease_reuse(),
             compact_revision: compactor.compact_revision(),
             ledger: ledger.clone(),
             clock: self.clock.clone(),
@@ -200,6 +202,25 @@ impl Assembly<'_> {
         background.run_to_its_end(compactor.run(end));
         background.run(factory.counts.clone().run(self.clock.clone()));
         Arc::new(factory)
+    }
+
+    fn compactor(&self, backend: &Arc<dyn Backend>) -> etcd3::Compactor {
+        let interval = self.flags.etcd.etcd_compaction_interval;
+        let interval = (!interval.is_zero()).then_some(interval);
+        etcd3::Compactor::new(Arc::clone(backend), interval, self.clock.clone())
+    }
+
+    /// Returns the backend of some resources alone, and runs its compactor.
+    fn other_backend(&self, other: &OpenOverride, background: &mut Background) -> OtherBackend {
+        let compactor = self.compactor(&other.open.backend);
+        let compact_revision = compactor.compact_revision();
+        let end = background.end().cancelled_owned();
+        background.run_to_its_end(compactor.run(end));
+        OtherBackend {
+            types: other.types.clone(),
+            backend: Arc::clone(&other.open.backend),
+            compact_revision,
+        }
     }
 
     fn component_statuses(&self, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
@@ -293,7 +314,7 @@ impl Assembly<'_> {
         mut registry: Registry,
     ) -> ServerPaths {
         let health = health_checks(
-            self.backend,
+            (self.backend, self.overrides),
             self.flags,
             &resources.storages.cachers,
             &enabled.hooks,
@@ -404,6 +425,7 @@ impl Assembly<'_> {
         let (stores, factory) = (&resources.stores, &resources.storages.factory);
         Some(ApiEndpoints {
             own: (address?, self.address.port()),
+            cluster_ip: self.flags.services.service_cluster_ip_range.api_address(),
             services: stores.get("", "services").cloned()?,
             endpoints: stores.get("", "endpoints").cloned()?,
             slices: stores.get("discovery.k8s.io", "endpointslices").cloned()?,
@@ -423,9 +445,10 @@ impl Assembly<'_> {
         Assembled {
             api_endpoints,
             bootstrap: Bootstrap {
-                served: group_versions(&resources.stores, &resources.storages.storeless),
+                served: ServedApis::new(&self.flags.runtime_config, &resources).group_versions(),
                 stores: resources.stores,
                 credentials: connections.credentials.clone(),
+                ranges: self.flags.services.service_cluster_ip_range.clone(),
                 repair: resources.repair,
                 roles: enabled.roles,
                 flows: enabled.flow_control.map(|it| it.stores),

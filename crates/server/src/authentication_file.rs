@@ -15,9 +15,16 @@ use ringwatch_tls::watched_file::WatchedFiles;
 use super::flags::ServeFlags;
 use super::oidc::Provider;
 
+/// The trusted token issuers besides this server, and the requests that are served without credentials.
+#[derive(Debug)]
+pub(super) struct TokenIssuers {
+    issuers: Issuers,
+    anonymous: Anonymous,
+}
+
 /// The trusted token issuers besides this server.
 #[derive(Debug)]
-pub(super) enum TokenIssuers {
+enum Issuers {
     /// No other issuers.
     None,
     /// The provider that flags configure.
@@ -32,32 +39,50 @@ impl TokenIssuers {
     /// # Errors
     /// A file cannot be read or understood.
     pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
+        let by_flag = match flags.identity.anonymous_auth {
+            Some(false) => Anonymous::Refused,
+            Some(true) | None => Anonymous::Served,
+        };
         if let Some(file) = AuthenticationFile::load(flags, clock)? {
-            return Ok(Self::File(file));
+            return Ok(Self {
+                anonymous: file.anonymous.clone().unwrap_or(by_flag),
+                issuers: Issuers::File(file),
+            });
         }
         let provider = Provider::load(&flags.oidc, clock)?;
-        Ok(provider.map_or(Self::None, Self::Provider))
+        Ok(Self {
+            issuers: provider.map_or(Issuers::None, Issuers::Provider),
+            anonymous: by_flag,
+        })
     }
 
-    /// True if some requests are served without credentials. Cannot change while the server runs.
+    /// Returns the requests that are served without credentials. Cannot change while the server runs.
     #[must_use]
-    pub(super) fn serve_anonymous(&self) -> bool {
-        match self {
-            Self::None | Self::Provider(_) => false,
-            Self::File(file) => file.anonymous != Anonymous::Refused,
-        }
+    pub(super) fn anonymous(&self) -> &Anonymous {
+        &self.anonymous
+    }
+
+    /// Returns true if the file says which requests are served without credentials.
+    #[must_use]
+    pub(super) fn file_decides_anonymous(&self) -> bool {
+        matches!(&self.issuers, Issuers::File(file) if file.anonymous.is_some())
+    }
+
+    /// Serves no requests without credentials.
+    pub(super) fn refuse_anonymous(&mut self) {
+        self.anonymous = Anonymous::Refused;
     }
 
     /// Configures an authenticator with these issuers, and refreshes their keys, until it is dropped.
     pub(super) async fn follow(self, authenticator: Arc<Authenticator>, clock: Clock) {
-        match self {
-            Self::None => {}
-            Self::Provider(provider) => {
+        match self.issuers {
+            Issuers::None => {}
+            Issuers::Provider(provider) => {
                 let tokens = vec![Arc::clone(&provider.tokens)];
-                authenticator.set_issuers(tokens, Anonymous::Refused);
+                authenticator.set_issuers(tokens);
                 provider.follow(clock).await;
             }
-            Self::File(file) => file.follow(authenticator, clock).await,
+            Issuers::File(file) => file.follow(authenticator, clock).await,
         }
     }
 }
@@ -68,16 +93,16 @@ pub(super) struct AuthenticationFile {
     file: WatchedFiles<1>,
     /// The issuers of service account tokens, which the file must not name.
     taken: Vec<String>,
-    /// The requests that were served without credentials at the start.
-    anonymous: Anonymous,
-    read: Option<Issuers>,
+    /// The requests that it had served without credentials at the start; `None` if it said nothing.
+    anonymous: Option<Anonymous>,
+    read: Option<Read>,
 }
 
 /// The result of reading the file.
 #[derive(Debug)]
-struct Issuers {
+struct Read {
     providers: Vec<Provider>,
-    anonymous: Anonymous,
+    anonymous: Option<Anonymous>,
 }
 
 /// The reason why the file cannot be used.
@@ -87,6 +112,11 @@ enum FileError {
     Config(#[from] ConfigError),
     #[error("issuer.certificateAuthority: {0}")]
     Authority(String),
+    #[error(
+        "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication \
+         configuration file"
+    )]
+    AnonymousTwice,
     #[error("anonymous: Forbidden: changed from initial configuration file")]
     AnonymousChanged,
 }
@@ -103,7 +133,13 @@ impl AuthenticationFile {
         };
         let text = pem::read(&path, flag)?;
         let taken = flags.service_accounts.service_account_issuer.clone();
-        let read = read(&text, &taken, clock).map_err(|why| {
+        let by_flag = flags.identity.anonymous_auth.is_some();
+        let read = read(&text, &taken, clock);
+        let read = read.and_then(|it| match it.anonymous {
+            Some(_) if by_flag => Err(FileError::AnonymousTwice),
+            _ => Ok(it),
+        });
+        let read = read.map_err(|why| {
             StartError::new(
                 format!("use the authentication configuration {}", path.display()),
                 why,
@@ -124,13 +160,9 @@ impl AuthenticationFile {
         let mut next = self.read.take();
         loop {
             let mut following = FuturesUnordered::new();
-            if let Some(Issuers {
-                providers,
-                anonymous,
-            }) = next
-            {
+            if let Some(Read { providers, .. }) = next {
                 let tokens = providers.iter().map(|it| Arc::clone(&it.tokens)).collect();
-                authenticator.set_issuers(tokens, anonymous);
+                authenticator.set_issuers(tokens);
                 following.extend(providers.into_iter().map(|it| it.follow(clock.clone())));
             }
             let follow = async {
@@ -145,7 +177,7 @@ impl AuthenticationFile {
     }
 
     /// Waits until the file has different, valid content.
-    async fn changed(&mut self, clock: &Clock) -> Issuers {
+    async fn changed(&mut self, clock: &Clock) -> Read {
         loop {
             let [text] = self.file.changed(clock).await;
             let read = read(&text, &self.taken, clock).and_then(|it| {
@@ -173,14 +205,14 @@ impl AuthenticationFile {
     }
 }
 
-fn read(text: &str, taken: &[String], clock: &Clock) -> Result<Issuers, FileError> {
+fn read(text: &str, taken: &[String], clock: &Clock) -> Result<Read, FileError> {
     let config = AuthenticationConfig::parse(text, taken)?;
     let providers = config
         .issuers
         .into_iter()
         .map(|it| Provider::new(it, clock));
     let providers: Result<_, _> = providers.collect();
-    Ok(Issuers {
+    Ok(Read {
         providers: providers.map_err(FileError::Authority)?,
         anonymous: config.anonymous,
     })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::duration;
 use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authorization::{
     AuthorizationMode, Authorizer, Conditions, FailurePolicy, ReviewVersion, Step,
     WebhookAuthorizer, WebhookConfig,
@@ -16,12 +17,14 @@ use ringwatch_tls::pem;
 use ringwatch_tls::watched_file::WatchedFiles;
 use serde::Deserialize;
 
-use super::flags::{AuthorizationFlags, ModeFlag};
+use super::authentication_file::TokenIssuers;
+use super::flags::{AuthorizationFlags, ModeFlag, ServeFlags};
 use super::webhook_kubeconfig;
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const KIND: &str = "AuthorizationConfiguration";
+const ANONYMOUS_REFUSED: &str = "anonymous users are not allowed with the AlwaysAllow authorizer";
 
 /// Default timeout of a webhook call, and default times for which answers are cached.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -107,33 +110,39 @@ struct MatchCondition {
 }
 
 impl Authorizers {
-    /// Reads what flags or the file say, for a server that serves some requests without credentials or none.
+    /// Reads what flags or the file say. With AlwaysAllow it makes the server refuse requests without credentials.
     ///
     /// # Errors
-    /// A file cannot be read or understood, or anybody could do everything.
-    pub(super) fn load(
-        flags: &AuthorizationFlags,
-        serves_anonymous: bool,
-    ) -> Result<Self, StartError> {
-        let authorizers = Self::read(flags, serves_anonymous)?;
-        check_anonymous(&authorizers.described, serves_anonymous).map_err(|why| {
-            StartError::new(
-                "serve requests without credentials",
-                why,
-                "use the authorization mode RBAC, or leave `anonymous` out of --authentication-config",
-            )
-        })?;
+    /// A file cannot be read or understood, or files contradict each other: anybody could do everything.
+    pub(super) fn load(flags: &ServeFlags, issuers: &mut TokenIssuers) -> Result<Self, StartError> {
+        let mut authorizers = Self::read(flags)?;
         if allows_everything(&authorizers.described) {
+            if *issuers.anonymous() != Anonymous::Refused {
+                if issuers.file_decides_anonymous() {
+                    return Err(StartError::new(
+                        "serve requests without credentials",
+                        ANONYMOUS_REFUSED,
+                        "use the authorization mode RBAC, or leave `anonymous` out of --authentication-config",
+                    ));
+                }
+                tracing::warn!(
+                    "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You \
+                     should use a different authorizer"
+                );
+                issuers.refuse_anonymous();
+            }
             tracing::warn!(
                 "everybody who has a certificate or token may do everything, since the authorization mode is AlwaysAllow; \
                  RBAC is the default"
             );
         }
+        authorizers.serves_anonymous = *issuers.anonymous() != Anonymous::Refused;
         Ok(authorizers)
     }
 
-    fn read(flags: &AuthorizationFlags, serves_anonymous: bool) -> Result<Self, StartError> {
-        if let Some(path) = &flags.authorization_config {
+    fn read(all: &ServeFlags) -> Result<Self, StartError> {
+        let flags = &all.authorization;
+        let (described, file) = if let Some(path) = &flags.authorization_config {
             let text = pem::read(path, "--authorization-config")?;
             let described = parse(&text).map_err(|why| {
                 StartError::new(
@@ -142,24 +151,22 @@ impl Authorizers {
                     "see AuthorizationConfiguration in Kubernetes' documentation",
                 )
             })?;
-            let file = Some(WatchedFiles::new([path.clone()], [text]));
-            return Ok(Self {
-                described,
-                file,
-                serves_anonymous,
-            });
-        }
-        let mut described = Vec::new();
-        for mode in &flags.authorization_mode {
-            described.push(match mode {
-                ModeFlag::Mode(mode) => Described::Mode(*mode),
-                ModeFlag::Webhook => Described::Webhook(Box::new(by_flags(flags)?)),
-            });
-        }
+            let file = WatchedFiles::new([path.clone()], [text]);
+            (described, Some(file))
+        } else {
+            let mut described = Vec::new();
+            for mode in all.authorization_modes() {
+                described.push(match mode {
+                    ModeFlag::Mode(mode) => Described::Mode(mode),
+                    ModeFlag::Webhook => Described::Webhook(Box::new(by_flags(flags)?)),
+                });
+            }
+            (described, None)
+        };
         Ok(Self {
             described,
-            file: None,
-            serves_anonymous,
+            file,
+            serves_anonymous: false,
         })
     }
 
@@ -220,8 +227,7 @@ impl AuthorizationFile {
 /// Refuses AlwaysAllow together with anonymous requests: everybody could do everything.
 fn check_anonymous(described: &[Described], serves_anonymous: bool) -> Result<(), String> {
     if serves_anonymous && allows_everything(described) {
-        let why = "anonymous users are not allowed with the AlwaysAllow authorizer";
-        return Err(why.to_owned());
+        return Err(ANONYMOUS_REFUSED.to_owned());
     }
     Ok(())
 }

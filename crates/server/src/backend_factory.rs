@@ -1,6 +1,7 @@
 //! Opens the backend that the flags select, and runs its tasks: for the embedded store a thread that commits, the
 //! expiry of leases and the recovery after failed writes; for etcd a task that checks the versions of its members.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,6 +13,7 @@ use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, BackendError};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
+use ringwatch_resources::built_in;
 use ringwatch_tls::error::StartError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -79,21 +81,64 @@ pub(super) async fn open(
             Ok(OpenBackend::embedded(Arc::new(embedded), Some(commits)))
         }
         StorageBackend::Etcd3 => {
-            let etcd = Arc::new(connect(&flags.etcd, clock).await?);
+            let etcd = Arc::new(connect(&flags.etcd, &flags.etcd.etcd_servers, clock).await?);
             Ok(OpenBackend::etcd(etcd, clock.clone()))
         }
     }
 }
 
+/// A backend of some resources alone.
+#[derive(Debug)]
+pub(super) struct OpenOverride {
+    /// The URLs of its servers.
+    servers: Vec<String>,
+    /// The group and plural of each of these resources.
+    pub(super) types: Vec<(String, String)>,
+    /// The backend.
+    pub(super) open: OpenBackend,
+}
+
+/// Opens the backends of the resources that the flags keep in other etcds: one for each set of servers, in the order of
+/// the flags. Only built-in resources can be kept elsewhere.
+///
+/// # Errors
+/// An etcd cannot be reached.
+pub(super) async fn open_overrides(
+    flags: &EtcdFlags,
+    clock: &Clock,
+) -> Result<Vec<OpenOverride>, StartError> {
+    let built_in: HashSet<(String, String)> = built_in()
+        .iter()
+        .map(|it| (it.group_version.group.clone(), it.plural.clone()))
+        .collect();
+    let mut opened: Vec<OpenOverride> = Vec::new();
+    for other in &flags.etcd_servers_overrides {
+        let named = (other.group.clone(), other.plural.clone());
+        let known = built_in.contains(&named).then_some(named);
+        let same = opened.iter_mut().find(|it| it.servers == other.servers);
+        if let Some(same) = same {
+            same.types.extend(known);
+            continue;
+        }
+        let etcd = Arc::new(connect(flags, &other.servers, clock).await?);
+        opened.push(OpenOverride {
+            servers: other.servers.clone(),
+            types: known.into_iter().collect(),
+            open: OpenBackend::etcd(etcd, clock.clone()),
+        });
+    }
+    Ok(opened)
+}
+
 /// Connects to etcd, and retries while it is unreachable. Errors that no retry can cure are returned at once.
-async fn connect(flags: &EtcdFlags, clock: &Clock) -> Result<Etcd, StartError> {
+async fn connect(flags: &EtcdFlags, servers: &[String], clock: &Clock) -> Result<Etcd, StartError> {
     let tls = TlsFiles {
         ca: flags.etcd_cafile.clone(),
         cert: flags.etcd_certfile.clone(),
         key: flags.etcd_keyfile.clone(),
     };
     let deadline = clock.now() + ETCD_REACHABLE_TIMEOUT;
-    let mut config = Config::new(flags.etcd_servers.clone(), tls);
+    let mut config = Config::new(servers.to_vec(), tls);
     config.connect_timeout = config.connect_timeout.min(ETCD_REACHABLE_TIMEOUT);
     loop {
         match Etcd::connect(config.clone(), clock.clone()).await {

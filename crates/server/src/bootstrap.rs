@@ -11,7 +11,7 @@ use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::publish_extension_authentication;
 use ringwatch_controllers::roles::RoleStores;
 use ringwatch_registry::{Store, Stores};
-use ringwatch_resources::allocation::Repair;
+use ringwatch_resources::allocation::{Repair, ServiceRanges};
 use ringwatch_resources::{
     ensure_default_roles, ensure_flow_control, ensure_kubernetes_service, ensure_service_range,
     ensure_system_namespaces, ensure_system_priorities, ensure_token_tracking,
@@ -35,6 +35,8 @@ pub(super) struct Bootstrap {
     pub(super) served: BTreeSet<GroupVersion>,
     /// The credentials that extension-apiserver-authentication publishes.
     pub(super) credentials: CurrentCredentials,
+    /// The ranges of the cluster IPs of Services.
+    pub(super) ranges: ServiceRanges,
     /// Releases addresses and ports that are allocated to no Service; `None` if allocations are not recorded.
     pub(super) repair: Option<Repair>,
     /// The stores of roles and bindings; `None` without RBAC.
@@ -96,7 +98,7 @@ impl Bootstrap {
     /// Creates the range of service addresses and the Service `kubernetes`, once the allocations are loaded.
     async fn ensure_services(&self, services: &Store, port: u16) -> Result<(), StartError> {
         if let Some(ranges) = self.store("networking.k8s.io", "servicecidrs") {
-            let ensured = ensure_service_range(ranges, &self.clock).await;
+            let ensured = ensure_service_range(ranges, &self.ranges, &self.clock).await;
             ensured.map_err(|error| unwritten("create the range of addresses", error))?;
         }
         if let Some(repair) = &self.repair {
@@ -113,7 +115,8 @@ impl Bootstrap {
     /// is creating it, or was killed while it did. So this waits, and releases stale allocations meanwhile.
     async fn ensure_api_service(&self, services: &Store, port: u16) -> Result<(), Error> {
         let clock = &self.clock;
-        let first = ensure_kubernetes_service(services, port, clock).await;
+        let address = self.ranges.api_address();
+        let first = ensure_kubernetes_service(services, address, port, clock).await;
         let (Err(Error::Invalid { .. }), Some(repair)) = (&first, &self.repair) else {
             return first;
         };
@@ -121,7 +124,7 @@ impl Bootstrap {
         let again = async {
             loop {
                 clock.sleep(ADDRESS_RETRY_PERIOD).await;
-                let ensured = ensure_kubernetes_service(services, port, clock).await;
+                let ensured = ensure_kubernetes_service(services, address, port, clock).await;
                 if !matches!(ensured, Err(Error::Invalid { .. })) || clock.now() > end {
                     return ensured;
                 }

@@ -5,7 +5,9 @@
 
 mod aggregation;
 mod audit;
+mod authentication;
 mod authorization;
+mod etcd_overrides;
 mod go_values;
 mod inert;
 mod inventory;
@@ -14,7 +16,9 @@ mod log_format;
 mod oidc;
 mod planned;
 mod refused;
+mod runtime_config;
 mod service_accounts;
+mod services;
 mod serving;
 mod tls;
 mod version;
@@ -26,8 +30,11 @@ use clap::{ArgAction, Args};
 use ringwatch::storage::StorageMediaType;
 use ringwatch_admission::{PluginSet, parse_plugin};
 use ringwatch_apimachinery::duration;
+use ringwatch_authorization::AuthorizationMode;
+use ringwatch_plugins::DefaultTolerations;
 use ringwatch_registry::DeletionSettings;
 use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
+use ringwatch_resources::{ClusterOptions, Family};
 
 use super::feature_gates::FeatureGate;
 use super::memory;
@@ -36,13 +43,17 @@ use self::go_values::parse_bool;
 
 pub use aggregation::AggregationFlags;
 pub use audit::{AuditFlags, AuditQueueFlags};
+pub use authentication::{IdentityFlags, TokenWebhookFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
+pub use etcd_overrides::EtcdOverride;
 pub use go_values::with_dashes;
 pub use inventory::InventoryFlags;
 pub use kubelets::KubeletFlags;
 pub use log_format::LogFormat;
 pub use oidc::OidcFlags;
+pub use runtime_config::RuntimeConfigFlags;
 pub use service_accounts::ServiceAccountFlags;
+pub use services::ServiceFlags;
 pub use serving::{ReconcilerType, ServingFlags};
 pub use tls::{SniFlag, TlsFlags};
 pub use version::VersionFlag;
@@ -176,6 +187,25 @@ pub struct ServeFlags {
     )]
     pub audit: AuditFlags,
 
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub services: ServiceFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub runtime_config: RuntimeConfigFlags,
+
+    /// Allow privileged containers in pods. If false, they are refused, as by kube-apiserver.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub allow_privileged: bool,
+
     /// Feature gates, as NAME=true, comma-separated. There is one: AllowUnsafeMalformedObjectDeletion, which allows the
     /// deletion of objects that cannot be read.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
@@ -210,6 +240,11 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "URLS", value_delimiter = ',', value_parser = parse_etcd_server)]
     pub etcd_servers: Vec<String>,
 
+    /// Other etcd servers for some built-in resources, as GROUP/RESOURCE#URL;URL, comma-separated; the core group is empty,
+    /// as in /events#http://HOST:2379. The other flags of etcd apply to them too. These resources have no watch cache.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = EtcdOverride::parse)]
+    pub etcd_servers_overrides: Vec<EtcdOverride>,
+
     /// Prefix of all keys in the store.
     #[arg(long, value_name = "PREFIX", default_value = "/registry", value_parser = parse_prefix)]
     pub etcd_prefix: String,
@@ -240,6 +275,16 @@ pub struct EtcdFlags {
     #[arg(long, value_name = "DURATION", default_value = "1h0m0s", value_parser = duration::parse)]
     pub event_ttl: Duration,
 
+    /// Time in seconds for which events that expire share a lease of etcd; 0 for a lease of its own for each. Events live
+    /// longer by at most that. Has no effect on the embedded store.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60,
+        allow_negative_numbers = true
+    )]
+    pub lease_reuse_duration_seconds: i64,
+
     /// Timeout of the health check of the store.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     pub etcd_healthcheck_timeout: Duration,
@@ -264,44 +309,35 @@ pub struct EtcdFlags {
     pub enable_garbage_collector: bool,
 }
 
-/// Flags of authentication.
-#[derive(Args, Clone, Debug)]
-pub struct IdentityFlags {
-    /// Certificate authorities of client certificates, besides the generated one. The common name is the user, the
-    /// organisations are the groups.
-    #[arg(long, value_name = "FILE")]
-    pub client_ca_file: Option<PathBuf>,
-
-    /// Bearer tokens, one a line: token,user,uid[,"group1,group2"].
-    #[arg(long, value_name = "FILE")]
-    pub token_auth_file: Option<PathBuf>,
-
-    /// An AuthenticationConfiguration with the issuers whose tokens authenticate users; it is read again when it changes.
-    /// Instead of --oidc-*.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["oidc_issuer_url", "oidc_client_id", "oidc_username_claim",
-          "oidc_username_prefix", "oidc_groups_claim", "oidc_groups_prefix", "oidc_required_claim", "oidc_signing_algs",
-          "oidc_ca_file"])]
-    pub authentication_config: Option<PathBuf>,
-
-    /// Serve requests without credentials. Only false is supported.
-    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL",
-          value_parser = parse_only_false)]
-    pub anonymous_auth: bool,
-}
-
 /// Flags of admission.
 #[derive(Args, Clone, Debug)]
 pub struct AdmissionFlags {
-    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but ServiceAccount, and
-    /// NodeRestriction unless Node is among the authorization modes; an unsupported one is refused. Their order does not
-    /// matter.
+    /// Admission plugins to enable, comma-separated. All supported ones are enabled by default but NodeRestriction, which
+    /// is if Node is among the authorization modes; an unsupported one is refused. Their order does not matter.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub enable_admission_plugins: Vec<&'static str>,
 
     /// Admission plugins to disable, comma-separated.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub disable_admission_plugins: Vec<&'static str>,
+
+    /// Time in seconds that pods stay on a node that is not ready, unless they say it themselves.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 300,
+        allow_negative_numbers = true
+    )]
+    pub default_not_ready_toleration_seconds: i64,
+
+    /// Time in seconds that pods stay on a node that cannot be reached, unless they say it themselves.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 300,
+        allow_negative_numbers = true
+    )]
+    pub default_unreachable_toleration_seconds: i64,
 }
 
 impl AdmissionFlags {
@@ -310,6 +346,15 @@ impl AdmissionFlags {
             &self.enable_admission_plugins,
             &self.disable_admission_plugins,
         )
+    }
+
+    /// Returns the plugin that adds tolerations.
+    #[must_use]
+    pub fn tolerations(&self) -> DefaultTolerations {
+        DefaultTolerations {
+            not_ready_seconds: self.default_not_ready_toleration_seconds,
+            unreachable_seconds: self.default_unreachable_toleration_seconds,
+        }
     }
 
     /// Returns the enabled plugins.
@@ -370,6 +415,13 @@ pub enum StorageBackend {
 }
 
 impl EtcdFlags {
+    /// Returns the time for which objects that expire share a lease; 0 for none.
+    #[must_use]
+    pub fn lease_reuse(&self) -> Duration {
+        let seconds = u64::try_from(self.lease_reuse_duration_seconds);
+        Duration::from_secs(seconds.unwrap_or(0))
+    }
+
     /// Returns the settings of deletions. Fewer workers than one count as one, as in kube-apiserver.
     #[must_use]
     pub fn deletion_settings(&self) -> DeletionSettings {
@@ -401,6 +453,9 @@ impl ServeFlags {
         self.authorization.check()?;
         self.audit.check()?;
         self.tls.check(self.serving.disable_http2_serving)?;
+        self.check_families()?;
+        self.runtime_config.check()?;
+        self.check_fairness()?;
         let oidc = self.oidc.oidc_issuer_url.as_ref();
         if oidc.is_some_and(|it| self.service_accounts.service_account_issuer.contains(it)) {
             return Err("--oidc-issuer-url must not be a --service-account-issuer".to_owned());
@@ -413,6 +468,11 @@ impl ServeFlags {
                 "--etcd-servers goes with --storage-backend=etcd3 alone; leave one of the two out"
                     .to_owned(),
             ),
+            (StorageBackend::Embedded | StorageBackend::Memory, true)
+                if !self.etcd.etcd_servers_overrides.is_empty() =>
+            {
+                Err("--etcd-servers-overrides needs --etcd-servers".to_owned())
+            }
             _ if self.limits.request_timeout.is_zero() => {
                 Err("--request-timeout must be longer than 0".to_owned())
             }
@@ -441,6 +501,51 @@ impl ServeFlags {
             } else {
                 StorageBackend::Etcd3
             })
+    }
+
+    /// Returns the authorization modes: those that are named, or else RBAC, with Node before it for a server that is given
+    /// the authority of a cluster.
+    #[must_use]
+    pub fn authorization_modes(&self) -> Vec<ModeFlag> {
+        let named = &self.authorization.authorization_mode;
+        if !named.is_empty() {
+            return named.clone();
+        }
+        let node = ModeFlag::Mode(AuthorizationMode::Node);
+        let node = self.identity.client_ca_file.as_ref().map(|_| node);
+        let rbac = ModeFlag::Mode(AuthorizationMode::Rbac);
+        node.into_iter().chain([rbac]).collect()
+    }
+
+    /// Returns the settings of the cluster on which the rules of kinds depend.
+    #[must_use]
+    pub fn cluster_options(&self) -> ClusterOptions {
+        ClusterOptions {
+            allow_privileged: self.allow_privileged,
+            families: self.services.service_cluster_ip_range.families(),
+        }
+    }
+
+    /// Refuses priority and fairness without the API by which it is configured.
+    fn check_fairness(&self) -> Result<(), String> {
+        let off = self.runtime_config.flow_control_off();
+        match off.filter(|_| self.limits.enable_priority_and_fairness) {
+            Some(key) => Err(format!(
+                "--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses an address of the server of another family than its Service `kubernetes` has.
+    fn check_families(&self) -> Result<(), String> {
+        let range = self.services.service_cluster_ip_range.first();
+        match self.serving.advertise_address {
+            Some(address) if Family::of(address) != range.family() => Err(format!(
+                "service IP family \"{range}\" must match public address family \"{address}\""
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Returns true if objects that cannot be read may be deleted.
@@ -500,13 +605,6 @@ fn parse_media_type(text: &str) -> Result<StorageMediaType, String> {
         "objects are not stored so; use application/vnd.kubernetes.protobuf or application/json"
             .to_owned()
     })
-}
-
-fn parse_only_false(text: &str) -> Result<bool, String> {
-    match text {
-        "false" => Ok(false),
-        _ => Err("only false is supported".to_owned()),
-    }
 }
 
 fn parse_etcd_server(text: &str) -> Result<String, String> {
@@ -570,8 +668,12 @@ mod tests {
             flags.kubelets.kubelet_preferred_address_types.join(","),
             "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
         );
-        let rbac = ModeFlag::Mode(ringwatch_authorization::AuthorizationMode::Rbac);
-        assert_eq!(flags.authorization.authorization_mode, [rbac]);
+        assert!(!flags.allow_privileged);
+        assert!(!flags.identity.enable_bootstrap_token_auth);
+        assert!(flags.service_accounts.service_account_lookup);
+        let webhook = &flags.identity.token_webhook;
+        let ttl = webhook.authentication_token_webhook_cache_ttl;
+        assert_eq!(ttl, Duration::from_secs(120));
         assert!(flags.watch_cache);
         assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
     }
@@ -588,6 +690,42 @@ mod tests {
         assert_eq!(flags.serving.secure_port, 2);
         let disabled = flags.admission.disable_admission_plugins;
         assert_eq!(disabled, ["Priority", "LimitRanger"]);
+    }
+
+    #[test]
+    fn a_server_of_a_cluster_authorizes_its_nodes() {
+        use ringwatch_authorization::AuthorizationMode::{AlwaysAllow, Node, Rbac};
+        for (flags, expected) in [
+            (&[][..], vec![Rbac]),
+            (&["--client-ca-file=ca.crt"], vec![Node, Rbac]),
+            (
+                &[
+                    "--client-ca-file=ca.crt",
+                    "--authorization-mode=AlwaysAllow",
+                ],
+                vec![AlwaysAllow],
+            ),
+        ] {
+            let modes = parse(flags).expect("flags").authorization_modes();
+            let expected: Vec<_> = expected.into_iter().map(ModeFlag::Mode).collect();
+            assert_eq!(modes, expected, "{flags:?}");
+        }
+        let error = parse(&["--authorization-mode=RBAC,Node,RBAC"]).expect_err("twice");
+        assert_eq!(
+            error,
+            "authorization-mode \"RBAC\" has mode specified more than once"
+        );
+    }
+
+    #[test]
+    fn addresses_of_the_service_and_the_server_are_of_one_family() {
+        let range = "--service-cluster-ip-range=fd00::/108,10.0.0.0/16";
+        let error = parse(&[range, "--advertise-address=192.0.2.1"]).expect_err("another");
+        assert_eq!(
+            error,
+            "service IP family \"fd00::/108\" must match public address family \"192.0.2.1\""
+        );
+        assert!(parse(&[range, "--advertise-address=2001:db8::1"]).is_ok());
     }
 
     #[test]
@@ -613,7 +751,13 @@ mod tests {
             ("--storage-media-type=application/yaml", "not stored so"),
             ("--storage-media-type=application/x", "or application/json"),
             ("--authorization-mode=RBAC,ABAC", "use Node, RBAC"),
-            ("--anonymous-auth", "only false"),
+            ("--anonymous-auth=maybe", "invalid value"),
+            (
+                "--authentication-token-webhook-version=v2",
+                "supported versions are \"v1\", \"v1beta1\"",
+            ),
+            ("--service-cluster-ip-range=10.0.0.0/30", "at least 8"),
+            ("--service-node-port-range=2-1", "end port cannot be less"),
             ("--etcd-servers=localhost:2379", "not of the form"),
             ("--request-timeout=60", "not a duration"),
             ("--request-timeout=0s", "longer than 0"),

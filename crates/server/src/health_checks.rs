@@ -7,16 +7,16 @@ use ringwatch::storage::cacher::Cacher;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use tokio_util::sync::CancellationToken;
 
-use super::backend_factory::{OpenBackend, add_store_checks, store_check};
+use super::backend_factory::{OpenBackend, OpenOverride, add_store_checks, store_check};
 use super::flags::ServeFlags;
 use super::post_start_hooks::PostStartHooks;
 
 /// Maximum number of unready caches that are named.
 const UNREADY_NAMED_MAX: usize = 5;
 
-/// Returns the checks of a server with this store. It is unready once `shutting_down` is cancelled.
+/// Returns the checks of a server with this store, and others of some resources alone. It is unready once `shutting_down` is cancelled.
 pub(super) fn health_checks(
-    backend: &OpenBackend,
+    (backend, overrides): (&OpenBackend, &[OpenOverride]),
     flags: &ServeFlags,
     cachers: &[Arc<Cacher>],
     hooks: &PostStartHooks,
@@ -25,17 +25,16 @@ pub(super) fn health_checks(
 ) -> Health {
     let mut health = Health::new(shutting_down);
     let etcd = &flags.etcd;
-    let answers = |at_most| store_check(&backend.backend, etcd, at_most, clock);
-    health.add(
-        "etcd",
-        Scope::Liveness,
-        answers(etcd.etcd_healthcheck_timeout),
-    );
-    health.add(
-        "etcd-readiness",
-        Scope::Readiness,
-        answers(etcd.readycheck_timeout()),
-    );
+    let (live, ready) = (etcd.etcd_healthcheck_timeout, etcd.readycheck_timeout());
+    let answers = |open: &OpenBackend, at_most| store_check(&open.backend, etcd, at_most, clock);
+    health.add("etcd", Scope::Liveness, answers(backend, live));
+    health.add("etcd-readiness", Scope::Readiness, answers(backend, ready));
+    for (index, other) in overrides.iter().enumerate() {
+        let name = format!("etcd-override-{index}");
+        health.add(name, Scope::Everywhere, answers(&other.open, live));
+        let name = format!("etcd-override-readiness-{index}");
+        health.add(name, Scope::Readiness, answers(&other.open, ready));
+    }
     if let Some(embedded) = &backend.embedded {
         add_store_checks(embedded, &mut health);
     }

@@ -36,6 +36,10 @@ const FLAGS: [&str; 4] = [
     "--secure-port=0",
 ];
 
+/// The admission plugin that refuses pods without an account. Nobody creates accounts here, so it is disabled unless a
+/// flag names it.
+const SERVICE_ACCOUNT: &str = "ServiceAccount";
+
 /// Linux' file system in memory.
 const FILES_IN_MEMORY: &str = "/dev/shm";
 
@@ -43,7 +47,8 @@ const FILES_IN_MEMORY: &str = "/dev/shm";
 ///
 /// It keeps its objects in memory and runs on threads of its own, unless its [`Builder`] sets otherwise, and ends when
 /// it is dropped. One process can have several. No controllers of workloads run: deployments create no pods, and
-/// dependents of deleted objects stay, as with envtest.
+/// dependents of deleted objects stay, as with envtest. The admission plugin ServiceAccount is disabled, since no
+/// controller creates accounts; `--enable-admission-plugins=ServiceAccount` enables it.
 ///
 /// The certificates and the kubeconfig are files in a temporary folder, which is deleted at the end. `--data-dir` sets
 /// another folder; use it with a store on disk.
@@ -222,6 +227,12 @@ impl Builder {
         // A data directory of the caller keeps its own key, so that tokens stay valid after a restart.
         if signing_key.is_none() && flags.data_dir == folder.path() {
             *signing_key = Some(write_signing_key(folder)?);
+        }
+        let plugins = &mut flags.admission;
+        if !plugins.enable_admission_plugins.contains(&SERVICE_ACCOUNT)
+            && !plugins.disable_admission_plugins.contains(&SERVICE_ACCOUNT)
+        {
+            plugins.disable_admission_plugins.push(SERVICE_ACCOUNT);
         }
         flags.check().map_err(StartError::line)?;
         Ok(flags)

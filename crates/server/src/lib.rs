@@ -32,6 +32,7 @@ mod resources;
 mod responses;
 mod security;
 pub mod serve;
+mod served_apis;
 mod server_paths;
 mod service_account_keys;
 mod storages;

@@ -61,8 +61,15 @@ impl Resources {
             types: Arc::clone(&types),
             authorizer: Arc::clone(&authorizer),
         };
-        let admission = Admission::new(&plugins, &storages, &match_context, &webhooks, clock);
-        let allocator = service_allocator(&storages);
+        let admission = Admission::new(
+            &plugins,
+            flags.admission.tolerations(),
+            &storages,
+            &match_context,
+            &webhooks,
+            clock,
+        );
+        let allocator = service_allocator(&storages, &flags.services.service_node_port_range);
         let write_path = WritePath {
             admission: Arc::clone(&admission.chain),
             guards: Guards::new(&storages, &types),

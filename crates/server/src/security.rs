@@ -1,14 +1,14 @@
 //! Reads the files that flags name for TLS, authentication, authorization and encryption.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use futures::future::join_all;
 use ringwatch::clock::Clock;
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch_apiserver::endpoints::Kubelets;
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
-use ringwatch_authentication::TokenFile;
 use ringwatch_authentication::service_accounts::ServiceAccountConfig;
+use ringwatch_authentication::{TokenFile, TokenWebhookConfig};
 use ringwatch_controllers::aggregation::ProxyTls;
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
@@ -17,13 +17,11 @@ use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
 
 use super::authentication_file::TokenIssuers;
+use super::authenticator::AuthenticationFiles;
 use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
-use super::flags::{AggregationFlags, ServeFlags};
-use super::{kubelets, service_account_keys};
-
-/// The address of the Service `kubernetes`: the first of the default range of service addresses.
-const SERVICE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+use super::flags::{AggregationFlags, ServeFlags, TokenWebhookFlags};
+use super::{kubelets, service_account_keys, webhook_kubeconfig};
 
 /// The configuration of TLS, authentication, authorization and encryption.
 #[derive(Debug)]
@@ -32,8 +30,8 @@ pub(super) struct Security {
     pub(super) credentials: CurrentCredentials,
     /// The files of these, and of the client certificates that this server uses.
     pub(super) files: TrustFiles,
-    /// The tokens of `--token-auth-file`.
-    pub(super) tokens: TokenFile,
+    /// The token file, the token webhook, and the requests that are served without credentials.
+    pub(super) authentication: AuthenticationFiles,
     /// How tokens of service accounts are issued and verified.
     pub(super) service_accounts: ServiceAccountConfig,
     /// The trusted issuers of tokens beside this server.
@@ -73,13 +71,13 @@ impl Security {
         let serving = &flags.serving;
         let addresses = [
             Some(serving.bind_address),
-            Some(SERVICE_ADDRESS),
+            Some(flags.services.service_cluster_ip_range.api_address()),
             serving.advertised_address(),
         ];
         let addresses: Vec<IpAddr> = addresses.into_iter().flatten().collect();
         let subjects = subjects(&addresses, host_name());
-        let issuers = TokenIssuers::load(flags, clock)?;
-        let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
+        let mut issuers = TokenIssuers::load(flags, clock)?;
+        let authorizers = Authorizers::load(flags, &mut issuers)?;
         let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;
         let (proxy, proxy_identity) = proxy(&flags.aggregation)?;
         let credentials = CredentialFiles::load(flags, subjects, clock)?;
@@ -89,7 +87,11 @@ impl Security {
                 credentials,
                 identities: kubelet_identity.into_iter().chain(proxy_identity).collect(),
             },
-            tokens: tokens(flags)?,
+            authentication: AuthenticationFiles {
+                tokens: tokens(flags)?,
+                webhook: token_webhook(&flags.identity.token_webhook)?,
+                anonymous: issuers.anonymous().clone(),
+            },
             service_accounts: service_account_keys::load(flags)?,
             issuers,
             authorizers,
@@ -135,6 +137,26 @@ fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), 
     let tls = ProxyTls::new(files.as_ref().map(IdentityFiles::identity))
         .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))?;
     Ok((tls, files))
+}
+
+/// Returns the configuration of the webhook that is asked about tokens, if flags name one.
+fn token_webhook(flags: &TokenWebhookFlags) -> Result<Option<TokenWebhookConfig>, StartError> {
+    let Some(path) = &flags.authentication_token_webhook_config_file else {
+        return Ok(None);
+    };
+    let to = webhook_kubeconfig::read(path).map_err(|why| {
+        StartError::new(
+            format!("use the webhook of {}", path.display()),
+            why,
+            "give --authentication-token-webhook-config-file the kubeconfig of a webhook",
+        )
+    })?;
+    let ttl = flags.authentication_token_webhook_cache_ttl;
+    Ok(Some(TokenWebhookConfig {
+        to,
+        version: flags.authentication_token_webhook_version,
+        ttl,
+    }))
 }
 
 fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {

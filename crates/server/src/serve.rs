@@ -28,7 +28,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::assembly::Assembly;
 use super::audit::{AuditFiles, RunningAudit};
-use super::backend_factory::{self, OpenBackend};
+use super::backend_factory::{self, OpenBackend, OpenOverride};
 use super::background::Background;
 use super::flags::{ServeFlags, StorageBackend};
 use super::kubeconfig;
@@ -118,6 +118,8 @@ pub(super) struct Server {
     publishing: Option<AbortOnDropHandle<()>>,
     withdrawal: CancellationToken,
     backend: OpenBackend,
+    /// The backends of some resources alone.
+    overrides: Vec<OpenOverride>,
     clock: Clock,
 }
 
@@ -144,6 +146,7 @@ impl Server {
             Some(backend) => OpenBackend::new(backend),
             None => backend_factory::open(flags, &data_dir, &clock).await?,
         };
+        let overrides = backend_factory::open_overrides(&flags.etcd, &clock).await?;
         let url = kubeconfig::local_url(address);
         let kubeconfig = data_dir.join("kubeconfig");
         let mut background = Background::new(options.runtimes);
@@ -158,6 +161,7 @@ impl Server {
         let assembly = Assembly {
             flags,
             backend: &backend,
+            overrides: &overrides,
             address,
             encodings_bytes_max: options.encodings_bytes_max,
             steps: &steps,
@@ -190,6 +194,7 @@ impl Server {
             publishing,
             withdrawal,
             backend,
+            overrides,
             clock,
         })
     }
@@ -211,6 +216,9 @@ impl Server {
         }
         self.background.stop(clock).await;
         self.backend.close(clock).await;
+        for other in self.overrides {
+            other.open.close(clock).await;
+        }
         tracing::info!("ended");
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartErro
         seconds_max: named
             .service_account_max_token_expiration
             .map(|longest| i64::try_from(longest.as_secs()).unwrap_or(i64::MAX)),
+        lookup: named.service_account_lookup,
         extends_mounted: named.service_account_extend_token_expiration,
         keys_uri: named.service_account_jwks_uri.clone(),
     })

@@ -12,7 +12,7 @@ use ringwatch_admission::ServedType;
 use ringwatch_apiserver::ServiceAddresses;
 use ringwatch_registry::storage_factory::StorageFactory;
 use ringwatch_registry::{Resource, Served, Store};
-use ringwatch_resources::built_in;
+use ringwatch_resources::{ClusterOptions, built_in_with};
 
 use super::component_statuses::ComponentStatuses;
 
@@ -33,13 +33,14 @@ pub(super) struct Storages {
 }
 
 impl Storages {
-    /// Makes the storages; `components` is that of ComponentStatuses, which are not stored. Nothing is read until the
-    /// reflector runs, which fills the caches.
+    /// Makes the storages of the resources of a cluster; `components` is that of ComponentStatuses, which are not stored.
+    /// Nothing is read until the reflector runs, which fills the caches.
     pub(super) fn new(
         factory: Arc<StorageFactory>,
+        options: &ClusterOptions,
         components: &Arc<ComponentStatuses>,
     ) -> (Self, Reflector) {
-        let resources = built_in();
+        let resources = built_in_with(options);
         let (feed, reflector) = factory.feed(&resources);
         let mut storages = Self {
             factory,

@@ -1,13 +1,11 @@
 //! The stores of all built-in resources: their storages, with admission and all else that writes need.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringwatch_admission::Chain;
-use ringwatch_apimachinery::GroupVersion;
-use ringwatch_registry::{DeletionSettings, Resource, Store, Stores};
-use ringwatch_resources::allocation::{NODE_PORT_RANGES, ServiceAllocator};
+use ringwatch_registry::{DeletionSettings, Store, Stores};
+use ringwatch_resources::allocation::{NODE_PORT_RANGES, PortRange, ServiceAllocator};
 
 use super::storages::Storages;
 use super::write_guards::Guards;
@@ -50,23 +48,17 @@ impl WritePath {
     }
 }
 
-/// Returns the allocator of services, if the resources in which it records allocations are served.
-pub(super) fn service_allocator(storages: &Storages) -> Option<Arc<ServiceAllocator>> {
+/// Returns the allocator of services, which have node ports of a range, if the resources in which it records allocations
+/// are served.
+pub(super) fn service_allocator(
+    storages: &Storages,
+    port_range: &PortRange,
+) -> Option<Arc<ServiceAllocator>> {
     let addresses = storages.bare_store("ipaddresses.networking.k8s.io")?;
     let ranges = storages.bare_store("servicecidrs.networking.k8s.io")?;
-    let ports = storages.factory.plain(NODE_PORT_RANGES);
+    let ports = (storages.factory.plain(NODE_PORT_RANGES), port_range.clone());
     let clock = storages.factory.clock.clone();
     Some(Arc::new(ServiceAllocator::new(
         addresses, ranges, ports, clock,
     )))
-}
-
-/// Returns the group versions of these resources.
-pub(super) fn group_versions(
-    stores: &Stores,
-    storeless: &[Arc<Resource>],
-) -> BTreeSet<GroupVersion> {
-    let stored = stores.iter().map(|store| store.resource());
-    let all = stored.chain(storeless);
-    all.map(|resource| resource.group_version.clone()).collect()
 }

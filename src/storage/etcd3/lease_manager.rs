@@ -12,8 +12,8 @@ use crate::storage::backend::{Backend, LeaseId};
 
 /// The extra time that an object may live because of a shared lease, in percent of its requested time to live.
 const REUSE_PERCENT_OF_TTL: u64 = 5;
-/// The longest extra time of an object, in seconds.
-const REUSE_SECONDS_MAX: u64 = 60;
+/// The longest extra time of an object, if nothing else is configured.
+pub(super) const LEASE_REUSE_DEFAULT: Duration = Duration::from_secs(60);
 /// Maximum number of objects that share a lease.
 const LEASE_OBJECTS_MAX: u32 = 1_000;
 
@@ -23,6 +23,8 @@ pub(super) struct LeaseManager {
     backend: Arc<dyn Backend>,
     /// The metrics of requests, which count the objects of each lease.
     requests: TypeRequestMetrics,
+    /// The longest extra time of an object; 0 if objects share no leases.
+    reuse_max: Duration,
     clock: Clock,
     /// The last lease. Held while one is granted, so that concurrent callers share the new one.
     last: Mutex<Option<Lease>>,
@@ -40,14 +42,21 @@ impl LeaseManager {
     pub(super) fn new(
         backend: Arc<dyn Backend>,
         requests: TypeRequestMetrics,
+        reuse_max: Duration,
         clock: Clock,
     ) -> Self {
         Self {
             backend,
             requests,
+            reuse_max,
             clock,
             last: Mutex::new(None),
         }
+    }
+
+    /// Returns the longest extra time of an object.
+    pub(super) fn reuse_max(&self) -> Duration {
+        self.reuse_max
     }
 
     /// Returns a lease that lives for `ttl_seconds` and at most a little longer.
@@ -57,7 +66,7 @@ impl LeaseManager {
     pub(super) async fn lease(&self, ttl_seconds: u64) -> Result<LeaseId, StorageError> {
         let reuse_seconds = (ttl_seconds / 100 * REUSE_PERCENT_OF_TTL
             + ttl_seconds % 100 * REUSE_PERCENT_OF_TTL / 100)
-            .min(REUSE_SECONDS_MAX);
+            .min(self.reuse_max.as_secs());
         let granted_seconds = ttl_seconds.saturating_add(reuse_seconds);
         let mut last = self.last.lock().await;
         let now = self.clock.now();
@@ -97,10 +106,14 @@ mod tests {
     use crate::storage::etcd3::request_metrics::RequestMetrics;
 
     fn leases() -> LeaseManager {
+        leases_for(LEASE_REUSE_DEFAULT)
+    }
+
+    fn leases_for(reuse_max: Duration) -> LeaseManager {
         let clock = Clock::real();
         let backend = Arc::new(Embedded::in_memory(clock.clone()));
         let requests = RequestMetrics::new(clock.clone()).of_type("", "events");
-        LeaseManager::new(backend, requests, clock)
+        LeaseManager::new(backend, requests, reuse_max, clock)
     }
 
     #[tokio::test(start_paused = true)]
@@ -126,6 +139,19 @@ mod tests {
         let leases = leases();
         let first = leases.lease(3_600).await.expect("a lease");
         tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(leases.lease(3_600).await.expect("a lease"), first);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_ne!(leases.lease(3_600).await.expect("a lease"), first);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_reuse_each_object_has_a_lease() {
+        let leases = leases_for(Duration::ZERO);
+        let first = leases.lease(3_600).await.expect("a lease");
+        assert_ne!(leases.lease(3_600).await.expect("a lease"), first);
+        let leases = leases_for(Duration::from_secs(10));
+        let first = leases.lease(3_600).await.expect("a lease");
+        tokio::time::advance(Duration::from_secs(9)).await;
         assert_eq!(leases.lease(3_600).await.expect("a lease"), first);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_ne!(leases.lease(3_600).await.expect("a lease"), first);

@@ -1,6 +1,7 @@
 //! The store of one type: create and get; the other operations are in files of their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::decode::Values;
-use super::lease_manager::LeaseManager;
+use super::lease_manager::{LEASE_REUSE_DEFAULT, LeaseManager};
 use super::list_memory::ObjectSize;
 use super::list_metrics::TypeListMetrics;
 use super::request_metrics::{Operation, RequestMetrics, TypeRequestMetrics};
@@ -63,7 +64,12 @@ impl Store {
     pub fn new(backend: Arc<dyn Backend>, config: Config) -> Self {
         let requests = RequestMetrics::new(config.clock.clone()).of_type("", "");
         let clock = config.clock.clone();
-        let leases = LeaseManager::new(Arc::clone(&backend), requests.clone(), clock);
+        let leases = LeaseManager::new(
+            Arc::clone(&backend),
+            requests.clone(),
+            LEASE_REUSE_DEFAULT,
+            clock,
+        );
         let values = Values {
             versioner: config.versioner.clone(),
             transformer: Transformer::default(),
@@ -82,14 +88,28 @@ impl Store {
     /// Returns this store with metrics of its lists and of its requests to the backend.
     #[must_use]
     pub fn counted(self, lists: TypeListMetrics, requests: TypeRequestMetrics) -> Self {
-        let (backend, clock) = (Arc::clone(&self.backend), self.config.clock.clone());
-        let leases = LeaseManager::new(backend, requests.clone(), clock);
+        let leases = self.lease_manager(&requests, self.leases.reuse_max());
         Self {
             leases: Arc::new(leases),
             lists,
             requests,
             ..self
         }
+    }
+
+    /// Returns this store with leases that objects share for at most this time; 0 for a lease of its own for each object.
+    #[must_use]
+    pub fn sharing_leases(self, reuse_max: Duration) -> Self {
+        let leases = self.lease_manager(&self.requests, reuse_max);
+        Self {
+            leases: Arc::new(leases),
+            ..self
+        }
+    }
+
+    fn lease_manager(&self, requests: &TypeRequestMetrics, reuse_max: Duration) -> LeaseManager {
+        let (backend, clock) = (Arc::clone(&self.backend), self.config.clock.clone());
+        LeaseManager::new(backend, requests.clone(), reuse_max, clock)
     }
 
     /// Returns this store with encryption of its values.

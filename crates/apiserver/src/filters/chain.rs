@@ -121,7 +121,10 @@ impl Filters {
         let answered = async {
             match effects.preflight() {
                 Some(response) => response.map(HeldBody::from),
-                None => self.identified(request, peer, started, on_authentication).await,
+                None => {
+                    self.identified(request, peer, started, on_authentication)
+                        .await
+                }
             }
         };
         let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
@@ -429,6 +432,7 @@ mod tests {
     use crate::filters::Drain;
 
     const NOBODY: &Peer = &Peer {
+        is_refused: false,
         user: None,
         front_proxy_until_seconds: None,
     };

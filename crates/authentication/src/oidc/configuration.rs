@@ -23,8 +23,8 @@ const ISSUERS_MAX: usize = 64;
 pub struct AuthenticationConfig {
     /// The trusted issuers, at most 64.
     pub issuers: Vec<JwtIssuer>,
-    /// The requests that are served without credentials.
-    pub anonymous: Anonymous,
+    /// The requests that are served without credentials; `None` if a flag decides.
+    pub anonymous: Option<Anonymous>,
 }
 
 /// An issuer of tokens.
@@ -120,7 +120,7 @@ impl AuthenticationConfig {
             return Err(ConfigError::Read(why));
         }
         let mut errors = Errors::default();
-        let anonymous = anonymous(file.anonymous, &mut errors);
+        let anonymous = file.anonymous.map(|it| anonymous(it, &mut errors));
         if file.jwt.len() > ISSUERS_MAX {
             errors.add(
                 FieldErrorKind::TooMany,
@@ -152,10 +152,7 @@ impl AuthenticationConfig {
     }
 }
 
-fn anonymous(file: Option<AnonymousFile>, errors: &mut Errors) -> Anonymous {
-    let Some(file) = file else {
-        return Anonymous::Refused;
-    };
+fn anonymous(file: AnonymousFile, errors: &mut Errors) -> Anonymous {
     let paths: Vec<String> = file.conditions.into_iter().map(|it| it.path).collect();
     match (file.enabled, paths.is_empty()) {
         (true, true) => Anonymous::Served,

@@ -7,18 +7,22 @@
 //! ```
 //!
 //! A token is valid as long as the account it was issued for exists, and the pod, secret or node that it is bound to.
+//! Older ones lie in Secrets and do not expire.
 
+mod account_stores;
 mod claims;
 mod discovery;
 mod issuer;
+mod legacy;
 mod tokens;
 
 use super::keys::{SigningKey, VerifyingKey};
 
+pub use account_stores::AccountStores;
 pub use claims::{Bound, Reference};
 pub use discovery::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 pub use issuer::{Grant, TokenIssuer};
-pub use tokens::{AccountStores, ServiceAccountTokens};
+pub use tokens::ServiceAccountTokens;
 
 /// The settings by which service account tokens are issued and verified.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub struct ServiceAccountConfig {
     pub others: Vec<VerifyingKey>,
     /// The longest lifetime of a token, in seconds; `None` for no limit.
     pub seconds_max: Option<i64>,
+    /// True if tokens of Secrets are valid only as long as the Secret and the account exist.
+    pub lookup: bool,
     /// True if tokens that are mounted into pods are valid for longer than requested.
     pub extends_mounted: bool,
     /// The URL of the JSON Web Key Set, if it is not this server's.

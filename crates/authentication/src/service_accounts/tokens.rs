@@ -1,37 +1,27 @@
 //! Authenticates service account tokens.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
+use ringwatch::clock::Clock;
 use ringwatch::codec;
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::{Error, SERVICE_ACCOUNT_PREFIX, User};
 use ringwatch_registry::Store;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::ServiceAccountConfig;
+use super::account_stores::AccountStores;
 use super::claims::{Claims, Reference};
+use super::legacy::{self, LegacyClaims};
 use crate::jwt::{Untimely, Unverified, leeway_before, verified};
 use crate::keys::VerifyingKey;
 use crate::{Identified, TokenError, target_audiences};
 
 const ALL_ACCOUNTS: &str = "system:serviceaccounts";
 const EXTRA_PREFIX: &str = "authentication.kubernetes.io/";
-
-/// The stores of service accounts, and of the objects that tokens may be bound to.
-#[derive(Clone, Debug)]
-pub struct AccountStores {
-    /// The store of ServiceAccounts.
-    pub accounts: Arc<Store>,
-    /// The store of Pods, which tokens may be bound to.
-    pub pods: Arc<Store>,
-    /// The store of Secrets, which tokens may be bound to.
-    pub secrets: Arc<Store>,
-    /// The store of Nodes, which tokens may be bound to.
-    pub nodes: Arc<Store>,
-}
 
 /// Authenticates tokens of service accounts.
 #[derive(Debug)]
@@ -40,17 +30,22 @@ pub struct ServiceAccountTokens {
     audiences: Vec<String>,
     keys: Vec<VerifyingKey>,
     stores: AccountStores,
+    /// True if the Secrets of tokens that lie in Secrets are looked up.
+    looks_up_secrets: bool,
+    clock: Clock,
 }
 
 impl ServiceAccountTokens {
     /// Takes tokens that are signed with one of the configured keys.
     #[must_use]
-    pub fn new(config: &ServiceAccountConfig, stores: AccountStores) -> Self {
+    pub fn new(config: &ServiceAccountConfig, stores: AccountStores, clock: Clock) -> Self {
         Self {
             issuers: config.issuers.clone(),
             audiences: config.audiences.clone(),
             keys: config.keys(),
             stores,
+            looks_up_secrets: config.lookup,
+            clock,
         }
     }
 
@@ -67,10 +62,16 @@ impl ServiceAccountTokens {
         let Some(head) = Unverified::read(token) else {
             return Ok(None);
         };
+        if head.issuer == legacy::ISSUER {
+            let legacy = self.identify_legacy(token, &head, wanted, now).await;
+            if legacy.is_ok() || !self.issuers.contains(&head.issuer) {
+                return legacy.map(Some);
+            }
+        }
         if !self.issuers.contains(&head.issuer) {
             return Ok(None);
         }
-        let claims = self.claims(token, &head)?;
+        let claims: Claims = self.claims(token, &head, |claims: &Claims| &claims.iss)?;
         let audiences = target_audiences(&claims.aud.0, &self.audiences, wanted)?;
         claims.times().check(now).map_err(|why| {
             TokenError::Untimely(match why {
@@ -86,8 +87,29 @@ impl ServiceAccountTokens {
         }))
     }
 
+    /// Returns the user of a token that lies in a Secret.
+    async fn identify_legacy(
+        &self,
+        token: &str,
+        head: &Unverified,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<Identified, TokenError> {
+        let claims: LegacyClaims = self.claims(token, head, |claims: &LegacyClaims| &claims.iss)?;
+        let audiences = target_audiences(&claims.aud.0, &self.audiences, wanted)?;
+        let lookup = self.looks_up_secrets.then_some(&self.clock);
+        claims.validate(token, &self.stores, lookup, now).await?;
+        let user = account_user(&claims.namespace, &claims.account, claims.uid.clone());
+        Ok(Identified { user, audiences })
+    }
+
     /// Returns the claims of the token if one of the keys has signed it.
-    fn claims(&self, token: &str, head: &Unverified) -> Result<Claims, TokenError> {
+    fn claims<C: DeserializeOwned>(
+        &self,
+        token: &str,
+        head: &Unverified,
+        issuer: impl Fn(&C) -> &String,
+    ) -> Result<C, TokenError> {
         let mut keys = self
             .keys
             .iter()
@@ -98,7 +120,7 @@ impl ServiceAccountTokens {
         }
         keys.filter(|key| key.algorithm == head.algorithm)
             .find_map(|key| verified(token, &key.key, key.algorithm))
-            .filter(|claims: &Claims| claims.iss == head.issuer)
+            .filter(|claims| *issuer(claims) == head.issuer)
             .ok_or(TokenError::WrongSignature)
     }
 
@@ -231,16 +253,22 @@ fn user(claims: Claims) -> User {
         add(&format!("{kind}-name"), name);
         add(&format!("{kind}-uid"), uid);
     }
+    let account = its.serviceaccount;
     User {
-        name: format!(
-            "{SERVICE_ACCOUNT_PREFIX}{}:{}",
-            its.namespace, its.serviceaccount.name
-        ),
-        uid: its.serviceaccount.uid,
+        extra,
+        ..account_user(&its.namespace, &account.name, account.uid)
+    }
+}
+
+/// Returns the user of an account, of which nothing else is known.
+fn account_user(namespace: &str, name: &str, uid: String) -> User {
+    User {
+        name: format!("{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"),
+        uid,
         groups: vec![
             ALL_ACCOUNTS.to_owned(),
-            format!("{ALL_ACCOUNTS}:{}", its.namespace),
+            format!("{ALL_ACCOUNTS}:{namespace}"),
         ],
-        extra,
+        extra: BTreeMap::new(),
     }
 }

@@ -1,41 +1,19 @@
 //! Authorization by a webhook, which is asked with SubjectAccessReviews.
 
-mod cache;
 mod conditions;
 mod review;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use serde_json::Value;
-use tokio::sync::Semaphore;
-
-use self::cache::Cache;
 pub use self::conditions::Conditions;
 use ringwatch::clock::Clock;
+use ringwatch_apimachinery::answer_cache::{self, AnswerCache};
+pub use ringwatch_apimachinery::review_webhook::ReviewVersion;
+use ringwatch_apimachinery::review_webhook::ReviewWebhook;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 
 use super::Attributes;
-
-/// How many calls to one webhook are in progress; further ones wait within their timeout.
-const UNDER_WAY_MAX: usize = 100;
-
-/// How many attempts a call has within its timeout, if the webhook fails in a way that may pass.
-const ATTEMPTS_MAX: usize = 5;
-
-/// The pause before the second attempt; each further one is half as long again.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
-
-/// The version of the SubjectAccessReviews that are sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReviewVersion {
-    /// `authorization.k8s.io/v1`.
-    V1,
-    /// `authorization.k8s.io/v1beta1`, the default, as in kube-apiserver.
-    #[default]
-    V1Beta1,
-}
 
 /// The decision if a call to the webhook fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,13 +55,21 @@ pub(super) enum Answer {
     NoOpinion(String),
 }
 
+impl answer_cache::Answer for Answer {
+    const TEXT_BYTES_MAX: usize = 1000;
+
+    fn text_bytes(&self) -> usize {
+        let (Self::Allowed(reason) | Self::Denied(reason) | Self::NoOpinion(reason)) = self;
+        reason.len()
+    }
+}
+
 /// An authorizer that calls a webhook.
 #[derive(Debug)]
 pub struct WebhookAuthorizer {
     config: WebhookConfig,
-    client: Arc<dyn WebhookClient>,
-    cache: Cache,
-    under_way: Semaphore,
+    webhook: ReviewWebhook,
+    cache: AnswerCache<Answer>,
     clock: Clock,
 }
 
@@ -91,11 +77,11 @@ impl WebhookAuthorizer {
     /// Returns an authorizer that asks the webhook of `config` by `client`.
     #[must_use]
     pub fn new(config: WebhookConfig, client: Arc<dyn WebhookClient>, clock: Clock) -> Self {
+        let webhook = ReviewWebhook::new(config.to.clone(), client, config.timeout, clock.clone());
         Self {
             config,
-            client,
-            cache: Cache::default(),
-            under_way: Semaphore::new(UNDER_WAY_MAX),
+            webhook,
+            cache: AnswerCache::default(),
             clock,
         }
     }
@@ -146,28 +132,7 @@ impl WebhookAuthorizer {
     async fn ask(&self, attributes: &Attributes<'_>) -> Result<Answer, String> {
         let version = self.config.version;
         let review = review::subject_access_review(review::spec(attributes, version), version);
-        let review = Bytes::from(review.to_string());
-        let call = async {
-            let _place = self
-                .under_way
-                .acquire()
-                .await
-                .map_err(|it| it.to_string())?;
-            let (to, timeout) = (&self.config.to, self.config.timeout);
-            let mut pause = RETRY_PAUSE;
-            for _ in 1..ATTEMPTS_MAX {
-                match self.client.post(to, review.clone(), timeout).await {
-                    Err(error) if error.is_passing => self.clock.sleep(pause).await,
-                    answer => return answer.map_err(|error| error.to_string()),
-                }
-                pause = pause * 3 / 2;
-            }
-            let answer = self.client.post(to, review, timeout).await;
-            answer.map_err(|error| error.to_string())
-        };
-        let answer = self.clock.timeout(self.config.timeout, call).await;
-        let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
-        let answer: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        let answer = self.webhook.ask(&review).await?;
         review::answer(&answer, version)
     }
 }

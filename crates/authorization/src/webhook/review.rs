@@ -19,14 +19,7 @@ const RESOURCE_ATTRIBUTES: [&str; 7] = [
 ];
 const PATH_ATTRIBUTES: [&str; 2] = ["path", "verb"];
 
-impl ReviewVersion {
-    fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "authorization.k8s.io/v1",
-            Self::V1Beta1 => "authorization.k8s.io/v1beta1",
-        }
-    }
-}
+const GROUP: &str = "authorization.k8s.io";
 
 /// Builds the spec of a SubjectAccessReview. v1beta1 has `group` where v1 has `groups`.
 pub(super) fn spec(attributes: &Attributes<'_>, version: ReviewVersion) -> Value {
@@ -127,13 +120,13 @@ fn by_labels(selector: &LabelSelector) -> Vec<Value> {
 
 /// Returns the SubjectAccessReview of a spec.
 pub(super) fn subject_access_review(spec: Value, version: ReviewVersion) -> Value {
-    json!({"kind": "SubjectAccessReview", "apiVersion": version.api_version(),
+    json!({"kind": "SubjectAccessReview", "apiVersion": version.of_group(GROUP),
         "metadata": {}, "spec": spec, "status": {"allowed": false}})
 }
 
 /// Reads the answer out of a SubjectAccessReview that came back.
 pub(super) fn answer(review: &Value, version: ReviewVersion) -> Result<Answer, String> {
-    if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.api_version() {
+    if review["kind"] != "SubjectAccessReview" || review["apiVersion"] != version.of_group(GROUP) {
         return Err("the answer is no review of the version that was asked for".to_owned());
     }
     let status = &review["status"];
@@ -212,7 +205,7 @@ mod tests {
         let of = |status: Value| {
             let version = ReviewVersion::V1;
             let review = json!({"kind": "SubjectAccessReview",
-                "apiVersion": version.api_version(), "status": status});
+                "apiVersion": version.of_group(GROUP), "status": status});
             answer(&review, version)
         };
         let reason = || "r".to_owned();

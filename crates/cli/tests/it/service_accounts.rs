@@ -2,6 +2,7 @@
 
 mod hostile;
 mod keys;
+mod legacy;
 mod mounts;
 mod reviews;
 mod rights;

@@ -1,6 +1,6 @@
 //! The addresses of the cluster that are taken: an IPAddress object for each, which can be created once.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use ringwatch::clock::Clock;
 use ringwatch::codec;
@@ -11,7 +11,8 @@ use ringwatch_registry::{CreateOptions, DeleteOptions, RequestContext, Store};
 use serde_json::{Value, json};
 
 use super::range::Range;
-use crate::core::service::Owner;
+use crate::core::service::{Family, Owner};
+use crate::validation::values;
 
 /// Says of which addresses this is the keeper, as in kube-apiserver.
 const MANAGED_BY: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
@@ -33,7 +34,7 @@ pub(super) enum AddressRefusal {
 /// An address that is taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Taken {
-    pub(super) address: Ipv4Addr,
+    pub(super) address: IpAddr,
     /// The uid of the IPAddress.
     pub(super) uid: String,
     pub(super) owner: Owner,
@@ -56,14 +57,16 @@ impl Addresses {
         }
     }
 
-    /// Takes the requested address, or any if it is empty.
+    /// Takes the requested address, or any of a family if it is empty.
     pub(super) async fn take(
         &self,
         requested: &str,
+        family: Family,
         owner: &Owner,
         dry_run: bool,
-    ) -> Result<Ipv4Addr, AddressRefusal> {
-        let ranges = self.ranges().await?;
+    ) -> Result<IpAddr, AddressRefusal> {
+        let mut ranges = self.ranges().await?;
+        ranges.retain(|range| range.family() == family);
         if requested.is_empty() {
             return if dry_run {
                 ranges
@@ -74,9 +77,7 @@ impl Addresses {
                 self.take_any(&ranges, owner).await
             };
         }
-        let address: Ipv4Addr = requested
-            .parse()
-            .map_err(|_| AddressRefusal::OtherNetwork)?;
+        let address = values::address(requested).ok_or(AddressRefusal::OtherNetwork)?;
         if !ranges.iter().any(|range| range.contains(address)) {
             return Err(AddressRefusal::OtherNetwork);
         }
@@ -86,7 +87,7 @@ impl Addresses {
         Ok(address)
     }
 
-    async fn take_any(&self, ranges: &[Range], owner: &Owner) -> Result<Ipv4Addr, AddressRefusal> {
+    async fn take_any(&self, ranges: &[Range], owner: &Owner) -> Result<IpAddr, AddressRefusal> {
         for address in ranges.iter().flat_map(Range::candidates) {
             if !self.seems_taken(address).await? && self.note(address, owner).await? {
                 return Ok(address);
@@ -96,7 +97,7 @@ impl Addresses {
     }
 
     /// Returns true if the cache has the IPAddress. Only an attempt to create it is certain.
-    async fn seems_taken(&self, address: Ipv4Addr) -> Result<bool, Error> {
+    async fn seems_taken(&self, address: IpAddr) -> Result<bool, Error> {
         let options = GetOptions {
             resource_version: Some(ResourceVersion(0)),
         };
@@ -108,10 +109,10 @@ impl Addresses {
     }
 
     /// Notes that an address is taken; false if it is already.
-    pub(super) async fn note(&self, address: Ipv4Addr, owner: &Owner) -> Result<bool, Error> {
+    pub(super) async fn note(&self, address: IpAddr, owner: &Owner) -> Result<bool, Error> {
         let (label, keeper) = MANAGED_BY;
         let object = json!({"apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
-            "metadata": {"name": address.to_string(), "labels": {FAMILY: "IPv4", label: keeper}},
+            "metadata": {"name": address.to_string(), "labels": {FAMILY: Family::of(address).name(), label: keeper}},
             "spec": {"parentRef": {"resource": "services",
                 "namespace": owner.namespace, "name": owner.name}}});
         let options = CreateOptions::default();
@@ -127,7 +128,7 @@ impl Addresses {
     }
 
     /// Gives back an address, if it is this owner's.
-    pub(super) async fn give_back(&self, address: Ipv4Addr, owner: &Owner) -> Result<(), Error> {
+    pub(super) async fn give_back(&self, address: IpAddr, owner: &Owner) -> Result<(), Error> {
         let name = address.to_string();
         match self.objects.get("", &name, GetOptions::default()).await {
             Ok(object) => match taken(&tree(&object)?) {

@@ -11,8 +11,9 @@ mod node_ports;
 mod port_set;
 mod range;
 mod repair;
+mod service_ranges;
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,9 +24,13 @@ use self::addresses::{AddressRefusal, Addresses};
 use self::needs::Needs;
 pub use self::node_ports::NODE_PORT_RANGES;
 use self::node_ports::{NodePorts, PortRefusal};
+pub use self::port_set::PortRange;
+pub use self::range::Range;
 pub use self::repair::Repair;
+pub use self::service_ranges::ServiceRanges;
 use ringwatch::clock::Clock;
 use ringwatch::storage::Interface;
+use ringwatch_apimachinery::path::{list, text};
 use ringwatch_apimachinery::{Error, FieldError};
 use ringwatch_registry::{Outcome, Store};
 
@@ -51,23 +56,23 @@ struct Allocation {
 
 #[derive(Debug, Default)]
 struct Numbers {
-    address: Option<Ipv4Addr>,
+    addresses: Vec<IpAddr>,
     ports: Vec<u16>,
 }
 
 impl ServiceAllocator {
-    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports are noted in a storage
-    /// of their own.
+    /// Addresses are noted as objects in the first store, out of the ranges in the second. Ports of a range are noted in
+    /// a storage of their own.
     #[must_use]
     pub fn new(
         addresses: Store,
         ranges: Store,
-        node_ports: Arc<dyn Interface>,
+        (node_ports, port_range): (Arc<dyn Interface>, PortRange),
         clock: Clock,
     ) -> Self {
         Self {
             addresses: Addresses::new(addresses, ranges, clock),
-            node_ports: NodePorts::new(node_ports),
+            node_ports: NodePorts::new(node_ports, port_range),
             ready: AtomicBool::new(false),
         }
     }
@@ -79,14 +84,14 @@ impl ServiceAllocator {
         allocation: &mut Allocation,
         dry_run: bool,
     ) -> Result<(), Error> {
-        if let Some(requested) = needs.address.as_deref() {
-            let taken = self
-                .addresses
-                .take(requested, &allocation.owner, dry_run)
-                .await;
-            let address = taken.map_err(|refusal| refused_address(refusal, requested, service))?;
-            needs::set_address(service, address);
-            allocation.gained.address = Some(address);
+        if let Err(error) = self
+            .take_addresses(needs, service, allocation, dry_run)
+            .await
+        {
+            if !dry_run {
+                self.give_back(&allocation.owner, &allocation.gained).await;
+            }
+            return Err(error);
         }
         match self.node_ports.take(&needs.asked_ports(), dry_run).await {
             Ok(ports) => {
@@ -103,12 +108,33 @@ impl ServiceAllocator {
         }
     }
 
+    /// Takes the addresses; on an error those that it has taken are in the allocation.
+    async fn take_addresses(
+        &self,
+        needs: &Needs,
+        service: &mut Value,
+        allocation: &mut Allocation,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        for needed in &needs.addresses {
+            let (requested, family) = (&needed.requested, needed.family);
+            let taken = self
+                .addresses
+                .take(requested, family, &allocation.owner, dry_run)
+                .await;
+            let address = taken.map_err(|refusal| refused_address(refusal, requested, service))?;
+            needs::set_address(service, needed, address);
+            allocation.gained.addresses.push(address);
+        }
+        Ok(())
+    }
+
     /// Releases addresses and ports. The repair finds those that cannot be released now.
     async fn give_back(&self, owner: &Owner, numbers: &Numbers) {
-        if let Some(address) = numbers.address
-            && let Err(error) = self.addresses.give_back(address, owner).await
-        {
-            tracing::warn!(%error, "cannot release the address {address} yet");
+        for address in &numbers.addresses {
+            if let Err(error) = self.addresses.give_back(*address, owner).await {
+                tracing::warn!(%error, "cannot release the address {address} yet");
+            }
         }
         if let Err(error) = self.node_ports.give_back(&numbers.ports).await {
             tracing::warn!(%error, "cannot release node ports yet");
@@ -125,7 +151,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
         dry_run: bool,
     ) -> Result<Box<dyn ringwatch_registry::Allocation>, Error> {
         if let Some((place, number)) = needs::no_port(service) {
-            let why = PortRefusal::NotInRange(number).to_string();
+            let why = self.node_ports.not_in_range(number).to_string();
             return Err(refused_number(number, place, why, service));
         }
         let needs = Needs::new(service, old);
@@ -151,7 +177,7 @@ impl ringwatch_registry::Allocator for ServiceAllocator {
 
     async fn release(&self, service: &Value) {
         let numbers = Numbers {
-            address: service::address_of(service),
+            addresses: service::addresses_of(service),
             ports: service::node_ports_of(service),
         };
         self.give_back(&Owner::new(service), &numbers).await;
@@ -174,14 +200,15 @@ fn refused_address(refusal: AddressRefusal, requested: &str, service: &Value) ->
     match refusal {
         AddressRefusal::Store(error) => error,
         AddressRefusal::Full => {
-            Error::Internal(format!("failed to allocate a serviceIP: {refusal}"))
+            let name = text(service, "metadata.name");
+            Error::Internal(format!(
+                "failed to allocate a serviceIP for Service {name:?}: {refusal}"
+            ))
         }
         AddressRefusal::Taken | AddressRefusal::OtherNetwork => {
             let why = format!("failed to allocate IP {requested}: {refusal}");
-            invalid(
-                service,
-                FieldError::invalid("spec.clusterIPs", &json!([requested]), why),
-            )
+            let all = json!(list(service, "spec.clusterIPs"));
+            invalid(service, FieldError::invalid("spec.clusterIPs", &all, why))
         }
     }
 }
@@ -195,7 +222,7 @@ fn refused_port(refusal: PortRefusal, needs: &Needs, service: &Value) -> Error {
         PortRefusal::Taken(number) => {
             refused_number(number.into(), needs.place_of(number), why, service)
         }
-        PortRefusal::NotInRange(number) => {
+        PortRefusal::NotInRange { port: number, .. } => {
             let place = u16::try_from(number).ok().and_then(|it| needs.place_of(it));
             refused_number(number, place, why, service)
         }

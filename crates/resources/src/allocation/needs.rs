@@ -2,22 +2,34 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use ringwatch_apimachinery::path::{get, list, set, text};
 use serde_json::{Value, json};
 
 use super::Numbers;
-use crate::core::service::{self, HEADLESS, has_address, has_node_ports, is_health_checked};
+use crate::core::service::{
+    self, Family, HEADLESS, has_address, has_node_ports, is_health_checked,
+};
 
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 
 /// The addresses and ports that a new or changed service needs.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// An address: this one, or any (empty).
-    pub(super) address: Option<String>,
+    /// The addresses, in the order of the service's families from the first that has none.
+    pub(super) addresses: Vec<NeededAddress>,
     ports: Vec<NeededPort>,
+}
+
+/// A cluster IP that is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NeededAddress {
+    pub(super) family: Family,
+    /// The address that the client asks for; empty for any.
+    pub(super) requested: String,
+    /// The position in `spec.clusterIPs`.
+    place: usize,
 }
 
 /// A port of the nodes that is needed.
@@ -42,13 +54,13 @@ impl Needs {
             });
         }
         Self {
-            address: address(service, old),
+            addresses: addresses(service, old),
             ports,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.address.is_none() && self.ports.is_empty()
+        self.addresses.is_empty() && self.ports.is_empty()
     }
 
     pub(super) fn asked_ports(&self) -> Vec<Option<u16>> {
@@ -76,37 +88,60 @@ impl Needs {
     }
 }
 
-pub(super) fn set_address(service: &mut Value, address: Ipv4Addr) {
-    let address = address.to_string();
-    set(service, "spec.clusterIPs", json!([address]));
-    set(service, "spec.clusterIP", json!(address));
+/// Writes down an address that was given.
+pub(super) fn set_address(service: &mut Value, needed: &NeededAddress, address: IpAddr) {
+    let mut all = list(service, "spec.clusterIPs").to_vec();
+    let mut given = json!(address.to_string());
+    match all.get_mut(needed.place) {
+        // One that was asked for stays as the client wrote it.
+        Some(there) if !needed.requested.is_empty() => given = there.clone(),
+        Some(there) => *there = given.clone(),
+        None => all.push(given.clone()),
+    }
+    set(service, "spec.clusterIPs", Value::Array(all));
+    if needed.place == 0 {
+        set(service, "spec.clusterIP", given);
+    }
 }
 
 /// Returns the addresses and ports that the old service has and the new one does not.
 pub(super) fn given_up(service: &Value, old: &Value) -> Numbers {
-    let address = service::address_of(old);
+    let kept: HashSet<_> = service::addresses_of(service).into_iter().collect();
+    let mut addresses = service::addresses_of(old);
+    addresses.retain(|address| has_address(old) && !kept.contains(address));
     let kept: HashSet<_> = service::node_ports_of(service).into_iter().collect();
     let mut ports = service::node_ports_of(old);
     ports.retain(|port| !kept.contains(port));
-    Numbers {
-        address: address.filter(|_| has_address(old) && !has_address(service)),
-        ports,
-    }
+    Numbers { addresses, ports }
 }
 
-/// Returns the cluster IP that a service begins to need: empty for any. `None` if it needs none or keeps its own.
-fn address(service: &Value, old: Option<&Value>) -> Option<String> {
-    if !has_address(service) || old.is_some_and(has_address) {
-        return None;
+/// Returns the cluster IPs that a service begins to need: one for each family that had none.
+fn addresses(service: &Value, old: Option<&Value>) -> Vec<NeededAddress> {
+    let all = list(service, "spec.clusterIPs");
+    let first = text(service, "spec.clusterIP");
+    if !has_address(service) || first == HEADLESS || all.first().is_some_and(|it| it == HEADLESS) {
+        return Vec::new();
     }
-    let requested = match text(service, "spec.clusterIP") {
-        "" => list(service, "spec.clusterIPs")
-            .first()
-            .and_then(Value::as_str),
-        requested => Some(requested),
+    let old = old.filter(|old| has_address(old));
+    let had = match old {
+        Some(old) if text(old, "spec.clusterIP") == HEADLESS => return Vec::new(),
+        // One that was stored before it had a list has one address.
+        Some(old) => list(old, "spec.clusterIPs").len().max(1),
+        None => 0,
     };
-    let requested = requested.unwrap_or_default();
-    (requested != HEADLESS).then(|| requested.to_owned())
+    let families = list(service, "spec.ipFamilies").iter().enumerate();
+    families
+        .skip(had)
+        .filter_map(|(place, family)| {
+            let requested = all.get(place).and_then(Value::as_str);
+            let requested = requested.unwrap_or(if place == 0 { first } else { "" });
+            Some(NeededAddress {
+                family: Family::parse(family)?,
+                requested: requested.to_owned(),
+                place,
+            })
+        })
+        .collect()
 }
 
 /// Ports of a new service with one number, such as those of two protocols, share a port of the nodes unless they ask

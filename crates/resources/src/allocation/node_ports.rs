@@ -15,7 +15,7 @@ use ringwatch_registry::ListWatch;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::port_set::PortSet;
+use super::port_set::{PortRange, PortSet};
 
 /// The prefix below which the object of allocated ports is stored, as in kube-apiserver.
 pub const NODE_PORT_RANGES: &str = "ranges";
@@ -29,18 +29,12 @@ const PRETENDED: u16 = 32_768;
 pub(super) enum PortRefusal {
     #[error("provided port is already allocated")]
     Taken(u16),
-    #[error(
-        "provided port is not in the valid range. The range of valid ports is {}",
-        PortSet::range()
-    )]
-    NotInRange(i64),
+    #[error("provided port is not in the valid range. The range of valid ports is {range}")]
+    NotInRange { port: i64, range: PortRange },
     #[error("range is full")]
     Full,
-    #[error(
-        "the store has node ports of the range {found:?}, and this server of {}",
-        PortSet::range()
-    )]
-    OtherRange { found: String },
+    #[error("the store has node ports of the range {found:?}, and this server of {range}")]
+    OtherRange { found: String, range: PortRange },
     #[error(transparent)]
     Store(StorageError),
 }
@@ -49,6 +43,7 @@ pub(super) enum PortRefusal {
 #[derive(Debug)]
 pub(super) struct NodePorts {
     storage: Arc<dyn Interface>,
+    range: PortRange,
     /// The object that was stored last, as far as this server knows. Writers of this server wait for each other here,
     /// which saves them conflicts.
     last: Mutex<Option<Arc<Object>>>,
@@ -58,9 +53,10 @@ pub(super) struct NodePorts {
 type Change<'a> = dyn FnMut(&mut PortSet, u64) -> Result<(), PortRefusal> + Send + 'a;
 
 impl NodePorts {
-    pub(super) fn new(storage: Arc<dyn Interface>) -> Self {
+    pub(super) fn new(storage: Arc<dyn Interface>, range: PortRange) -> Self {
         Self {
             storage,
+            range,
             last: Mutex::new(None),
         }
     }
@@ -82,12 +78,12 @@ impl NodePorts {
             taken.clear();
             // Requested ports go first, so that nothing else gets them.
             for port in requested.iter().flatten() {
-                take_port(ports, *port)?;
+                self.take_port(ports, *port)?;
             }
             for port in requested {
                 taken.push(match port {
                     Some(port) => *port,
-                    None => ports.take_any().ok_or(PortRefusal::Full)?,
+                    None => self.range.take_any(ports).ok_or(PortRefusal::Full)?,
                 });
             }
             Ok(())
@@ -99,14 +95,14 @@ impl NodePorts {
     async fn pretend_to_take(&self, requested: &[Option<u16>]) -> Result<Vec<u16>, PortRefusal> {
         let list = self.read().await.map_err(PortRefusal::Store)?;
         let mut ports = match list.items.first() {
-            Some(object) => read(object)?,
+            Some(object) => self.decode(object)?,
             None => PortSet::default(),
         };
         let mut pretended = PRETENDED..;
         requested
             .iter()
             .map(|port| match port {
-                Some(port) => take_port(&mut ports, *port).map(|()| *port),
+                Some(port) => self.take_port(&mut ports, *port).map(|()| *port),
                 None => pretended.next().ok_or(PortRefusal::Full),
             })
             .collect()
@@ -144,13 +140,78 @@ impl NodePorts {
 
     /// Notes that ports are taken, which they may be already. It makes the object if there is none.
     pub(super) async fn hold(&self, held: &[u16]) -> Result<(), PortRefusal> {
-        let held = held.iter().copied().filter(|port| PortSet::may_have(*port));
-        let held: Vec<u16> = held.collect();
+        let held = self.inside(held);
         self.change(&mut |ports, _| {
             ports.0.extend(&held);
             Ok(())
         })
         .await
+    }
+
+    /// Does as [`Self::hold`], and brings an object of another range into this server's: the range was changed.
+    pub(super) async fn rebuild(&self, held: &[u16]) -> Result<(), PortRefusal> {
+        let held = self.inside(held);
+        let mut change = |ports: &mut PortSet, _: u64| -> Result<(), PortRefusal> {
+            ports.0.extend(&held);
+            Ok(())
+        };
+        self.write(&mut change, OnOtherRange::Convert).await
+    }
+
+    /// Returns true if services may have this port.
+    pub(super) fn may_have(&self, port: u16) -> bool {
+        self.range.contains(port)
+    }
+
+    fn inside(&self, ports: &[u16]) -> Vec<u16> {
+        let inside = ports.iter().copied();
+        inside.filter(|port| self.may_have(*port)).collect()
+    }
+
+    fn take_port(&self, ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
+        if !self.may_have(port) {
+            return Err(self.not_in_range(port.into()));
+        }
+        let free = ports.take(port);
+        free.then_some(()).ok_or(PortRefusal::Taken(port))
+    }
+
+    /// Returns the refusal of a number that is no port of the range.
+    pub(super) fn not_in_range(&self, port: i64) -> PortRefusal {
+        let range = self.range.clone();
+        PortRefusal::NotInRange { port, range }
+    }
+
+    /// Returns the ports that an object says are taken.
+    pub(super) fn decode(&self, object: &Object) -> Result<PortSet, PortRefusal> {
+        self.ports_of(object, OnOtherRange::Refuse)
+    }
+
+    fn ports_of(&self, object: &Object, on_other: OnOtherRange) -> Result<PortSet, PortRefusal> {
+        let object = codec::tree(object).map_err(|error| {
+            PortRefusal::Store(StorageError::Internal {
+                message: error.to_string(),
+            })
+        })?;
+        let range = object["range"].as_str().unwrap_or_default();
+        let data = object["data"].as_str().unwrap_or_default();
+        if range == self.range.to_string()
+            && let Some(ports) = self.range.decode(data)
+        {
+            return Ok(ports);
+        }
+        match on_other {
+            OnOtherRange::Refuse => Err(PortRefusal::OtherRange {
+                found: range.to_owned(),
+                range: self.range.clone(),
+            }),
+            OnOtherRange::Convert => {
+                let found = PortRange::parse(range).ok().and_then(|it| it.decode(data));
+                let mut ports = found.unwrap_or_default();
+                ports.0.retain(|port| self.range.contains(*port));
+                Ok(ports)
+            }
+        }
     }
 
     /// Returns the object, if there is one, as of the latest revision.
@@ -159,13 +220,25 @@ impl NodePorts {
     }
 
     async fn change(&self, change: &mut Change<'_>) -> Result<(), PortRefusal> {
+        self.write(change, OnOtherRange::Refuse).await
+    }
+
+    async fn write(
+        &self,
+        change: &mut Change<'_>,
+        on_other: OnOtherRange,
+    ) -> Result<(), PortRefusal> {
         let mut last = self.last.lock().await;
         let options = UpdateOptions {
             ignore_not_found: true,
             cached_existing: last.clone(),
             ..UpdateOptions::default()
         };
-        let mut attempt = Attempt(change);
+        let mut attempt = Attempt {
+            ports: self,
+            on_other,
+            change,
+        };
         let updated = self
             .storage
             .guaranteed_update(KEY, options, &mut attempt)
@@ -199,50 +272,37 @@ impl ListWatch for NodePorts {
     }
 }
 
-fn take_port(ports: &mut PortSet, port: u16) -> Result<(), PortRefusal> {
-    if !PortSet::may_have(port) {
-        return Err(PortRefusal::NotInRange(port.into()));
-    }
-    ports
-        .take(port)
-        .then_some(())
-        .ok_or(PortRefusal::Taken(port))
-}
-
-/// Returns the ports that an object says are taken.
-pub(super) fn read(object: &Object) -> Result<PortSet, PortRefusal> {
-    let object = codec::tree(object).map_err(|error| {
-        PortRefusal::Store(StorageError::Internal {
-            message: error.to_string(),
-        })
-    })?;
-    let range = object["range"].as_str().unwrap_or_default();
-    let other = || PortRefusal::OtherRange {
-        found: range.to_owned(),
-    };
-    if range != PortSet::range() {
-        return Err(other());
-    }
-    let data = object["data"].as_str().unwrap_or_default();
-    PortSet::decode(data).ok_or_else(other)
-}
-
 /// A change of the allocated ports, as the storage tries it.
-struct Attempt<'a, 'b>(&'a mut Change<'b>);
+struct Attempt<'a, 'b> {
+    ports: &'a NodePorts,
+    on_other: OnOtherRange,
+    change: &'a mut Change<'b>,
+}
+
+/// The way to treat an object that was written for another range.
+#[derive(Clone, Copy)]
+enum OnOtherRange {
+    /// Change nothing.
+    Refuse,
+    /// Keep the ports that are in the server's range as well.
+    Convert,
+}
 
 #[async_trait]
 impl TryUpdate for Attempt<'_, '_> {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        let mut ports = existing.map(read).transpose()?.unwrap_or_default();
+        let (node_ports, on_other) = (self.ports, self.on_other);
+        let ports = existing.map(|it| node_ports.ports_of(it, on_other));
+        let mut ports = ports.transpose()?.unwrap_or_default();
         let revision = existing.map_or(0, Object::revision);
-        (self.0)(&mut ports, revision)?;
+        (self.change)(&mut ports, revision)?;
         let mut object = match existing {
             Some(existing) => codec::tree(existing)?,
             None => json!({"kind": "RangeAllocation", "apiVersion": "v1",
                 "metadata": {"name": "servicenodeports"}}),
         };
-        object["range"] = Value::from(PortSet::range());
-        object["data"] = Value::from(ports.encode());
+        object["range"] = Value::from(node_ports.range.to_string());
+        object["data"] = Value::from(node_ports.range.encode(&ports));
         Ok(Updated { object, ttl: None })
     }
 }

@@ -6,14 +6,13 @@
 //! which it was taken. For that the object of the ports is watched.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::codec;
-use ringwatch::meta::Object;
 use ringwatch::storage::ListOptions;
 use ringwatch_apimachinery::Error;
 use ringwatch_registry::informer::Change;
@@ -21,7 +20,7 @@ use ringwatch_registry::{Informer, ListWatch, Store};
 
 use super::ServiceAllocator;
 use super::addresses::Taken;
-use super::node_ports::{PortRefusal, read};
+use super::node_ports::PortRefusal;
 use super::port_set::PortSet;
 use crate::core::service::{self, Owner};
 
@@ -77,7 +76,7 @@ enum Leak {
 /// The addresses and ports of services.
 #[derive(Debug, Default)]
 struct InUse {
-    addresses: BTreeMap<Ipv4Addr, Owner>,
+    addresses: BTreeMap<IpAddr, Owner>,
     ports: BTreeSet<u16>,
 }
 
@@ -98,7 +97,9 @@ impl Repair {
     pub async fn begin(&self) -> Result<(), RepairError> {
         let noted = self.allocator.addresses.all().await?;
         let had = self.had().await?;
-        self.note(&had, &noted, &BTreeMap::new()).await?;
+        self.note_addresses(&had, &noted).await?;
+        let ports: Vec<u16> = had.ports.iter().copied().collect();
+        self.allocator.node_ports.rebuild(&ports).await?;
         self.allocator.ready.store(true, Ordering::Release);
         Ok(())
     }
@@ -121,7 +122,7 @@ impl Repair {
         let mut listed = informer.list().await.map_err(RepairError::of_ports)?;
         let mut ports = RecordedPorts::default();
         for ((), object) in &listed.objects {
-            ports.apply(object)?;
+            ports.apply(object.revision(), self.allocator.node_ports.decode(object)?);
         }
         let mut suspects = BTreeMap::new();
         loop {
@@ -136,7 +137,10 @@ impl Repair {
                         let Some(changes) = changes else { return Ok(()) };
                         for ((), change) in changes {
                             match change {
-                                Change::Upserted(object) => ports.apply(&object)?,
+                                Change::Upserted(object) => {
+                                    let taken = self.allocator.node_ports.decode(&object)?;
+                                    ports.apply(object.revision(), taken);
+                                }
                                 Change::Deleted(_) => return Ok(()),
                             }
                         }
@@ -211,19 +215,22 @@ impl Repair {
         noted: &[Taken],
         ports: &BTreeMap<u16, u64>,
     ) -> Result<(), RepairError> {
-        let noted: BTreeSet<Ipv4Addr> = noted.iter().map(|taken| taken.address).collect();
+        self.note_addresses(had, noted).await?;
+        let node_ports = &self.allocator.node_ports;
+        let mut missing: Vec<u16> = had.ports.iter().copied().collect();
+        missing.retain(|port| !ports.contains_key(port) && node_ports.may_have(*port));
+        if !missing.is_empty() {
+            node_ports.hold(&missing).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_addresses(&self, had: &InUse, noted: &[Taken]) -> Result<(), RepairError> {
+        let noted: BTreeSet<IpAddr> = noted.iter().map(|taken| taken.address).collect();
         for (address, owner) in &had.addresses {
             if !noted.contains(address) {
                 self.allocator.addresses.note(*address, owner).await?;
             }
-        }
-        let missing = had.ports.iter().filter(|port| !ports.contains_key(port));
-        let missing: Vec<u16> = missing
-            .copied()
-            .filter(|it| PortSet::may_have(*it))
-            .collect();
-        if !missing.is_empty() {
-            self.allocator.node_ports.hold(&missing).await?;
         }
         Ok(())
     }
@@ -238,9 +245,9 @@ impl Repair {
                 let service =
                     codec::tree(object).map_err(|error| Error::Internal(error.to_string()))?;
                 had.ports.extend(service::node_ports_of(&service));
-                if let Some(address) = service::address_of(&service) {
-                    had.addresses.insert(address, Owner::new(&service));
-                }
+                let addresses = service::addresses_of(&service).into_iter();
+                had.addresses
+                    .extend(addresses.map(|it| (it, Owner::new(&service))));
             }
             match list.continue_token {
                 Some(token) => options.predicate.continue_token = token,
@@ -251,13 +258,12 @@ impl Repair {
 }
 
 impl RecordedPorts {
-    fn apply(&mut self, object: &Object) -> Result<(), PortRefusal> {
-        let taken = read(object)?;
-        self.revision = object.revision();
+    /// Takes over the ports that the object has at a revision.
+    fn apply(&mut self, revision: u64, taken: PortSet) {
+        self.revision = revision;
         self.since.retain(|port, _| taken.0.contains(port));
         for port in taken.0 {
-            self.since.entry(port).or_insert(self.revision);
+            self.since.entry(port).or_insert(revision);
         }
-        Ok(())
     }
 }

@@ -11,7 +11,8 @@ use ringwatch_registry::testing::{MemoryStorage, context, patch};
 use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
 
 use super::*;
-use crate::ensure_service_range;
+use crate::core::service::{Families, Family};
+use crate::{ClusterOptions, ensure_service_range};
 
 /// The time limit of requests in these tests, and of waiting for a condition.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
@@ -25,7 +26,11 @@ struct World {
 }
 
 /// The storages that servers share.
-struct Storages([Arc<MemoryStorage>; 4]);
+struct Storages {
+    all: [Arc<MemoryStorage>; 4],
+    ranges: ServiceRanges,
+    node_ports: PortRange,
+}
 
 impl Storages {
     fn new() -> Self {
@@ -35,23 +40,30 @@ impl Storages {
             "/servicecidrs",
             "/ranges",
         ];
-        Self(prefixes.map(MemoryStorage::new))
+        Self {
+            all: prefixes.map(MemoryStorage::new),
+            ranges: ServiceRanges::parse("").expect("the default"),
+            node_ports: PortRange::default(),
+        }
     }
 
     async fn server(&self) -> World {
-        let [services, addresses, ranges, ports] = &self.0;
+        let [services, addresses, ranges, ports] = &self.all;
+        let options = ClusterOptions {
+            families: self.ranges.families(),
+            ..ClusterOptions::default()
+        };
         let store = |plural: &str, storage: &Arc<MemoryStorage>| {
-            let mut all = crate::built_in().into_iter();
+            let mut all = crate::built_in_with(&options).into_iter();
             let resource = all.find(|it| it.plural == plural).expect("built in");
             Store::new(resource, Arc::clone(storage) as _)
         };
         let clock = context().clock;
         let addresses = store("ipaddresses", addresses);
         let ranges = store("servicecidrs", ranges);
-        ensure_service_range(&ranges, &clock)
-            .await
-            .expect("a range");
-        let ports = Arc::clone(ports) as _;
+        let ensured = ensure_service_range(&ranges, &self.ranges, &clock).await;
+        ensured.expect("a range");
+        let ports = (Arc::clone(ports) as _, self.node_ports.clone());
         let allocator = ServiceAllocator::new(addresses.clone(), ranges, ports, clock.clone());
         let allocator = Arc::new(allocator);
         let services = store("services", services).with_allocator(Arc::clone(&allocator) as _);
@@ -142,7 +154,7 @@ impl World {
         let ports = list
             .items
             .first()
-            .map(|it| node_ports::read(it).expect("ports"));
+            .map(|it| self.repair.allocator.node_ports.decode(it).expect("ports"));
         ports.unwrap_or_default().0.into_iter().collect()
     }
 
@@ -159,7 +171,7 @@ impl World {
                 let ports = ports
                     .items
                     .first()
-                    .map(|it| node_ports::read(it).expect("ports"));
+                    .map(|it| allocator.node_ports.decode(it).expect("ports"));
                 if list.items.is_empty() && ports.unwrap_or_default().0.is_empty() {
                     return;
                 }
@@ -224,7 +236,7 @@ async fn a_full_range_is_said_to_be_full() {
     let world = Storages::new().ready().await;
     let owner = Owner::new(&service("one", &json!({})));
     for last in 1..=254 {
-        let address = Ipv4Addr::new(10, 0, 0, last);
+        let address = IpAddr::from([10, 0, 0, last]);
         assert!(
             world
                 .repair
@@ -238,7 +250,7 @@ async fn a_full_range_is_said_to_be_full() {
     let error = world.create("more", json!({})).await;
     assert_eq!(
         error,
-        Err("failed to allocate a serviceIP: range is full".to_owned())
+        Err("failed to allocate a serviceIP for Service \"more\": range is full".to_owned())
     );
 }
 
@@ -367,7 +379,7 @@ async fn what_is_only_tried_is_not_noted() {
 #[tokio::test]
 async fn what_is_stored_is_noted_before_anything_is_handed_out() {
     let storages = Storages::new();
-    let storage = Arc::clone(&storages.0[0]);
+    let storage = Arc::clone(&storages.all[0]);
     let stored = service(
         "old",
         &json!({"type": "NodePort", "clusterIP": "10.0.0.7",
@@ -430,4 +442,90 @@ async fn what_abandoned_writes_leave_behind_is_given_back() {
     }
     assert_eq!(world.addresses().await.len(), 2);
     world.repair().await;
+}
+
+#[tokio::test]
+async fn a_service_of_both_families_has_an_address_of_each() {
+    let mut storages = Storages::new();
+    storages.ranges = ServiceRanges::parse("10.0.0.0/24,fd00::/120").expect("two ranges");
+    let world = storages.ready().await;
+    let ips = |service: &Value| -> Vec<IpAddr> {
+        let all = service["spec"]["clusterIPs"].as_array().expect("addresses");
+        let all = all.iter().map(|it| it.as_str().expect("text"));
+        all.map(|it| it.parse().expect("an address")).collect()
+    };
+    let families =
+        |service: &Value| -> Vec<Family> { ips(service).into_iter().map(Family::of).collect() };
+    let both = json!({"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6"]});
+    let one = world.create("one", both).await.expect("created");
+    assert_eq!(families(&one), [Family::IPv6, Family::IPv4]);
+    assert_eq!(one["spec"]["clusterIP"], one["spec"]["clusterIPs"][0]);
+    assert_eq!(world.addresses().await.len(), 2);
+    let taken = json!({"ipFamilyPolicy": "RequireDualStack",
+        "clusterIP": "10.0.0.77", "clusterIPs": ["10.0.0.77", one["spec"]["clusterIP"]]});
+    let error = world.create("two", taken).await.expect_err("taken");
+    assert!(
+        error.ends_with("provided IP is already allocated"),
+        "{error}"
+    );
+    assert_eq!(world.addresses().await.len(), 2, "the first is given back");
+
+    let single = world
+        .change("one", json!({"ipFamilyPolicy": "SingleStack"}))
+        .await
+        .expect("changed");
+    assert_eq!(families(&single), [Family::IPv6]);
+    assert_eq!(single["spec"]["ipFamilies"], json!(["IPv6"]));
+    assert_eq!(world.addresses().await.len(), 1);
+    let again = world
+        .change("one", json!({"ipFamilyPolicy": "RequireDualStack"}))
+        .await
+        .expect("changed");
+    assert_eq!(families(&again), [Family::IPv6, Family::IPv4]);
+    assert_eq!(ips(&again)[0], ips(&single)[0]);
+    let default = world.create("three", json!({})).await.expect("created");
+    assert_eq!(families(&default), [Family::IPv4]);
+    // A server without that range leaves what is there, and gives out none of it.
+    storages.ranges = ServiceRanges::parse("10.0.0.0/24").expect("a range");
+    let single = storages.ready().await;
+    assert_eq!(
+        single
+            .repair
+            .allocator
+            .addresses
+            .all()
+            .await
+            .expect("all")
+            .len(),
+        3
+    );
+    let error = single.create("four", json!({"ipFamilies": ["IPv6"]})).await;
+    let error = error.expect_err("not here");
+    assert!(error.contains("not configured on this cluster"), "{error}");
+    assert_eq!(storages.ranges.families(), Families::default());
+    single.delete("one").await;
+    assert_eq!(single.addresses().await.len(), 1);
+}
+
+#[tokio::test]
+async fn node_ports_follow_a_range_that_was_changed() {
+    let mut storages = Storages::new();
+    let world = storages.ready().await;
+    for (name, port) in [("in", 31_000), ("out", 32_000)] {
+        let ports = json!([{"port": 80, "nodePort": port}]);
+        let outside = json!({"type": "NodePort", "ports": ports});
+        world.create(name, outside).await.expect("created");
+    }
+    storages.node_ports = PortRange::parse("31000-31001").expect("a range");
+    let narrower = storages.ready().await;
+    assert_eq!(narrower.ports().await, [31_000]);
+    let next = narrower.create("next", json!({"type": "NodePort"})).await;
+    assert_eq!(ports_of(&next.expect("created")), [31_001]);
+    let error = narrower.create("more", json!({"type": "NodePort"})).await;
+    let full = "failed to allocate a nodePort: range is full";
+    assert_eq!(error.map(|_| ()), Err(full.to_owned()));
+    // The server that was started with the other range takes no ports that this one does not know.
+    let error = world.create("late", json!({"type": "NodePort"})).await;
+    let error = error.expect_err("another range");
+    assert!(error.contains("the range \"31000-31001\""), "{error}");
 }

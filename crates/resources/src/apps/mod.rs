@@ -13,6 +13,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use self::daemon_set::DaemonSets;
+use super::cluster_options::ClusterOptions;
 use super::core::pod::{validation::security, warnings};
 
 use self::stateful_set::StatefulSets;
@@ -22,7 +23,7 @@ use super::strategy::stored;
 
 const V1: Group = Group::new("apps", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
     vec![
         V1.namespaced("controllerrevisions", "ControllerRevision")
             .strategy(revision()),
@@ -30,7 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
             .short(&["ds"])
             .category("all")
             .status()
-            .strategy(daemon_set()),
+            .strategy(daemon_set(options)),
         V1.namespaced("deployments", "Deployment")
             .short(&["deploy"])
             .category("all")
@@ -43,6 +44,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults_on_read(stored::spec_template)
                     .check(validation::deployment)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
                     .generation(&["spec", "metadata.annotations"]),
@@ -60,6 +62,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults_on_read(stored::spec_template)
                     .check(validation::replica_set)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::selector_stays)
                     .generation(&["spec"]),
@@ -78,6 +81,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .hooks(StatefulSets)
                     .check(validation::stateful_set)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::template)
                     .check_on_update(validation::stateful_set_update)
                     .generation(&["spec"]),
@@ -85,7 +89,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn daemon_set() -> Generic {
+fn daemon_set(options: &ClusterOptions) -> Generic {
     Generic::with_status()
         .initial_status(daemon_set::initial_status())
         .defaults(defaults::DAEMON_SET)
@@ -93,6 +97,7 @@ fn daemon_set() -> Generic {
         .hooks(DaemonSets)
         .check(validation::daemon_set)
         .check_unless_old_fails(security::host_settings_of_template)
+        .check_if(!options.allow_privileged, security::unprivileged_template)
         .warn_always(warnings::template)
         .check_on_update(validation::selector_stays)
         .generation(&["spec"])

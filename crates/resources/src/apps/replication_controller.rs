@@ -6,6 +6,7 @@ use ringwatch_registry::{GarbageCollection, SelectorForm};
 use serde_json::{Value, json};
 
 use super::validation;
+use crate::cluster_options::ClusterOptions;
 use crate::core::pod::defaults::SPEC_TEMPLATE;
 use crate::core::pod::{validation::security, warnings};
 use crate::defaults::Literal::Int;
@@ -22,7 +23,7 @@ const DEFAULTS: &[Rule] = &[
 ];
 
 /// Returns the row of ReplicationControllers in the core group.
-pub(crate) fn row() -> Row {
+pub(crate) fn row(options: &ClusterOptions) -> Row {
     Group::CORE_V1
         .namespaced("replicationcontrollers", "ReplicationController")
         .short(&["rc"])
@@ -38,6 +39,7 @@ pub(crate) fn row() -> Row {
                 .defaults_on_read(stored::spec_template)
                 .check(validation::replication_controller)
                 .check_unless_old_fails(security::host_settings_of_template)
+                .check_if(!options.allow_privileged, security::unprivileged_template)
                 .warn_always(warnings::named_template)
                 .generation(&["spec"])
                 .garbage_collection(GarbageCollection::OrphanDependents),

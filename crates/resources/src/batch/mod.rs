@@ -18,6 +18,7 @@ use super::{
 };
 
 use self::job::Jobs;
+use super::cluster_options::ClusterOptions;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row, field_or};
 use super::strategy::stored;
@@ -25,7 +26,7 @@ use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: Group = Group::new("batch", "v1");
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
     let mut successful = field_or("status.successful", "0");
     successful.from = &["status.succeeded"];
     vec![
@@ -39,6 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults_on_read(stored::job_template)
                     .check(validation::cron_job)
                     .check_unless_old_fails(security::host_settings_of_cron_job)
+                    .check_if(!options.allow_privileged, security::unprivileged_cron_job)
                     .warn_always(warnings::cron_job)
                     .check_on_create(validation::new_cron_job)
                     .generation(&["spec"]),
@@ -55,6 +57,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .part("status", status())
                     .check(validation::job)
                     .check_unless_old_fails(security::host_settings_of_template)
+                    .check_if(!options.allow_privileged, security::unprivileged_template)
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::job_update)
                     .generation(&["spec"])

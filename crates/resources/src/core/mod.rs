@@ -24,6 +24,7 @@ use self::pod::Pods;
 use self::service::Services;
 use self::volume::persistent_volume::{self, PersistentVolumes};
 
+use super::cluster_options::ClusterOptions;
 use super::core::{
     pod::{validation as pod_checks, validation::security, warnings},
     service::validation as service_checks,
@@ -41,11 +42,16 @@ const V1: Group = Group::CORE_V1;
 /// Verbs of subresources that open a stream into a pod.
 const STREAM: &[Verb] = &[Verb::Create, Verb::Get];
 
-pub(super) fn rows() -> Vec<Row> {
-    [configuration(), cluster(), workload(), network()]
-        .into_iter()
-        .flatten()
-        .collect()
+pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
+    [
+        configuration(),
+        cluster(),
+        workload(options),
+        network(options),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Returns the rows of configuration, quotas and events.
@@ -182,7 +188,7 @@ fn claimed() -> Generic {
 }
 
 /// Returns the rows of pods and pod templates.
-fn workload() -> Vec<Row> {
+fn workload(options: &ClusterOptions) -> Vec<Row> {
     let policy = Group::new("policy", "v1");
     let post = &[Verb::Create];
     vec![
@@ -212,13 +218,17 @@ fn workload() -> Vec<Row> {
                     .defaults(pod::defaults::POD)
                     .defaults_on_read(stored::pod)
                     .check(pod_checks::pod)
+                    .check_if(!options.allow_privileged, security::unprivileged_pod)
                     .warn(warnings::pod)
                     .check_on_create(pod_checks::new_pod)
                     .hooks(Pods)
                     .part("status", pod::status())
                     .part("binding", pod::Bound)
                     .part("eviction", pod::Bound)
-                    .part("ephemeralcontainers", pod::ephemeral_containers())
+                    .part(
+                        "ephemeralcontainers",
+                        pod::ephemeral_containers(options.allow_privileged),
+                    )
                     .part("resize", pod::resize())
                     .generation(&["spec"])
                     .returns_deleted_object(),
@@ -229,6 +239,10 @@ fn workload() -> Vec<Row> {
                 .defaults_on_read(stored::template)
                 .check(pod_checks::pod_template)
                 .check_unless_old_fails(security::host_settings_of_pod_template)
+                .check_if(
+                    !options.allow_privileged,
+                    security::unprivileged_pod_template,
+                )
                 .warn_always(warnings::pod_template)
                 .generation(&["template"])
                 .returns_deleted_object(),
@@ -237,7 +251,7 @@ fn workload() -> Vec<Row> {
 }
 
 /// Returns the rows of endpoints and services.
-fn network() -> Vec<Row> {
+fn network(options: &ClusterOptions) -> Vec<Row> {
     vec![
         V1.namespaced("endpoints", "Endpoints")
             .short(&["ep"])
@@ -262,7 +276,9 @@ fn network() -> Vec<Row> {
                     .check(service_checks::service)
                     .warn_always(warnings::service)
                     .check_on_update(service_checks::service_update)
-                    .hooks(Services)
+                    .hooks(Services {
+                        families: options.families,
+                    })
                     .create_on_update()
                     .name_rule(NameRule::Dns1035Label)
                     .returns_deleted_object(),

@@ -5,6 +5,8 @@ pub(crate) mod flow_control;
 pub(crate) mod role_reconciliation;
 pub(crate) mod service_range;
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
 pub use self::flow_control::{default_flows, ensure_flow_control};
@@ -28,9 +30,6 @@ const SYSTEM_PRIORITY_WORDS: [&str; 2] = [
 
 /// Name of the ConfigMap that tells the legacy service account token cleaner since when uses of tokens are tracked.
 const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-
-/// Cluster IP of the service `kubernetes`: the first address of the service range.
-const KUBERNETES_SERVICE_ADDRESS: &str = "10.0.0.1";
 
 /// Creates the system namespaces that do not exist.
 ///
@@ -58,20 +57,23 @@ pub async fn ensure_system_priorities(classes: &Store, clock: &Clock) -> Result<
     Ok(())
 }
 
-/// Creates the service by which pods reach the API, unless it exists. The server listens on `port`.
+/// Creates the service by which pods reach the API, unless it exists. It has this cluster IP; the server listens on
+/// `port`.
 ///
 /// # Errors
 /// An error of the store if it cannot be read or created.
 pub async fn ensure_kubernetes_service(
     services: &Store,
+    cluster_ip: IpAddr,
     port: u16,
     clock: &Clock,
 ) -> Result<(), Error> {
+    let cluster_ip = cluster_ip.to_string();
     let service = json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "kubernetes", "namespace": "default",
             "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {
-            "type": "ClusterIP", "clusterIP": KUBERNETES_SERVICE_ADDRESS,
+            "type": "ClusterIP", "clusterIP": cluster_ip, "clusterIPs": [cluster_ip],
             "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
             "internalTrafficPolicy": "Cluster",
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]}});

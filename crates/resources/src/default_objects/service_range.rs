@@ -2,38 +2,86 @@
 
 use async_trait::async_trait;
 use ringwatch::clock::Clock;
+use ringwatch::codec;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::format_time;
 use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
 use serde_json::{Value, json};
 
 use super::{ensure, own_context};
+use crate::allocation::ServiceRanges;
 
 const NAME: &str = "kubernetes";
-const RANGE: &str = "10.0.0.0/24";
+/// The field manager of the condition.
+const MANAGER: &str = "kubernetes-service-cidr-controller";
 
-/// Creates the range unless it exists, and says that it is ready unless it says something about that already.
+/// Creates the ServiceCIDR `kubernetes` unless it exists, and says that it is ready unless it says something about that
+/// already. One with the first of two ranges gets the second; any other is left as it is, with a warning.
+///
+/// Follows `sync` of pkg/controlplane/controller/defaultservicecidr of Kubernetes 1.36, which besides writes an Event.
 ///
 /// # Errors
-/// When it can neither be created nor is there.
-pub async fn ensure_service_range(ranges: &Store, clock: &Clock) -> Result<(), Error> {
+/// An error of the store if the object can neither be read nor written.
+pub async fn ensure_service_range(
+    store: &Store,
+    ranges: &ServiceRanges,
+    clock: &Clock,
+) -> Result<(), Error> {
+    let cidrs = ranges.cidrs();
     let range = json!({"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
-        "metadata": {"name": NAME}, "spec": {"cidrs": [RANGE]}});
-    ensure(ranges, "", range, clock).await?;
-    let mut context = own_context(clock);
-    "status".clone_into(&mut context.subresource);
+        "metadata": {"name": NAME}, "spec": {"cidrs": cidrs}});
+    ensure(store, "", range, clock).await?;
+    let context = own_context(clock);
+    let mut change = SecondRange { cidrs: &cidrs };
     let options = UpdateOptions::default();
-    let updated = ranges
-        .update(&context, "", NAME, &mut Ready, &options)
+    let (written, _) = store
+        .update(&context, "", NAME, &mut change, &options)
+        .await?;
+    let written = codec::tree(&written).map_err(|error| Error::Internal(error.to_string()))?;
+    let found = &written["spec"]["cidrs"];
+    if *found != json!(cidrs) {
+        tracing::warn!(
+            "The default ServiceCIDR {found} does not match the controller flag configurations {cidrs:?}; services get \
+             addresses of the former"
+        );
+    }
+    let mut context = own_context(clock);
+    MANAGER.clone_into(&mut context.field_manager);
+    "status".clone_into(&mut context.subresource);
+    let mut change = Ready { cidrs: &cidrs };
+    let updated = store
+        .update(&context, "", NAME, &mut change, &options)
         .await;
     updated.map(|_| ())
 }
 
-/// Says that the range is ready.
-struct Ready;
+/// Adds the second range to an object that has the first alone.
+struct SecondRange<'a> {
+    cidrs: &'a [String],
+}
 
 #[async_trait]
-impl UpdatedObject for Ready {
+impl UpdatedObject for SecondRange<'_> {
+    async fn updated(
+        &mut self,
+        _: &RequestContext,
+        existing: Option<&Value>,
+    ) -> Result<Value, Error> {
+        let mut range = existing.cloned().unwrap_or_default();
+        if range["spec"]["cidrs"] == json!(self.cidrs[..1]) {
+            range["spec"]["cidrs"] = json!(self.cidrs);
+        }
+        Ok(range)
+    }
+}
+
+/// Says that the range is ready.
+struct Ready<'a> {
+    cidrs: &'a [String],
+}
+
+#[async_trait]
+impl UpdatedObject for Ready<'_> {
     async fn updated(
         &mut self,
         context: &RequestContext,
@@ -43,7 +91,7 @@ impl UpdatedObject for Ready {
         let conditions = range["status"]["conditions"].as_array();
         let says = |it: &Value| it["type"] == "Ready" && it["status"] != "Unknown";
         let is_said = conditions.is_some_and(|all| all.iter().any(says));
-        let is_ours = range["spec"]["cidrs"] == json!([RANGE]);
+        let is_ours = range["spec"]["cidrs"] == json!(self.cidrs);
         if !is_said && is_ours && range["metadata"]["deletionTimestamp"].is_null() {
             let others = conditions.into_iter().flatten();
             let others = others.filter(|it| it["type"] != "Ready").cloned();
@@ -59,7 +107,6 @@ impl UpdatedObject for Ready {
 
 #[cfg(test)]
 mod tests {
-    use ringwatch::codec;
     use ringwatch::storage::GetOptions;
     use ringwatch_registry::testing::{MemoryStorage, context};
 
@@ -73,14 +120,23 @@ mod tests {
         let store = Store::new(ranges.next().expect("built in"), storage as _);
         let clock = context().clock;
         let mut revisions = Vec::new();
-        for _ in 0..2 {
-            ensure_service_range(&store, &clock).await.expect("there");
-            let found = store
-                .get("", NAME, GetOptions::default())
-                .await
-                .expect("there");
+        for (flag, cidrs) in [
+            ("10.96.0.0/12", json!(["10.96.0.0/12"])),
+            ("10.96.0.0/12", json!(["10.96.0.0/12"])),
+            (
+                "10.96.0.0/12,fd00::/108",
+                json!(["10.96.0.0/12", "fd00::/108"]),
+            ),
+            ("10.96.0.0/12", json!(["10.96.0.0/12", "fd00::/108"])),
+            ("10.0.0.0/24", json!(["10.96.0.0/12", "fd00::/108"])),
+        ] {
+            let configured = ServiceRanges::parse(flag).expect("ranges");
+            let ensured = ensure_service_range(&store, &configured, &clock).await;
+            ensured.expect("there");
+            let found = store.get("", NAME, GetOptions::default()).await;
+            let found = found.expect("there");
             let range = codec::tree(&found).expect("an object");
-            assert_eq!(range["spec"]["cidrs"], json!([RANGE]));
+            assert_eq!(range["spec"]["cidrs"], cidrs);
             let ready = &range["status"]["conditions"][0];
             assert_eq!(
                 (&ready["type"], &ready["status"]),
@@ -89,5 +145,6 @@ mod tests {
             revisions.push(found.revision());
         }
         assert_eq!(revisions[0], revisions[1], "nothing is written again");
+        assert_eq!(revisions[2], revisions[4], "another range is left as it is");
     }
 }

@@ -158,6 +158,11 @@ impl Generic {
         self
     }
 
+    /// Adds a check of new and updated objects under a condition.
+    pub(crate) fn check_if(self, condition: bool, check: Check) -> Self {
+        if condition { self.check(check) } else { self }
+    }
+
     /// Adds a check of new objects alone.
     pub(crate) fn check_on_create(mut self, check: Check) -> Self {
         self.checks_on_create.push(check);

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
 
+use super::go_values::parse_bool;
+
 /// The modes of backends, and the formats of the log.
 const MODES: [&str; 3] = [BATCH, "blocking", "blocking-strict"];
 const FORMATS: [&str; 2] = ["legacy", "json"];
@@ -80,7 +82,7 @@ pub struct AuditLogFlags {
 
     /// Compress rotated files by gzip.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub audit_log_compress: bool,
 
     /// When requests go on: blocking, when their events are written; blocking-strict, also never if the first cannot be
@@ -112,7 +114,7 @@ pub struct AuditLogFlags {
 
     /// Limit the rate of batches.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub audit_log_batch_throttle_enable: bool,
 
     /// Batches a second, on average.
@@ -135,7 +137,7 @@ pub struct AuditLogFlags {
 
     /// Shorten events that are too large.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub audit_log_truncate_enabled: bool,
 
     /// Maximum number of bytes of an event. A larger one loses its objects; if that is not enough, it is dropped.
@@ -202,7 +204,7 @@ pub struct AuditWebhookFlags {
 
     /// Limit the rate of batches.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub audit_webhook_batch_throttle_enable: bool,
 
     /// Batches a second, on average.
@@ -225,7 +227,7 @@ pub struct AuditWebhookFlags {
 
     /// Shorten events that are too large.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub audit_webhook_truncate_enabled: bool,
 
     /// Maximum number of bytes of an event. A larger one loses its objects; if that is not enough, it is dropped.

@@ -12,9 +12,9 @@ use ringwatch_authorization::{AuthorizationMode, ReviewVersion};
 pub struct AuthorizationFlags {
     /// Authorization modes, comma-separated: Node (kubelets), RBAC (stored roles and bindings), Webhook (an external
     /// service), AlwaysAllow or AlwaysDeny. One of them has to allow a request. With Node, the admission plugin
-    /// NodeRestriction is enabled unless it is disabled explicitly. AlwaysAllow cannot be combined with anonymous users.
-    #[arg(long, value_name = "MODES", default_value = "RBAC", value_delimiter = ',',
-          value_parser = parse_mode)]
+    /// NodeRestriction is enabled unless it is disabled explicitly. With AlwaysAllow, requests without credentials are not
+    /// served. The default is RBAC, and Node,RBAC if --client-ca-file is given.
+    #[arg(long, value_name = "MODES", value_delimiter = ',', value_parser = parse_mode)]
     pub authorization_mode: Vec<ModeFlag>,
 
     /// Kubeconfig of the webhook of the mode Webhook.
@@ -55,6 +55,14 @@ impl AuthorizationFlags {
     /// # Errors
     /// A line for the user.
     pub fn check(&self) -> Result<(), String> {
+        let modes = &self.authorization_mode;
+        let mut twice = modes.iter().enumerate();
+        if let Some((_, mode)) = twice.find(|(place, mode)| modes[..*place].contains(mode)) {
+            return Err(format!(
+                "authorization-mode {:?} has mode specified more than once",
+                mode.name()
+            ));
+        }
         let asks = self.authorization_mode.contains(&ModeFlag::Webhook);
         match (asks, self.authorization_webhook_config_file.is_some()) {
             (true, false) => Err(
@@ -64,6 +72,18 @@ impl AuthorizationFlags {
                 "--authorization-webhook-config-file needs --authorization-mode=Webhook".to_owned(),
             ),
             _ => Ok(()),
+        }
+    }
+}
+
+impl ModeFlag {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mode(AuthorizationMode::AlwaysAllow) => "AlwaysAllow",
+            Self::Mode(AuthorizationMode::AlwaysDeny) => "AlwaysDeny",
+            Self::Mode(AuthorizationMode::Rbac) => "RBAC",
+            Self::Mode(AuthorizationMode::Node) => "Node",
+            Self::Webhook => "Webhook",
         }
     }
 }

@@ -41,6 +41,11 @@ pub struct ServiceAccountFlags {
           default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub service_account_extend_token_expiration: bool,
 
+    /// Accept a token that lies in a Secret only as long as the Secret has it and its account exists.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub service_account_lookup: bool,
+
     /// URL of the public keys for relying parties, https only. The default is this server.
     #[arg(long, value_name = "URL", value_parser = parse_jwks_uri)]
     pub service_account_jwks_uri: Option<String>,

@@ -88,9 +88,10 @@ fn issuers_are_read_with_their_rules() {
         "validation expression 'claims.c == 1' failed: no"
     );
     assert_eq!((mapping.extra.len(), mapping.user_rules.len()), (1, 1));
-    assert_eq!(config.anonymous, Anonymous::Refused);
+    assert_eq!(config.anonymous, None);
     let paths = parse("anonymous: {enabled: true, conditions: [{path: /livez}]}");
     let anonymous = paths.expect("a configuration").anonymous;
+    let anonymous = anonymous.expect("it is said");
     assert!(anonymous.serves("/livez") && !anonymous.serves("/livez/x"));
 }
 

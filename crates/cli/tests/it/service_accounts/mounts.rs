@@ -33,8 +33,24 @@ async fn pods_run_as_accounts_if_the_plugin_is_enabled() {
 }
 
 #[tokio::test]
-async fn pods_need_no_account_by_default() {
-    let fixture = Fixture::start(&[]).await;
+async fn the_log_says_why_pods_are_refused_where_nobody_makes_accounts() {
+    let fixture = Fixture::start(&["--enable-admission-plugins=ServiceAccount"]).await;
+    let pods = format!("{CORE}/pods");
+    let mut plain = pod("p", None);
+    plain["spec"]["serviceAccountName"].take();
+    for _ in 0..2 {
+        let refused = ask(&fixture.admin, Method::POST, &pods, &plain).await;
+        let refused = refused.expect_err("no account");
+        assert!(refused.ends_with("serviceaccount \"default\" not found"));
+    }
+    let log = fixture.server.log();
+    let said = log.matches("--disable-admission-plugins=ServiceAccount");
+    assert_eq!(said.count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn pods_need_no_account_without_the_plugin() {
+    let fixture = Fixture::start(&["--disable-admission-plugins=ServiceAccount"]).await;
     let mut plain = pod("p", None);
     plain["spec"]["serviceAccountName"].take();
     let created = create(&fixture.admin, "pods", plain).await;

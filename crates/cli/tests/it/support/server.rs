@@ -197,12 +197,20 @@ fn spawn(folder: &TempDir, port: u16, under: &[String], arguments: &[String]) ->
         .args(["serve", "--data-dir"])
         .arg(folder.path().join("data"))
         .args(["--secure-port", &port.to_string()])
+        .args(without_accounts(arguments))
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a log file"))
         .stderr(log)
         .spawn()
         .expect("the server's binary")
+}
+
+/// Disables the admission plugin that refuses pods without an account, since most tests run no controller that creates
+/// accounts, unless the test's own flags name it.
+fn without_accounts(arguments: &[String]) -> Option<&'static str> {
+    let named = arguments.iter().any(|it| it.contains("ServiceAccount"));
+    (!named).then_some("--disable-admission-plugins=ServiceAccount")
 }
 
 /// A port that was free a moment ago. It is none of those that connections of other tests are given, lest one takes it before it is

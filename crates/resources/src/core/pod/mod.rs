@@ -27,6 +27,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{DeleteOptions, Graceful, RequestContext};
 
 use crate::strategy::kind_hooks::KindHooks;
+use crate::validation::found;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The behaviour of pods: initial status and priority, rules of updates, and graceful deletion.
@@ -89,10 +90,17 @@ pub(super) fn status() -> SubresourceStrategy {
 }
 
 /// Returns the strategy of the subresource `ephemeralcontainers`, which adds containers to a running pod for debugging.
-pub(super) fn ephemeral_containers() -> SubresourceStrategy {
-    SubresourceStrategy::new("spec.ephemeralContainers", SubresourceMetadata::KeepsAll)
-        .finish(|_, object, old| crate::strategy::generic::count_generation(object, old, &["spec"]))
-        .validate_update(update::forbidden_ephemeral_changes)
+pub(super) fn ephemeral_containers(allow_privileged: bool) -> SubresourceStrategy {
+    let strategy =
+        SubresourceStrategy::new("spec.ephemeralContainers", SubresourceMetadata::KeepsAll)
+            .finish(|_, object, old| {
+                crate::strategy::generic::count_generation(object, old, &["spec"])
+            })
+            .validate_update(update::forbidden_ephemeral_changes);
+    if allow_privileged {
+        return strategy;
+    }
+    strategy.validate_update(|object, _| found(validation::security::unprivileged_pod, object))
 }
 
 /// Returns the strategy of the subresource `resize`, which changes the resources of a running pod's containers.
@@ -171,7 +179,7 @@ mod tests {
             {"name": "c", "image": "i", "resources": {}}]}, "status": {"qosClass": "BestEffort"}});
         let mut debugged = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n",
             "ephemeralContainers": [{"name": "dbg"}]}, "status": {}});
-        ephemeral_containers().prepare_for_update(&context(), &mut debugged, &old);
+        ephemeral_containers(true).prepare_for_update(&context(), &mut debugged, &old);
         assert_eq!(
             debugged["spec"]["ephemeralContainers"],
             json!([{"name": "dbg"}])

@@ -32,9 +32,9 @@ pub(super) fn carry_over(service: &mut Value, old: &Value) {
 }
 
 /// Keeps cluster IPs that the client leaves out. A client that changes `clusterIP` alone means the first of
-/// `clusterIPs`.
+/// `clusterIPs`. The families of what is kept follow from it.
 fn carry_over_addresses(service: &mut Value, old: &Value) {
-    let [one, all, rest @ ..] = ADDRESSES;
+    let [one, all, ..] = ADDRESSES;
     if get(service, one).is_none() {
         keep(service, old, one);
     }
@@ -45,11 +45,6 @@ fn carry_over_addresses(service: &mut Value, old: &Value) {
         }
     } else if get(service, all).is_none() {
         keep(service, old, all);
-    }
-    for path in rest {
-        if get(service, path).is_none() {
-            keep(service, old, path);
-        }
     }
 }
 

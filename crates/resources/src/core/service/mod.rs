@@ -1,18 +1,22 @@
 //! Services: cluster IPs and node ports, which only one service can have.
 
 mod changes;
+mod families;
 pub(crate) mod table;
 pub(crate) mod validation;
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
 pub(crate) use self::changes::{has_address, has_node_ports, is_health_checked};
+pub use self::families::{Families, Family};
+use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, list, set, text};
 use ringwatch_registry::RequestContext;
 
 use crate::strategy::kind_hooks::KindHooks;
+use crate::validation::values::address;
 
 /// Value of `spec.clusterIP` of headless services.
 pub(crate) const HEADLESS: &str = "None";
@@ -36,23 +40,49 @@ impl Owner {
 /// The behaviour of services: consistent address fields, and fields that updates keep or drop. The store allocates
 /// addresses and ports.
 #[derive(Debug)]
-pub(super) struct Services;
+pub(super) struct Services {
+    /// The families of the addresses that services get.
+    pub(super) families: Families,
+}
+
+impl Services {
+    /// Returns the fields that contradict each other, or ask for a family that services do not get here.
+    fn family_errors(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let completed = self.families.complete(&mut object.clone(), old);
+        completed.err().unwrap_or_default()
+    }
+}
 
 impl KindHooks for Services {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         name_addresses(object);
+        // Validation, which follows, tells the errors.
+        let _ = self.families.complete(object, None);
     }
 
     /// Keeps assigned addresses and ports that a client leaves out.
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         changes::carry_over(object, old);
         name_addresses(object);
+        let _ = self.families.complete(object, Some(old));
+    }
+
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        self.family_errors(object, None)
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.family_errors(object, Some(old))
     }
 }
 
-/// Returns the cluster IP of a service, if it has one of IPv4.
-pub(crate) fn address_of(service: &Value) -> Option<Ipv4Addr> {
-    text(service, "spec.clusterIP").parse().ok()
+/// Returns the cluster IPs of a service: none, one, or one of each family.
+pub(crate) fn addresses_of(service: &Value) -> Vec<IpAddr> {
+    let first = text(service, "spec.clusterIP");
+    let all = list(service, "spec.clusterIPs").iter();
+    let rest = all.filter_map(Value::as_str).filter(|it| *it != first);
+    let all = [first].into_iter().chain(rest);
+    all.filter_map(address).collect()
 }
 
 /// Returns the node ports of a service, the health check port included.
@@ -64,8 +94,7 @@ pub(crate) fn node_ports_of(service: &Value) -> Vec<u16> {
         .collect()
 }
 
-/// Fills in `clusterIP` or `clusterIPs` from the other, and the IP families. The cluster has IPv4 addresses alone; a
-/// headless service without a selector gets both families.
+/// Fills in `clusterIP` or `clusterIPs` from the other.
 fn name_addresses(service: &mut Value) {
     if !has_address(service) {
         return;
@@ -79,22 +108,5 @@ fn name_addresses(service: &mut Value) {
             set(service, "spec.clusterIPs", all);
         }
         (_, Some(_)) => {}
-    }
-    choose_families(service);
-}
-
-fn choose_families(service: &mut Value) {
-    let headless = text(service, "spec.clusterIP") == HEADLESS;
-    let both = headless && get(service, "spec.selector").is_none();
-    let (policy, families) = if both {
-        ("RequireDualStack", json!(["IPv4", "IPv6"]))
-    } else {
-        ("SingleStack", json!(["IPv4"]))
-    };
-    if get(service, "spec.ipFamilyPolicy").is_none() {
-        set(service, "spec.ipFamilyPolicy", policy.into());
-    }
-    if list(service, "spec.ipFamilies").is_empty() {
-        set(service, "spec.ipFamilies", families);
     }
 }

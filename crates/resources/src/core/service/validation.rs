@@ -287,20 +287,13 @@ fn traffic(spec: &Field<'_, '_>, errors: &mut Errors) {
 pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let (spec, was) = (object.at("spec"), old.at("spec"));
     let external = |spec: &Field<'_, '_>| spec.at("type").text() == "ExternalName";
-    let both_headless = is_headless(&spec) && is_headless(&was);
-    if !(external(&spec) || external(&was) || both_headless) {
-        let (now, before) = (spec.at("clusterIPs"), was.at("clusterIPs"));
-        let first = |list: &Field<'_, '_>| list.items("").next().map(|it| it.text().to_owned());
-        let blamed = format!("{}[0]", now.field());
-        let mut blame = |why: &str| {
-            let mut error = now.invalid_value(now.value().clone(), why);
-            error.field.clone_from(&blamed);
-            errors.push(error);
-        };
-        match (first(&before), first(&now)) {
-            (Some(_), None) => blame("primary clusterIP can not be unset"),
-            (Some(before), Some(now)) if before != now => blame("may not change once set"),
-            _ => {}
+    let headless = (is_headless(&spec), is_headless(&was));
+    if !external(&spec) && !external(&was) {
+        if headless != (true, true) {
+            addresses_update(&spec, &was, errors);
+        }
+        if headless == (false, false) {
+            families_update(&spec, &was, errors);
         }
     }
     let balanced = |spec: &Field<'_, '_>| spec.at("type").text() == "LoadBalancer";
@@ -314,6 +307,76 @@ pub(crate) fn service_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors
     let both = [&spec, &was].iter().all(|it| balanced(it) && local(it));
     if both && port.value() != before.value() {
         errors.push(port.forbidden("field is immutable"));
+    }
+}
+
+/// Checks that an update keeps cluster IPs, but that it may add or release the second. Follows
+/// `validateUpgradeDowngradeClusterIPs`.
+fn addresses_update(spec: &Field<'_, '_>, was: &Field<'_, '_>, errors: &mut Errors) {
+    let (now, before) = (spec.at("clusterIPs"), was.at("clusterIPs"));
+    let blame = |index: usize, why: &str| {
+        let mut error = now.invalid_value(now.value().clone(), why);
+        error.field = format!("{}[{index}]", now.field());
+        error
+    };
+    if !before.is_empty() && now.is_empty() {
+        errors.push(blame(0, "primary clusterIP can not be unset"));
+    }
+    let is_same_size = now.len() == before.len();
+    let pairs = now.items("").zip(before.items("")).enumerate();
+    let compared = if is_same_size { before.len() } else { 1 };
+    let pairs = pairs.take(compared);
+    let changed = pairs.filter(|(_, (now, before))| now.text() != before.text());
+    errors.extend(changed.map(|(index, _)| blame(index, "may not change once set")));
+    if before.len() > now.len() {
+        must_be_single(
+            spec,
+            now.len(),
+            "must be set to 'SingleStack' when releasing the secondary clusterIP",
+            errors,
+        );
+    }
+}
+
+/// Checks that an update keeps IP families, but that it may add or release the second. Follows
+/// `validateUpgradeDowngradeIPFamilies`.
+fn families_update(spec: &Field<'_, '_>, was: &Field<'_, '_>, errors: &mut Errors) {
+    let (now, before) = (spec.at("ipFamilies"), was.at("ipFamilies"));
+    let blame = |value: &Field<'_, '_>, why: &str| {
+        let mut error = now.invalid_value(value.value().clone(), why);
+        error.field = format!("{}[0]", now.field());
+        error
+    };
+    let pairs = now.items("").zip(before.items(""));
+    let mut changed = pairs.map(|(now, before)| now.text() != before.text());
+    let why = "may not change once set";
+    if now.len() == before.len() {
+        errors.extend(changed.filter(|it| *it).map(|_| blame(&now, why)));
+        return;
+    }
+    let ips = spec.at("clusterIPs");
+    if before.len() > now.len() && ips.is_empty() {
+        errors.push(blame(&now, "primary ipFamily can not be unset"));
+    }
+    if changed.next() == Some(true) {
+        // Kubernetes shows the addresses here.
+        errors.push(blame(&ips, why));
+    }
+    if before.len() > now.len() {
+        must_be_single(
+            spec,
+            now.len(),
+            "must be set to 'SingleStack' when releasing the secondary ipFamily",
+            errors,
+        );
+    }
+}
+
+/// Checks that a service that keeps one of two says that it is for one family.
+fn must_be_single(spec: &Field<'_, '_>, kept: usize, why: &str, errors: &mut Errors) {
+    let policy = spec.at("ipFamilyPolicy");
+    if kept == 1 && policy.text() != "SingleStack" {
+        errors.push(policy.invalid(why));
     }
 }
 

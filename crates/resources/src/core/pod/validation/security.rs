@@ -77,6 +77,47 @@ pub(crate) fn host_settings_of_pod_template(object: &Field<'_, '_>, errors: &mut
     host_settings(&object.at("template.spec"), errors);
 }
 
+/// Refuses privileged containers in the pods of most controllers.
+pub(crate) fn unprivileged_template(object: &Field<'_, '_>, errors: &mut Errors) {
+    unprivileged(&object.at("spec.template.spec"), errors);
+}
+
+/// Refuses privileged containers in a CronJob's pods.
+pub(crate) fn unprivileged_cron_job(object: &Field<'_, '_>, errors: &mut Errors) {
+    unprivileged(&object.at("spec.jobTemplate.spec.template.spec"), errors);
+}
+
+/// Refuses privileged containers in a PodTemplate.
+pub(crate) fn unprivileged_pod_template(object: &Field<'_, '_>, errors: &mut Errors) {
+    unprivileged(&object.at("template.spec"), errors);
+}
+
+/// Refuses privileged containers in a pod.
+pub(crate) fn unprivileged_pod(object: &Field<'_, '_>, errors: &mut Errors) {
+    unprivileged(&object.at("spec"), errors);
+}
+
+/// Refuses containers that are privileged, or on Windows processes of the host. Follows what `ValidateSecurityContext`
+/// and `validateWindowsHostProcessPod` do without `--allow-privileged`.
+fn unprivileged(spec: &Field<'_, '_>, errors: &mut Errors) {
+    const HOST_PROCESS: &str = "securityContext.windowsOptions.hostProcess";
+    let of_pod = spec.at(HOST_PROCESS);
+    let mut has_host_process = false;
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec.items(list) {
+            let privileged = container.at("securityContext.privileged");
+            if privileged.is_true() {
+                errors.push(privileged.forbidden("disallowed by cluster policy"));
+            }
+            let own = container.at(HOST_PROCESS);
+            has_host_process |= own.is_true() || (!own.is_set() && of_pod.is_true());
+        }
+    }
+    if has_host_process {
+        errors.push(spec.forbidden("hostProcess containers are disallowed by cluster policy"));
+    }
+}
+
 /// Checks the sysctls of a pod, which must not belong to a namespace that the pod shares with the host. Follows
 /// `ValidateHostSysctl`.
 pub(super) fn host_settings(spec: &Field<'_, '_>, errors: &mut Errors) {

@@ -6,37 +6,53 @@ use std::time::Duration;
 
 use ringwatch::clock::Instant;
 
-use super::Answer;
-
 /// How many answers are kept; then the oldest is evicted.
 const ANSWERS_MAX: usize = 8192;
 /// How long a question may be in bytes to be kept, so that nobody fills the memory with them.
 const QUESTION_BYTES_MAX: usize = 10_000;
-/// How long a reason may be in bytes to be kept.
-const REASON_BYTES_MAX: usize = 1000;
 
-#[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<Kept>);
+/// The newest answers to questions, each for a time.
+#[derive(Debug)]
+pub struct AnswerCache<A>(Mutex<Kept<A>>);
 
-#[derive(Debug, Default)]
-struct Kept {
-    answers: HashMap<String, (Instant, Answer)>,
+#[derive(Debug)]
+struct Kept<A> {
+    answers: HashMap<String, (Instant, A)>,
     /// The questions, the oldest first, each once.
     order: VecDeque<String>,
 }
 
-impl Cache {
+/// An answer that can be remembered.
+pub trait Answer: Clone {
+    /// How many bytes the texts of an answer may have for it to be kept.
+    const TEXT_BYTES_MAX: usize;
+
+    /// Returns the number of bytes of the texts in the answer.
+    fn text_bytes(&self) -> usize;
+}
+
+impl<A> Default for AnswerCache<A> {
+    fn default() -> Self {
+        Self(Mutex::new(Kept {
+            answers: HashMap::new(),
+            order: VecDeque::new(),
+        }))
+    }
+}
+
+impl<A: Answer> AnswerCache<A> {
     /// Returns a remembered answer that has not expired.
-    pub(super) fn get(&self, question: &str, now: Instant) -> Option<Answer> {
+    pub fn get(&self, question: &str, now: Instant) -> Option<A> {
         let kept = self.kept();
         let (until, answer) = kept.answers.get(question)?;
         (now < *until).then(|| answer.clone())
     }
 
-    /// Keeps an answer for some time.
-    pub(super) fn put(&self, question: String, answer: &Answer, ttl: Duration, now: Instant) {
-        let (Answer::Allowed(reason) | Answer::Denied(reason) | Answer::NoOpinion(reason)) = answer;
-        if ttl.is_zero() || question.len() > QUESTION_BYTES_MAX || reason.len() > REASON_BYTES_MAX {
+    /// Keeps an answer for some time; a long one, or one to a long question, is not kept.
+    pub fn put(&self, question: String, answer: &A, ttl: Duration, now: Instant) {
+        let is_long =
+            question.len() > QUESTION_BYTES_MAX || answer.text_bytes() > A::TEXT_BYTES_MAX;
+        if ttl.is_zero() || is_long {
             return;
         }
         let mut kept = self.kept();
@@ -51,7 +67,7 @@ impl Cache {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Kept<A>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,16 +78,25 @@ mod tests {
 
     use super::*;
 
+    impl Answer for String {
+        const TEXT_BYTES_MAX: usize = 10;
+
+        fn text_bytes(&self) -> usize {
+            self.len()
+        }
+    }
+
     #[test]
     fn answers_count_for_a_time_and_there_are_not_too_many() {
-        let (cache, now) = (Cache::default(), Clock::real().now());
+        let (cache, now) = (AnswerCache::default(), Clock::real().now());
         let minute = Duration::from_secs(60);
-        let answer = Answer::Denied("no".to_owned());
+        let answer = "no".to_owned();
         cache.put("a".to_owned(), &answer, minute, now);
         assert_eq!(cache.get("a", now), Some(answer.clone()));
         assert_eq!(cache.get("a", now + minute), None);
         cache.put("b".to_owned(), &answer, Duration::ZERO, now);
         cache.put("x".repeat(QUESTION_BYTES_MAX + 1), &answer, minute, now);
+        cache.put("c".to_owned(), &"x".repeat(11), minute, now);
         assert_eq!(cache.kept().answers.len(), 1);
         for number in 0..2 * ANSWERS_MAX {
             cache.put(number.to_string(), &answer, minute, now);

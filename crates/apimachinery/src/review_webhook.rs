@@ -1,0 +1,100 @@
+//! Calls of webhooks that are asked by reviews: those of authorization and of tokens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringwatch::clock::Clock;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::webhook_client::{CallError, ClientConfig, WebhookClient};
+
+/// How many calls to one webhook are in progress; further ones wait within their timeout.
+const UNDER_WAY_MAX: usize = 100;
+
+/// How many attempts a call has within its timeout, if the webhook fails in a way that may pass.
+const ATTEMPTS_MAX: usize = 5;
+
+/// The pause before the second attempt; each further one is half as long again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// The version of the reviews that are sent to a webhook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReviewVersion {
+    /// `v1`.
+    V1,
+    /// `v1beta1`, the default, as in kube-apiserver.
+    #[default]
+    V1Beta1,
+}
+
+impl ReviewVersion {
+    /// Returns the version of a group, as objects have it.
+    #[must_use]
+    pub fn of_group(self, group: &str) -> String {
+        match self {
+            Self::V1 => format!("{group}/v1"),
+            Self::V1Beta1 => format!("{group}/v1beta1"),
+        }
+    }
+}
+
+/// A webhook that answers reviews.
+#[derive(Debug)]
+pub struct ReviewWebhook {
+    to: ClientConfig,
+    client: Arc<dyn WebhookClient>,
+    timeout: Duration,
+    under_way: Semaphore,
+    clock: Clock,
+}
+
+impl ReviewWebhook {
+    /// Creates a webhook that is called by `client`. A call ends after `timeout`, attempts and pauses included.
+    #[must_use]
+    pub fn new(
+        to: ClientConfig,
+        client: Arc<dyn WebhookClient>,
+        timeout: Duration,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            to,
+            client,
+            timeout,
+            under_way: Semaphore::new(UNDER_WAY_MAX),
+            clock,
+        }
+    }
+
+    /// Sends a review, and returns the one that comes back.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
+    pub async fn ask(&self, review: &Value) -> Result<Value, String> {
+        let review = Bytes::from(review.to_string());
+        let call = async {
+            let place = self.under_way.acquire().await;
+            let _place = place.map_err(|error| error.to_string())?;
+            let mut pause = RETRY_PAUSE;
+            for _ in 1..ATTEMPTS_MAX {
+                match self.post(&review).await {
+                    Err(error) if error.is_passing => self.clock.sleep(pause).await,
+                    answer => return answer.map_err(|error| error.to_string()),
+                }
+                pause = pause * 3 / 2;
+            }
+            let answer = self.post(&review).await;
+            answer.map_err(|error| error.to_string())
+        };
+        let answer = self.clock.timeout(self.timeout, call).await;
+        let answer = answer.map_err(|_| "context deadline exceeded".to_owned())??;
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())
+    }
+
+    async fn post(&self, review: &Bytes) -> Result<Bytes, CallError> {
+        let answer = self.client.post(&self.to, review.clone(), self.timeout);
+        answer.await
+    }
+}

@@ -1,0 +1,322 @@
+//! Authenticates tokens by a webhook, which is asked with TokenReviews.
+//!
+//! Follows plugin/pkg/authenticator/token/webhook/webhook.go of k8s.io/apiserver of Kubernetes 1.36.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache};
+use ringwatch_apimachinery::review_webhook::{ReviewVersion, ReviewWebhook};
+use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{Identified, TokenError};
+
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenReview";
+/// The bound of a call, attempts and pauses included.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The configuration of a token webhook.
+#[derive(Clone, Debug)]
+pub struct TokenWebhookConfig {
+    /// The address of the webhook and the TLS for it.
+    pub to: ClientConfig,
+    /// The version of the TokenReviews that it is sent.
+    pub version: ReviewVersion,
+    /// The time for which an answer is cached, be it yes or no; 0 for none.
+    pub ttl: Duration,
+}
+
+/// Authenticates tokens by a webhook.
+#[derive(Debug)]
+pub struct TokenWebhook {
+    webhook: ReviewWebhook,
+    version: ReviewVersion,
+    ttl: Duration,
+    cache: AnswerCache<Verdict>,
+    clock: Clock,
+}
+
+/// The answer of the webhook about a token; `None` if the token is nobody's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Verdict(Option<Identified>);
+
+impl Answer for Verdict {
+    const TEXT_BYTES_MAX: usize = 10_000;
+
+    fn text_bytes(&self) -> usize {
+        let Some(Identified { user, audiences }) = &self.0 else {
+            return 0;
+        };
+        let extra = user.extra.iter();
+        let extra = extra.flat_map(|(key, values)| std::iter::once(key).chain(values));
+        let texts = user.groups.iter().chain(audiences).chain(extra);
+        let texts = texts.chain([&user.name, &user.uid]);
+        texts.map(String::len).sum()
+    }
+}
+
+/// The status of a TokenReview.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    authenticated: bool,
+    user: UserInfo,
+    audiences: Vec<String>,
+    error: String,
+}
+
+/// A user in a TokenReview.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UserInfo {
+    username: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: std::collections::BTreeMap<String, Vec<String>>,
+}
+
+impl TokenWebhook {
+    /// Creates an authenticator that calls the webhook by `client`.
+    #[must_use]
+    pub fn new(config: TokenWebhookConfig, client: Arc<dyn WebhookClient>, clock: Clock) -> Self {
+        Self {
+            webhook: ReviewWebhook::new(config.to, client, TIMEOUT, clock.clone()),
+            version: config.version,
+            ttl: config.ttl,
+            cache: AnswerCache::default(),
+            clock,
+        }
+    }
+
+    /// Returns the user of a token that is for one of these audiences; `None` if the webhook knows none. `own` are the
+    /// audiences of a token for which the webhook names none.
+    ///
+    /// # Errors
+    /// [`TokenError::Webhook`] if there is no answer, or one that is an error.
+    pub(super) async fn identify(
+        &self,
+        token: &str,
+        own: &[String],
+        wanted: &[String],
+    ) -> Result<Option<Identified>, TokenError> {
+        let question = question(token, wanted);
+        if let Some(Verdict(known)) = self.cache.get(&question, self.clock.now()) {
+            return Ok(known);
+        }
+        let api_version = self.version.of_group(GROUP);
+        let review = json!({"kind": KIND, "apiVersion": api_version, "metadata": {},
+            "spec": {"token": token, "audiences": wanted}, "status": {"user": {}}});
+        let answer = self.webhook.ask(&review).await;
+        let answer = answer.and_then(|it| status(&it, &api_version));
+        let status = answer.map_err(|why| {
+            tracing::error!("Failed to make webhook authenticator request: {why}");
+            TokenError::Webhook(why)
+        })?;
+        let verdict = Verdict(status.identified(own, wanted)?);
+        let now = self.clock.now();
+        self.cache.put(question, &verdict, self.ttl, now);
+        Ok(verdict.0)
+    }
+}
+
+impl Status {
+    fn identified(
+        self,
+        own: &[String],
+        wanted: &[String],
+    ) -> Result<Option<Identified>, TokenError> {
+        let named = if self.audiences.is_empty() {
+            own
+        } else {
+            &self.audiences
+        };
+        let common = wanted.iter().filter(|it| named.contains(it));
+        let audiences: Vec<String> = common.cloned().collect();
+        if audiences.is_empty() && !wanted.is_empty() {
+            return Ok(None);
+        }
+        if !self.authenticated {
+            return if self.error.is_empty() {
+                Ok(None)
+            } else {
+                Err(TokenError::Webhook(self.error))
+            };
+        }
+        let user = self.user;
+        Ok(Some(Identified {
+            user: User {
+                name: user.username,
+                uid: user.uid,
+                groups: user.groups,
+                extra: user.extra,
+            },
+            audiences,
+        }))
+    }
+}
+
+/// Reads the status of a TokenReview that came back.
+fn status(review: &Value, api_version: &str) -> Result<Status, String> {
+    if review["kind"] != KIND || review["apiVersion"] != api_version {
+        return Err("the answer is no review of the version that was asked for".to_owned());
+    }
+    let status = review["status"].clone();
+    if status.is_null() {
+        return Ok(Status::default());
+    }
+    serde_json::from_value(without_nulls(status)).map_err(|error| format!("status: {error}"))
+}
+
+/// Removes members that are null, which Go reads as absent.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(
+                members
+                    .map(|(name, it)| (name, without_nulls(it)))
+                    .collect(),
+            )
+        }
+        other => other,
+    }
+}
+
+/// Returns the key under which the answer about a token is remembered, from which the token cannot be learnt.
+fn question(token: &str, wanted: &[String]) -> String {
+    let mut digest = Sha256::new();
+    for text in std::iter::once(token).chain(wanted.iter().map(String::as_str)) {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    }
+    let digest = digest.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use bytes::Bytes;
+    use ringwatch_apimachinery::webhook_client::{CallError, Target};
+
+    use super::*;
+
+    /// A webhook that answers with one status, and the reviews that it got.
+    #[derive(Debug)]
+    struct Answering {
+        answer: Result<Value, CallError>,
+        asked: Mutex<Vec<Value>>,
+    }
+
+    #[async_trait::async_trait]
+    impl WebhookClient for Answering {
+        async fn post(
+            &self,
+            _: &ClientConfig,
+            review: Bytes,
+            _: Duration,
+        ) -> Result<Bytes, CallError> {
+            let review: Value = serde_json::from_slice(&review).expect("JSON");
+            let mut answer = review.clone();
+            self.asked.lock().expect("sound").push(review);
+            answer["status"] = self.answer.clone()?;
+            Ok(answer.to_string().into())
+        }
+    }
+
+    fn webhook(answer: Result<Value, CallError>) -> (TokenWebhook, Arc<Answering>) {
+        let asked = Mutex::default();
+        let client = Arc::new(Answering { answer, asked });
+        let to = ClientConfig {
+            target: Target::Url("https://webhook".to_owned()),
+            ca_bundle: None,
+            token: None,
+            pair: None,
+        };
+        let config = TokenWebhookConfig {
+            to,
+            version: ReviewVersion::V1Beta1,
+            ttl: Duration::from_secs(120),
+        };
+        let webhook = TokenWebhook::new(config, Arc::clone(&client) as _, Clock::real());
+        (webhook, client)
+    }
+
+    fn own() -> Vec<String> {
+        vec!["api".to_owned()]
+    }
+
+    #[tokio::test]
+    async fn the_webhook_names_the_user_and_is_asked_once() {
+        let user = json!({"username": "ann", "uid": "1", "groups": ["a"], "extra": {"k": ["v"]}});
+        let (webhook, client) = webhook(Ok(json!({"authenticated": true, "user": user})));
+        for _ in 0..2 {
+            let found = webhook.identify("t", &own(), &own()).await.expect("asked");
+            let found = found.expect("a user");
+            assert_eq!(
+                (found.user.name.as_str(), found.user.uid.as_str()),
+                ("ann", "1")
+            );
+            assert_eq!(found.user.groups, ["a"]);
+            assert_eq!(found.user.extra["k"], ["v"]);
+            assert_eq!(found.audiences, own());
+        }
+        let other = ["other".to_owned()];
+        let found = webhook.identify("t", &own(), &other).await.expect("asked");
+        assert_eq!(found, None, "it is not said to be for that audience");
+        let asked = client.asked.lock().expect("sound").clone();
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[0]["apiVersion"], "authentication.k8s.io/v1beta1");
+        assert_eq!(
+            asked[0]["spec"],
+            json!({"token": "t", "audiences": ["api"]})
+        );
+    }
+
+    #[tokio::test]
+    async fn a_no_is_remembered_and_an_error_is_not() {
+        let (nobody, client) = webhook(Ok(json!({"authenticated": false, "user": null})));
+        for _ in 0..2 {
+            assert_eq!(
+                nobody.identify("t", &own(), &own()).await.expect("asked"),
+                None
+            );
+        }
+        assert_eq!(client.asked.lock().expect("sound").len(), 1);
+        let failing = CallError {
+            why: "broken".to_owned(),
+            is_passing: false,
+        };
+        for (answer, words) in [
+            (Ok(json!({"authenticated": false, "error": "no"})), "no"),
+            (Ok(json!({"authenticated": "yes"})), "status: "),
+            (Err(failing), "broken"),
+        ] {
+            let (wrong, client) = webhook(answer);
+            for _ in 0..2 {
+                let error = wrong.identify("t", &own(), &own()).await.expect_err(words);
+                assert!(error.to_string().starts_with(words), "{error}");
+            }
+            assert_eq!(client.asked.lock().expect("sound").len(), 2, "{words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn audiences_of_the_answer_count() {
+        let status = json!({"authenticated": true, "user": {"username": "ann"},
+            "audiences": ["b", "c"]});
+        let (webhook, _) = webhook(Ok(status));
+        let wanted = ["a".to_owned(), "b".to_owned()];
+        let found = webhook.identify("t", &own(), &wanted).await.expect("asked");
+        assert_eq!(found.expect("a user").audiences, ["b"]);
+        let found = webhook.identify("t", &own(), &own()).await.expect("asked");
+        assert_eq!(found, None);
+    }
+}

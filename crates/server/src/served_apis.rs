@@ -1,0 +1,37 @@
+//! The built-in resources that clients are served, which `--runtime-config` restricts. The server itself uses all.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_registry::{Resource, Store};
+
+use super::flags::RuntimeConfigFlags;
+use super::resources::Resources;
+
+/// The built-in resources that clients are served, in the order of discovery.
+pub(super) struct ServedApis {
+    /// Those with a store.
+    pub(super) stores: Vec<Arc<Store>>,
+    /// Those without.
+    pub(super) storeless: Vec<Arc<Resource>>,
+}
+
+impl ServedApis {
+    /// Selects the resources that the flag leaves.
+    pub(super) fn new(flags: &RuntimeConfigFlags, resources: &Resources) -> Self {
+        let stores = resources.stores.iter().cloned();
+        let storeless = resources.storages.storeless.iter().cloned();
+        Self {
+            stores: stores.filter(|it| flags.serves(it.resource())).collect(),
+            storeless: storeless.filter(|it| flags.serves(it)).collect(),
+        }
+    }
+
+    /// Returns their groups and versions.
+    pub(super) fn group_versions(&self) -> BTreeSet<GroupVersion> {
+        let stored = self.stores.iter().map(|store| store.resource());
+        let all = stored.chain(&self.storeless);
+        all.map(|resource| resource.group_version.clone()).collect()
+    }
+}
