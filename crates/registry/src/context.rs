@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use indexmap::IndexSet;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, User};
+use ringwatch_audit::Recording;
 use ringwatch_authorization::{Attributes, Authorizer};
 use serde_json::Value;
 
@@ -28,6 +29,8 @@ pub struct RequestContext {
     /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server
     /// itself.
     pub options: OnceLock<Value>,
+    /// The record of the request for the audit log; `None` if nothing is recorded, and for requests of the server itself.
+    pub recording: Option<Arc<Recording>>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
 }
@@ -43,6 +46,7 @@ impl RequestContext {
             clock,
             authorizer: None,
             options: OnceLock::new(),
+            recording: None,
             warnings: Mutex::default(),
         }
     }
@@ -70,6 +74,13 @@ impl RequestContext {
             message: decision.explain(attributes),
             cause: None,
         })
+    }
+
+    /// Adds an annotation to the record of the request, if there is one. The first value of a key stays.
+    pub fn annotate<V: Into<String>>(&self, key: impl Into<String>, value: impl FnOnce() -> V) {
+        if let Some(recording) = &self.recording {
+            recording.annotate(key, value());
+        }
     }
 
     /// Adds a warning for the client, unless the same text is there already or 4096 others are.

@@ -8,7 +8,7 @@ use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use tokio_util::sync::CancellationToken;
 
 use super::backend_factory::{OpenBackend, OpenOverride, add_store_checks, store_check};
-use super::flags::EtcdFlags;
+use super::flags::ServeFlags;
 use super::post_start_hooks::PostStartHooks;
 
 /// Maximum number of unready caches that are named.
@@ -17,31 +17,30 @@ const UNREADY_NAMED_MAX: usize = 5;
 /// Returns the checks of a server with this store, and others of some resources alone. It is unready once `shutting_down` is cancelled.
 pub(super) fn health_checks(
     (backend, overrides): (&OpenBackend, &[OpenOverride]),
-    flags: &EtcdFlags,
+    flags: &ServeFlags,
     cachers: &[Arc<Cacher>],
     hooks: &PostStartHooks,
     shutting_down: CancellationToken,
     clock: &Clock,
 ) -> Health {
     let mut health = Health::new(shutting_down);
-    let answers = || store_check(&backend.backend, flags, clock);
-    health.add("etcd", Scope::Liveness, answers());
-    health.add("etcd-readiness", Scope::Readiness, answers());
+    let etcd = &flags.etcd;
+    let (live, ready) = (etcd.etcd_healthcheck_timeout, etcd.readycheck_timeout());
+    let answers = |open: &OpenBackend, at_most| store_check(&open.backend, etcd, at_most, clock);
+    health.add("etcd", Scope::Liveness, answers(backend, live));
+    health.add("etcd-readiness", Scope::Readiness, answers(backend, ready));
     for (index, other) in overrides.iter().enumerate() {
-        let answers = || store_check(&other.open.backend, flags, clock);
-        health.add(
-            format!("etcd-override-{index}"),
-            Scope::Everywhere,
-            answers(),
-        );
-        let readiness = format!("etcd-override-readiness-{index}");
-        health.add(readiness, Scope::Readiness, answers());
+        let name = format!("etcd-override-{index}");
+        health.add(name, Scope::Everywhere, answers(&other.open, live));
+        let name = format!("etcd-override-readiness-{index}");
+        health.add(name, Scope::Readiness, answers(&other.open, ready));
     }
     if let Some(embedded) = &backend.embedded {
         add_store_checks(embedded, &mut health);
     }
     health.add("watch-caches", Scope::Readiness, all_filled(cachers));
-    hooks.add_checks(&mut health);
+    let alive_until = clock.now() + flags.serving.livez_grace_period;
+    hooks.add_checks(&mut health, alive_until, clock);
     health
 }
 

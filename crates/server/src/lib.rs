@@ -5,6 +5,7 @@
 
 mod admission;
 mod assembly;
+mod audit;
 mod authentication_file;
 mod authenticator;
 mod authorization_config;
@@ -28,6 +29,7 @@ mod oidc;
 mod post_start_hooks;
 mod process;
 mod resources;
+mod responses;
 mod security;
 pub mod serve;
 mod served_apis;

@@ -74,6 +74,7 @@ impl Resources {
             admission: Arc::clone(&admission.chain),
             guards: Guards::new(&storages, &types),
             allocator: allocator.clone(),
+            deletion: flags.etcd.deletion_settings(),
             event_ttl: flags.etcd.event_ttl,
         };
         let stores = write_path.stores(&storages);

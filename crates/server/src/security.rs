@@ -68,7 +68,14 @@ impl Security {
     /// # Errors
     /// A file cannot be read, written or understood.
     pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
-        let subjects = subjects(flags.serving.bind_address, host_name());
+        let serving = &flags.serving;
+        let addresses = [
+            Some(serving.bind_address),
+            Some(flags.services.service_cluster_ip_range.api_address()),
+            serving.advertised_address(),
+        ];
+        let addresses: Vec<IpAddr> = addresses.into_iter().flatten().collect();
+        let subjects = subjects(&addresses, host_name());
         let mut issuers = TokenIssuers::load(flags, clock)?;
         let authorizers = Authorizers::load(flags, &mut issuers)?;
         let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;

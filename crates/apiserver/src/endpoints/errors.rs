@@ -8,7 +8,7 @@ mod refusal;
 mod relayed;
 
 pub use refusal::{HeadRefusal, TextError};
-pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal};
+pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal, preflight};
 
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};

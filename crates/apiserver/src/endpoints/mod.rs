@@ -39,11 +39,11 @@ pub use aggregation::{
 };
 pub use api::Api;
 pub use api_config::ApiConfig;
-pub use authorization::{refusal, selects_one_name};
+pub use authorization::{refusal, selected_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
-pub(crate) use errors::Refusal;
 pub use errors::{HeadRefusal, TextError};
+pub(crate) use errors::{Refusal, preflight};
 pub use impersonation::{NotImpersonated, acting_user, impersonates};
 pub use metrics::Metrics;
 pub use relay::{Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, probe};

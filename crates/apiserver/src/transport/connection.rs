@@ -42,7 +42,7 @@ use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthentica
 use super::unread_body;
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
-use crate::filters::Filters;
+use crate::filters::{ClientSide, Filters};
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -105,7 +105,7 @@ impl Connections {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
+        let acceptor = TlsAcceptor::from(self.credentials.borrow().tls.config(&tcp));
         let io = ClientIo::new(tcp, standing.clone());
         let handshake = self.filters.clock.timeout(limit, acceptor.accept(io));
         match handshake.await {
@@ -147,7 +147,13 @@ impl Connections {
         {
             standing.authenticate();
         }
-        self.serve_client(stream, protocol, certificate, standing.clone())
+        let is_audited = self.filters.auditor.is_some();
+        let tcp = stream.get_ref().0.get_ref();
+        let client = is_audited.then(|| ClientSide {
+            address: tcp.peer_addr().ok(),
+            shows_certificate: certificate.is_some(),
+        });
+        self.serve_client(stream, protocol, (certificate, client), standing.clone())
     }
 
     /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.
@@ -155,7 +161,7 @@ impl Connections {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.serve_client(io, protocol, None, Standing::uncounted())
+        self.serve_client(io, protocol, (None, None), Standing::uncounted())
             .await;
     }
 
@@ -163,13 +169,14 @@ impl Connections {
         &self,
         io: T,
         protocol: Protocol,
-        certificate: Option<Arc<ShownCertificate>>,
+        (certificate, side): (Option<Arc<ShownCertificate>>, Option<ClientSide>),
         standing: Standing,
     ) where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let client = Client {
             certificate,
+            side,
             standing,
             outgoing: Outgoing::new(&self.ledger),
         };
@@ -369,6 +376,8 @@ impl Connections {
 struct Client {
     /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
+    /// The client, as audit sees it; `None` if nothing is recorded.
+    side: Option<ClientSide>,
     standing: Standing,
     outgoing: Outgoing,
 }
@@ -443,10 +452,13 @@ where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
     let answering = client.outgoing.begin();
-    let request = request.map(|body| {
+    let mut request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
+    if let Some(side) = client.side {
+        request.extensions_mut().insert(side);
+    }
     let standing = &client.standing;
     let answer = standing.answer();
     let certificate = client.certificate.as_ref();

@@ -7,6 +7,8 @@ use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
 use ringwatch_apimachinery::review_webhook::ReviewVersion;
 
+use super::go_values::parse_bool;
+
 /// Flags of authentication.
 #[derive(Args, Clone, Debug)]
 pub struct IdentityFlags {
@@ -21,7 +23,7 @@ pub struct IdentityFlags {
 
     /// Accept the tokens of Secrets of type bootstrap.kubernetes.io/token in kube-system, by which nodes join a cluster.
     #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub enable_bootstrap_token_auth: bool,
 
     /// An AuthenticationConfiguration with the issuers whose tokens authenticate users; it is read again when it changes.
@@ -34,7 +36,7 @@ pub struct IdentityFlags {
     /// Serve requests without credentials as user system:anonymous, who may read /livez, /readyz, /healthz and /version
     /// and no more unless roles allow it. The default is true, and false with the authorization mode AlwaysAllow.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub anonymous_auth: Option<bool>,
 
     #[command(flatten)]

@@ -8,6 +8,8 @@ use clap::Args;
 use ringwatch_registry::Resource;
 use ringwatch_resources::built_in;
 
+use super::go_values::parse_bool;
+
 const ALL: &str = "api/all";
 const GA: &str = "api/ga";
 const BETA: &str = "api/beta";
@@ -104,7 +106,7 @@ impl RuntimeConfigFlags {
             ALL.to_owned(),
         ];
         let said = keys.iter().find_map(|key| pairs.get(key));
-        said.is_none_or(|value| parse_bool(value) != Some(false))
+        said.is_none_or(|value| is_enabled(value) != Some(false))
     }
 
     /// Returns the key that disables the API of FlowSchemas; `None` if it is served.
@@ -112,7 +114,7 @@ impl RuntimeConfigFlags {
         let pairs = self.pairs();
         let keys = ["flowcontrol.apiserver.k8s.io/v1", GA, ALL];
         let said = keys.into_iter().find(|key| pairs.contains_key(*key));
-        said.filter(|key| pairs.get(*key).map(|it| parse_bool(it)) == Some(Some(false)))
+        said.filter(|key| pairs.get(*key).map(|it| is_enabled(it)) == Some(Some(false)))
     }
 
     /// Returns the values by their keys, of which the last of each counts. Those of the core group are one key.
@@ -149,7 +151,7 @@ fn check_pair(
             "group version {group}/{version} that has not been registered"
         ));
     }
-    let Some(enabled) = parse_bool(value) else {
+    let Some(enabled) = is_enabled(value) else {
         return Err(format!(
             "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax"
         ));
@@ -185,13 +187,12 @@ fn split(key: &str) -> Option<(&str, &str, Option<&str>)> {
     parts.next().is_none().then_some((group, version, resource))
 }
 
-/// Parses a boolean as Go does; an empty text is true.
-fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
+/// Parses the value of a key; an empty one is true.
+fn is_enabled(value: &str) -> Option<bool> {
+    if value.is_empty() {
+        return Some(true);
     }
+    parse_bool(value).ok()
 }
 
 #[cfg(test)]

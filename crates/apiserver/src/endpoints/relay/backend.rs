@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +39,9 @@ pub struct Backend {
     pub may_be_local: bool,
     /// The bound of resolving, connecting and the handshake together.
     pub connect_timeout: Duration,
-    /// The clock of `connect_timeout`.
+    /// The most bytes in a second in each direction of an upgraded connection; `None` for no limit.
+    pub bytes_per_second: Option<NonZeroU64>,
+    /// The clock of `connect_timeout` and of that limit.
     pub clock: Clock,
 }
 

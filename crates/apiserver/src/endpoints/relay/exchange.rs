@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 
 use super::backend::{Backend, RelayError, Stream};
 use super::switched::Switched;
+use super::throttle::Throttle;
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
 use crate::endpoints::tunnel::Tunnel;
 
@@ -72,6 +73,10 @@ pub(crate) async fn exchange(
     let tunnel = Tunnel::new(Switched {
         stream: parts.io.into_inner(),
         early: parts.read_buf,
+        throttle: backend.bytes_per_second.map(|bytes_per_second| Throttle {
+            bytes_per_second,
+            clock: backend.clock.clone(),
+        }),
     });
     Ok(Relayed::Switched(answer.map(|_| ()), tunnel))
 }

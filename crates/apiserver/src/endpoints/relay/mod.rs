@@ -19,6 +19,7 @@ pub(crate) mod exchange;
 mod headers;
 mod kubelets;
 mod switched;
+mod throttle;
 pub(crate) mod upgrade;
 
 pub use backend::{Backend, RelayError};

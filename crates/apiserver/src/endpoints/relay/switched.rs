@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::backend::Stream;
+use super::throttle::Throttle;
 use crate::endpoints::tunnel::{Duplex, Upgraded};
 
 /// A connection to a backend that has switched protocols.
@@ -12,6 +13,8 @@ pub(super) struct Switched {
     pub(super) stream: Stream,
     /// The bytes that the backend has sent behind the head of its response.
     pub(super) early: Bytes,
+    /// The rate of each direction; `None` for no limit.
+    pub(super) throttle: Option<Throttle>,
 }
 
 #[async_trait]
@@ -29,13 +32,25 @@ impl Upgraded for Switched {
         self.stream.write_all(&unread).await?;
         self.stream.flush().await?;
         let (mut from_backend, mut to_backend) = tokio::io::split(self.stream);
+        let throttle = self.throttle.as_ref();
         tokio::select! {
-            copied = tokio::io::copy(&mut from_backend, &mut to_client) => copied.map(|_| ())?,
-            copied = tokio::io::copy(&mut from_client, &mut to_backend) => copied.map(|_| ())?,
+            copied = copy(throttle, &mut from_backend, &mut to_client) => copied?,
+            copied = copy(throttle, &mut from_client, &mut to_backend) => copied?,
         }
         // Both sides are shut down; one that is gone already returns an error, which is ignored.
         let _ = to_client.shutdown().await;
         let _ = to_backend.shutdown().await;
         Ok(())
+    }
+}
+
+async fn copy(
+    throttle: Option<&Throttle>,
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+) -> std::io::Result<()> {
+    match throttle {
+        Some(throttle) => throttle.copy(from, to).await,
+        None => tokio::io::copy(from, to).await.map(|_| ()),
     }
 }
