@@ -1,6 +1,6 @@
 //! The settings of a cluster on which the rules of built-in kinds depend.
 
-use crate::core::service::Families;
+use crate::service_ranges::Families;
 
 /// The settings of a cluster on which the rules of built-in kinds depend. The default is for tests and tools, which look
 /// at the kinds of no cluster.

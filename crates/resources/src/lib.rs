@@ -35,6 +35,7 @@ mod rbac;
 mod resource;
 mod resource_list;
 mod scheduling;
+pub mod service_ranges;
 mod storage;
 mod strategy;
 pub mod table;
@@ -62,7 +63,6 @@ use std::sync::Arc;
 pub use self::certificates::pem::SigningRequest;
 pub use self::core::pod::quality_class;
 pub use self::core::pod::{bind as bind_pod, can_ignore_budgets, mark_evicted};
-pub use self::core::service::{Families, Family};
 use ringwatch_registry::Resource;
 
 /// Returns all built-in resources in the order of discovery: the core group, then the others by their priority,

@@ -24,7 +24,7 @@ use super::webhook_kubeconfig;
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const KIND: &str = "AuthorizationConfiguration";
-const ANONYMOUS_REFUSED: &str = "anonymous users are not allowed with the AlwaysAllow authorizer";
+const ANONYMOUS: &str = "anonymous users are not allowed with the AlwaysAllow authorizer";
 
 /// Default timeout of a webhook call, and default times for which answers are cached.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -121,7 +121,7 @@ impl Authorizers {
                 if issuers.file_decides_anonymous() {
                     return Err(StartError::new(
                         "serve requests without credentials",
-                        ANONYMOUS_REFUSED,
+                        ANONYMOUS,
                         "use the authorization mode RBAC, or leave `anonymous` out of --authentication-config",
                     ));
                 }
@@ -227,7 +227,7 @@ impl AuthorizationFile {
 /// Refuses AlwaysAllow together with anonymous requests: everybody could do everything.
 fn check_anonymous(described: &[Described], serves_anonymous: bool) -> Result<(), String> {
     if serves_anonymous && allows_everything(described) {
-        return Err(ANONYMOUS_REFUSED.to_owned());
+        return Err(ANONYMOUS.to_owned());
     }
     Ok(())
 }

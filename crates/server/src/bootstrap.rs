@@ -11,7 +11,8 @@ use ringwatch_controllers::flow_control::FlowStores;
 use ringwatch_controllers::publish_extension_authentication;
 use ringwatch_controllers::roles::RoleStores;
 use ringwatch_registry::{Store, Stores};
-use ringwatch_resources::allocation::{Repair, ServiceRanges};
+use ringwatch_resources::allocation::Repair;
+use ringwatch_resources::service_ranges::ServiceRanges;
 use ringwatch_resources::{
     ensure_default_roles, ensure_flow_control, ensure_kubernetes_service, ensure_service_range,
     ensure_system_namespaces, ensure_system_priorities, ensure_token_tracking,

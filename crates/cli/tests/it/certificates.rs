@@ -190,7 +190,7 @@ async fn a_new_serving_certificate_counts_without_a_restart() {
     until("the new certificate", is_new).await;
     assert_eq!(refusals(&server), 1, "{}", server.log());
     let answer = who_am_i(&mut before, "").await;
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     // The kubeconfig says whom to trust now.
     server.client().await;
 }

@@ -10,8 +10,8 @@ use ringwatch_apimachinery::{Error, User};
 use ringwatch_registry::{CreateOptions, DeleteOptions, RequestContext, Store};
 use serde_json::{Value, json};
 
-use super::range::Range;
-use crate::core::service::{Family, Owner};
+use crate::core::service::Owner;
+use crate::service_ranges::{Family, Range};
 use crate::validation::values;
 
 /// Says of which addresses this is the keeper, as in kube-apiserver.

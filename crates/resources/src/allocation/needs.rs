@@ -8,9 +8,8 @@ use ringwatch_apimachinery::path::{get, list, set, text};
 use serde_json::{Value, json};
 
 use super::Numbers;
-use crate::core::service::{
-    self, Family, HEADLESS, has_address, has_node_ports, is_health_checked,
-};
+use crate::core::service::{self, HEADLESS, has_address, has_node_ports, is_health_checked};
+use crate::service_ranges::Family;
 
 const HEALTH_CHECK: &str = "spec.healthCheckNodePort";
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::range::{asked_for, shuffled};
+use crate::service_ranges::{asked_for, shuffled};
 
 /// The ports of the nodes that services may have.
 #[derive(Clone, Debug, PartialEq, Eq)]

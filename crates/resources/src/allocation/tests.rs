@@ -11,7 +11,7 @@ use ringwatch_registry::testing::{MemoryStorage, context, patch};
 use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
 
 use super::*;
-use crate::core::service::{Families, Family};
+use crate::service_ranges::{Families, Family, ServiceRanges};
 use crate::{ClusterOptions, ensure_service_range};
 
 /// The time limit of requests in these tests, and of waiting for a condition.

@@ -9,7 +9,7 @@ use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
 use serde_json::{Value, json};
 
 use super::{ensure, own_context};
-use crate::allocation::ServiceRanges;
+use crate::service_ranges::ServiceRanges;
 
 const NAME: &str = "kubernetes";
 /// The field manager of the condition.

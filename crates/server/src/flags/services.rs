@@ -1,7 +1,8 @@
 //! The flags of services: the ranges of cluster IPs and node ports.
 
 use clap::Args;
-use ringwatch_resources::allocation::{PortRange, ServiceRanges};
+use ringwatch_resources::allocation::PortRange;
+use ringwatch_resources::service_ranges::ServiceRanges;
 
 /// Flags of services.
 #[derive(Args, Clone, Debug)]

@@ -2,13 +2,12 @@
 //!
 //! Follows `initIPFamilyFields` of pkg/registry/core/service/storage/alloc.go of Kubernetes 1.36.
 
-use std::net::IpAddr;
-
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, list, set, text};
 use serde_json::{Value, json};
 
 use super::{HEADLESS, has_address};
+use crate::service_ranges::{Families, Family};
 use crate::validation::values::address;
 
 const IPS: &str = "spec.clusterIPs";
@@ -18,72 +17,11 @@ const SINGLE: &str = "SingleStack";
 const PREFER: &str = "PreferDualStack";
 const REQUIRE: &str = "RequireDualStack";
 
-/// A family of IP addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IP version 4.
-    IPv4,
-    /// IP version 6.
-    IPv6,
-}
+/// Fills in the fields of services about families, for a server with these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion(pub(super) Families);
 
-impl Family {
-    /// Returns the family of an address.
-    #[must_use]
-    pub fn of(address: IpAddr) -> Self {
-        if address.is_ipv4() {
-            Self::IPv4
-        } else {
-            Self::IPv6
-        }
-    }
-
-    /// Returns the name that objects have for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::IPv4 => "IPv4",
-            Self::IPv6 => "IPv6",
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::IPv4 => Self::IPv6,
-            Self::IPv6 => Self::IPv4,
-        }
-    }
-
-    pub(crate) fn parse(name: &Value) -> Option<Self> {
-        [Self::IPv4, Self::IPv6]
-            .into_iter()
-            .find(|it| name == it.name())
-    }
-}
-
-/// The families of the addresses that services get: one, or both in the order of preference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Families {
-    /// The family of services that name none.
-    pub first: Family,
-    /// True if services can have addresses of both families.
-    pub dual: bool,
-}
-
-impl Default for Families {
-    fn default() -> Self {
-        Self {
-            first: Family::IPv4,
-            dual: false,
-        }
-    }
-}
-
-impl Families {
-    fn has(self, family: Family) -> bool {
-        self.dual || family == self.first
-    }
-
+impl Completion {
     /// Fills in the policy and the families of a service that may leave them out. On an error the service is completed in
     /// part.
     ///
@@ -133,12 +71,12 @@ impl Families {
             self.add_missing(service, policy != SINGLE);
             return Ok(());
         }
-        if policy == REQUIRE && !self.dual {
+        if policy == REQUIRE && !self.0.dual {
             let why = "this cluster is not configured for dual-stack services";
             errors.push(wrong_policy(why));
         }
         for (index, family) in list(service, FAMILIES).iter().enumerate() {
-            if Family::parse(family).is_some_and(|it| !self.has(it)) {
+            if Family::parse(family).is_some_and(|it| !self.0.has(it)) {
                 let why = "not configured on this cluster";
                 errors.push(FieldError::invalid(
                     format!("{FAMILIES}[{index}]"),
@@ -150,7 +88,7 @@ impl Families {
         if !errors.is_empty() {
             return Err(errors);
         }
-        self.add_missing(service, policy != SINGLE && self.dual);
+        self.add_missing(service, policy != SINGLE && self.0.dual);
         Ok(())
     }
 
@@ -164,7 +102,7 @@ impl Families {
                 break;
             };
             let family = Family::of(found);
-            if self.has(family) {
+            if self.0.has(family) {
                 families.push(json!(family.name()));
             } else {
                 let why = format!("{} is not configured on this cluster", family.name());
@@ -185,7 +123,7 @@ impl Families {
     fn add_missing(self, service: &mut Value, both: bool) {
         let mut families = list(service, FAMILIES).to_vec();
         if families.is_empty() {
-            families.push(json!(self.first.name()));
+            families.push(json!(self.0.first.name()));
         }
         if let [only] = families.as_slice()
             && both
@@ -249,7 +187,7 @@ mod tests {
             service["spec"][name] = value.clone();
         }
         let old = old.map(|spec| json!({"spec": spec}));
-        match families.complete(&mut service, old.as_ref()) {
+        match Completion(families).complete(&mut service, old.as_ref()) {
             Ok(()) => Ok(json!([
                 text(&service, POLICY),
                 list(&service, FAMILIES),
@@ -343,7 +281,8 @@ mod tests {
         );
         let mut silent = both();
         silent["clusterIPs"] = json!(["fd00::7"]);
-        silent["ipFamilyPolicy"] = Value::Null;
+        let members = silent.as_object_mut().expect("members");
+        members.remove("ipFamilyPolicy");
         let silent = completed(BOTH, silent, Some(both())).expect_err("not said");
         assert_eq!(
             silent,

@@ -10,11 +10,12 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 pub(crate) use self::changes::{has_address, has_node_ports, is_health_checked};
-pub use self::families::{Families, Family};
 use ringwatch_apimachinery::FieldError;
 use ringwatch_apimachinery::path::{get, list, set, text};
 use ringwatch_registry::RequestContext;
 
+use self::families::Completion;
+use crate::service_ranges::Families;
 use crate::strategy::kind_hooks::KindHooks;
 use crate::validation::values::address;
 
@@ -48,7 +49,7 @@ pub(super) struct Services {
 impl Services {
     /// Returns the fields that contradict each other, or ask for a family that services do not get here.
     fn family_errors(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let completed = self.families.complete(&mut object.clone(), old);
+        let completed = Completion(self.families).complete(&mut object.clone(), old);
         completed.err().unwrap_or_default()
     }
 }
@@ -57,14 +58,14 @@ impl KindHooks for Services {
     fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
         name_addresses(object);
         // Validation, which follows, tells the errors.
-        let _ = self.families.complete(object, None);
+        let _ = Completion(self.families).complete(object, None);
     }
 
     /// Keeps assigned addresses and ports that a client leaves out.
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         changes::carry_over(object, old);
         name_addresses(object);
-        let _ = self.families.complete(object, Some(old));
+        let _ = Completion(self.families).complete(object, Some(old));
     }
 
     fn validate_create(&self, object: &Value) -> Vec<FieldError> {

@@ -2,10 +2,14 @@
 //!
 //! Follows `getServiceIPAndRanges` and `validateClusterIPFlags` of cmd/kube-apiserver/app/options of Kubernetes 1.36.
 
+mod family;
+mod range;
+
 use std::net::IpAddr;
 
-use super::range::Range;
-use crate::core::service::Families;
+pub use self::family::{Families, Family};
+pub use self::range::Range;
+pub(crate) use self::range::{asked_for, shuffled};
 
 /// The fewest addresses of the first range, its network's own included.
 const SIZE_MIN: u64 = 8;
@@ -93,7 +97,6 @@ impl ServiceRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::service::Family;
 
     #[test]
     fn one_range_or_one_of_each_family() {

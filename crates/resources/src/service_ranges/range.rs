@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rand::Rng as _;
 
-use crate::core::service::Family;
+use super::family::Family;
 use crate::validation::values::network;
 
 /// The fewest bits of the prefix of an IPv6 range out of which addresses are given.
@@ -70,12 +70,12 @@ impl Range {
     }
 
     /// Returns the length of the prefix.
-    pub(super) fn prefix_bits(&self) -> u8 {
+    pub(crate) fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 
     /// Returns true if services may have any of the addresses.
-    pub(super) fn gives_addresses(&self) -> bool {
+    pub(crate) fn gives_addresses(&self) -> bool {
         self.count() > 0
     }
 
@@ -88,7 +88,7 @@ impl Range {
         }
     }
 
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let offset = match (address, self.network) {
             (IpAddr::V4(address), IpAddr::V4(network)) => {
                 let offset = u32::from(address).checked_sub(network.into());
@@ -119,7 +119,7 @@ impl Range {
 
     /// Returns all addresses, in the order in which they are given away: the first are those that people ask for, so
     /// they come last, and each part begins anywhere.
-    pub(super) fn candidates(&self) -> impl Iterator<Item = IpAddr> + use<> {
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = IpAddr> + use<> {
         let (range, count) = (*self, self.count());
         let last = asked_for(count, self.size(), 16, 256);
         shuffled(count, last).map(move |offset| range.nth(offset))
@@ -134,7 +134,7 @@ impl fmt::Display for Range {
 
 /// Returns how many of the first of `count` numbers are kept for those who ask for them: a part of the size of the range,
 /// within limits.
-pub(super) fn asked_for(count: u64, size: u64, part: u64, most: u64) -> u64 {
+pub(crate) fn asked_for(count: u64, size: u64, part: u64, most: u64) -> u64 {
     const LEAST: u64 = 16;
     if size <= LEAST {
         return 0;
@@ -143,7 +143,7 @@ pub(super) fn asked_for(count: u64, size: u64, part: u64, most: u64) -> u64 {
 }
 
 /// Returns the numbers below `count`, those below `last` after the others; each part begins anywhere.
-pub(super) fn shuffled(count: u64, last: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn shuffled(count: u64, last: u64) -> impl Iterator<Item = u64> {
     let part = |begin: u64, size: u64| {
         let start = rand::rng().random_range(0..size.max(1));
         let (first, rest) = (start..size, 0..start);
