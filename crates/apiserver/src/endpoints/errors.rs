@@ -4,6 +4,7 @@
 //! verb, and some errors are 500s without a reason because it does not translate them. Clients depend on all of that,
 //! so it is reproduced.
 
+mod handshake;
 mod refusal;
 mod relayed;
 
@@ -69,11 +70,6 @@ impl Failure {
     /// Returns the 400 for a malformed request.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
-    }
-
-    /// Returns the 403 for an opening handshake of a WebSocket that is not acceptable.
-    pub(crate) fn handshake(message: impl Into<String>) -> Self {
-        Self(Box::new(Status::failure(403, "Forbidden", message)))
     }
 
     /// Returns the 403 for a user who may not do this, as the message says.

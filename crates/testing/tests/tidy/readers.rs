@@ -89,6 +89,7 @@ const SMALL: &[&str] = &[
     "apimachinery/src/review_webhook.rs",
     "apiserver/src/endpoints/handlers/pod_log.rs",
     "apiserver/src/endpoints/relay/exchange.rs",
+    "apiserver/src/endpoints/websocket.rs",
     "apiserver/src/transport/unread_body.rs",
     "authentication/src/bootstrap_tokens.rs",
     "authentication/src/oidc/configuration.rs",

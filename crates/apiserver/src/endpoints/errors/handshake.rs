@@ -1,0 +1,12 @@
+//! The refusal of a WebSocket.
+
+use ringwatch::meta::Status;
+
+use super::Failure;
+
+impl Failure {
+    /// Returns the 403 for an opening handshake of a WebSocket that is not acceptable.
+    pub(crate) fn handshake(message: impl Into<String>) -> Self {
+        Self(Box::new(Status::failure(403, "Forbidden", message)))
+    }
+}
