@@ -151,8 +151,7 @@ impl Authorizers {
                     "see AuthorizationConfiguration in Kubernetes' documentation",
                 )
             })?;
-            let file = WatchedFiles::new([path.clone()], [text]);
-            (described, Some(file))
+            (described, Some(WatchedFiles::new([path.clone()], [text])))
         } else {
             let mut described = Vec::new();
             for mode in all.authorization_modes() {

@@ -1,6 +1,6 @@
 //! `--etcd-servers-overrides`: other etcds for some resources.
 
-use super::parse_etcd_server;
+use super::etcd::parse_etcd_server;
 
 /// The etcd servers of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -76,6 +76,7 @@ const BACKGROUND: &[&str] = &[
     "resources/src/allocation/repair.rs",
     "resources/src/apiregistration/registrations.rs",
     "resources/src/default_objects/role_reconciliation.rs",
+    "resources/src/default_objects/service_range.rs",
     "server/src/audit.rs",
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
