@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_authorization::{Attributes, Authorizer};
@@ -10,6 +10,9 @@ use serde_json::Value;
 
 /// Maximum number of warnings that are kept for one request; further ones are dropped, since no answer carries so many.
 pub const WARNINGS_MAX: usize = 4096;
+
+/// Maximum number of audit annotations of one request; further ones are dropped.
+const AUDIT_ANNOTATIONS_MAX: usize = 4096;
 
 /// The context of one request, handed down to admission and strategies.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct RequestContext {
     pub options: OnceLock<Value>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
+    /// The annotations for the audit log, in the order in which they came.
+    audit_annotations: Mutex<IndexMap<String, String>>,
 }
 
 impl RequestContext {
@@ -44,6 +49,7 @@ impl RequestContext {
             authorizer: None,
             options: OnceLock::new(),
             warnings: Mutex::default(),
+            audit_annotations: Mutex::default(),
         }
     }
 
@@ -81,6 +87,28 @@ impl RequestContext {
         if warnings.len() < WARNINGS_MAX {
             warnings.insert(text.into());
         }
+    }
+
+    /// Annotates the request in the audit log. The first value of a key stays, as in kube-apiserver.
+    pub fn annotate_audit(&self, key: impl Into<String>, value: impl Into<String>) {
+        let annotations = self.audit_annotations.lock();
+        let mut annotations = annotations.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if annotations.len() < AUDIT_ANNOTATIONS_MAX {
+            annotations
+                .entry(key.into())
+                .or_insert_with(|| value.into());
+        }
+    }
+
+    /// Returns the audit annotations so far, in the order in which they came.
+    #[must_use]
+    pub fn audit_annotations(&self) -> Vec<(String, String)> {
+        let annotations = self.audit_annotations.lock();
+        let annotations = annotations.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let pairs = annotations.iter();
+        pairs
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 
     /// Returns the warnings so far, in the order in which they came.
