@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
@@ -14,11 +15,13 @@ use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
     CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, DefaultTolerations,
-    LimitRanger, NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, Priority,
-    ResourceQuota, RuntimeClass, ServiceAccount, StorageProtection, TopologyLabels,
+    LimitRanger, NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, PodSecurity,
+    PodSecurityMetrics, Priority, ResourceQuota, RuntimeClass, ServiceAccount, StorageProtection,
+    TopologyLabels,
 };
 use ringwatch_registry::{Store, Stores};
 
+use super::admission_config::AdmissionConfig;
 use super::storages::Storages;
 
 /// The group of configurations and policies.
@@ -46,14 +49,22 @@ impl Admission {
     /// Builds the plugins of a set, which read objects from these storages. `webhooks` calls webhooks.
     pub(super) fn new(
         set: &PluginSet,
+        config: AdmissionConfig,
         storages: &Storages,
         match_context: &MatchContext,
         webhooks: &Arc<dyn WebhookClient>,
         clock: &Clock,
+        registry: &mut Registry,
     ) -> Self {
         let objects = AdmissionObjectSets::new(clock);
         let mut plugins = own_plugins(storages, clock);
         plugins.extend(objects.plugins(match_context, webhooks));
+        plugins.push(Arc::new(PodSecurity::new(
+            config.pod_security,
+            PodSecurityMetrics::register(registry),
+            storages.get_or_empty("namespaces"),
+            storages.get_or_empty("pods"),
+        )));
         plugins.retain(|plugin| set.has(plugin.name()));
         Self {
             chain: Arc::new(Chain::new(plugins)),

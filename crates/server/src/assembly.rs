@@ -110,7 +110,9 @@ impl Assembly<'_> {
             self.flags,
             storages,
             security.authorizers,
+            security.admission,
             &self.clock,
+            &mut registry,
             background,
         );
         self.shrink_caches(&ledger, &responses, &resources, background);
@@ -121,10 +123,8 @@ impl Assembly<'_> {
         let authenticator = authenticator(security.tokens, accounts, &resources.stores)
             .with_request_headers(self.flags.aggregation.request_headers());
         let authenticator = Arc::new(authenticator);
-        let follow = security
-            .issuers
-            .follow(Arc::clone(&authenticator), self.clock.clone());
-        background.run(follow);
+        let (issuers, clock) = (security.issuers, self.clock.clone());
+        background.run(issuers.follow(Arc::clone(&authenticator), clock));
         let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),

@@ -56,7 +56,7 @@ pub struct ServeFlags {
     pub storage_media_type: StorageMediaType,
 
     /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported providers
-    /// are aesgcm, secretbox and identity.
+    /// are aesgcm, aescbc, secretbox and identity.
     #[arg(long, value_name = "FILE")]
     pub encryption_provider_config: Option<PathBuf>,
 
@@ -275,19 +275,40 @@ pub struct AdmissionFlags {
     /// Admission plugins to disable, comma-separated.
     #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
     pub disable_admission_plugins: Vec<&'static str>,
+
+    /// Admission plugins to run, comma-separated; all others are disabled. Deprecated: use --enable-admission-plugins or
+    /// --disable-admission-plugins.
+    #[arg(long, value_name = "PLUGINS", value_delimiter = ',', value_parser = parse_plugin)]
+    pub admission_control: Vec<&'static str>,
+
+    /// An AdmissionConfiguration with the configurations of admission plugins. Supported is that of PodSecurity.
+    #[arg(long, value_name = "FILE")]
+    pub admission_control_config_file: Option<PathBuf>,
 }
 
 impl AdmissionFlags {
     fn check(&self) -> Result<(), String> {
-        PluginSet::check(
-            &self.enable_admission_plugins,
-            &self.disable_admission_plugins,
-        )
+        if self.admission_control.is_empty() {
+            return PluginSet::check(
+                &self.enable_admission_plugins,
+                &self.disable_admission_plugins,
+            );
+        }
+        if !self.enable_admission_plugins.is_empty() || !self.disable_admission_plugins.is_empty() {
+            return Err(
+                "admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive"
+                    .to_owned(),
+            );
+        }
+        PluginSet::check(&self.admission_control, &[])
     }
 
     /// Returns the enabled plugins.
     #[must_use]
     pub fn plugins(&self) -> PluginSet {
+        if !self.admission_control.is_empty() {
+            return PluginSet::only(&self.admission_control);
+        }
         PluginSet::new(
             &self.enable_admission_plugins,
             &self.disable_admission_plugins,
@@ -597,9 +618,25 @@ mod tests {
             ),
             ("--disable-admission-plugins=Priority,x", "here are Namesp"),
             ("--enable-admission-plugins=AlwaysDeny", "does not have"),
+            ("--admission-control=Nope", "no such admission plugin"),
+            ("--admission-control=Priority,AlwaysAdmit", "does not have"),
         ] {
             let error = parse(&[flag]).expect_err(flag);
             assert!(error.contains(words), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_all_plugins_stands_alone() {
+        let flags = parse(&["--admission-control=Priority,LimitRanger"]).expect("flags");
+        let plugins = flags.admission.plugins();
+        assert!(plugins.has("Priority") && !plugins.has("PodSecurity"));
+        for other in [
+            "--enable-admission-plugins=Priority",
+            "--disable-admission-plugins=Priority",
+        ] {
+            let error = parse(&["--admission-control=Priority", other]).expect_err(other);
+            assert!(error.contains("mutually exclusive"), "{error}");
         }
     }
 

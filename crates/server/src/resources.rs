@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::{MatchContext, ServedTypes};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
@@ -11,6 +12,7 @@ use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
 
 use super::admission::Admission;
+use super::admission_config::AdmissionConfig;
 use super::authorization_config::Authorizers;
 use super::background::Background;
 use super::flags::ServeFlags;
@@ -43,7 +45,9 @@ impl Resources {
         flags: &ServeFlags,
         storages: Storages,
         authorizers: Authorizers,
+        admission: AdmissionConfig,
         clock: &Clock,
+        registry: &mut Registry,
         background: &mut Background,
     ) -> Self {
         let webhooks = webhook_client::client(storages.service_addresses(), clock.clone());
@@ -61,7 +65,15 @@ impl Resources {
             types: Arc::clone(&types),
             authorizer: Arc::clone(&authorizer),
         };
-        let admission = Admission::new(&plugins, &storages, &match_context, &webhooks, clock);
+        let admission = Admission::new(
+            &plugins,
+            admission,
+            &storages,
+            &match_context,
+            &webhooks,
+            clock,
+            registry,
+        );
         let allocator = service_allocator(&storages);
         let write_path = WritePath {
             admission: Arc::clone(&admission.chain),

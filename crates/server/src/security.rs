@@ -1,4 +1,4 @@
-//! Reads the files that flags name for TLS, authentication, authorization and encryption.
+//! Reads the files that flags name for TLS, authentication, authorization, admission and encryption.
 
 use std::net::IpAddr;
 
@@ -16,13 +16,14 @@ use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
 
+use super::admission_config::AdmissionConfig;
 use super::authentication_file::TokenIssuers;
 use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
 use super::flags::{AggregationFlags, ServeFlags};
 use super::{kubelets, service_account_keys};
 
-/// The configuration of TLS, authentication, authorization and encryption.
+/// The configuration of TLS, authentication, authorization, admission and encryption.
 #[derive(Debug)]
 pub(super) struct Security {
     /// The server's side of TLS, and the authorities of client certificates.
@@ -37,6 +38,8 @@ pub(super) struct Security {
     pub(super) issuers: TokenIssuers,
     /// The authorizers, not built yet.
     pub(super) authorizers: Authorizers,
+    /// The configurations of admission plugins.
+    pub(super) admission: AdmissionConfig,
     /// The resources that are encrypted in the store.
     pub(super) encryption: EncryptionConfig,
     /// How kubelets are reached, and the TLS client for that.
@@ -83,6 +86,7 @@ impl Security {
             service_accounts: service_account_keys::load(flags)?,
             issuers,
             authorizers,
+            admission: AdmissionConfig::load(&flags.admission)?,
             encryption: encryption(flags)?,
             kubelets,
             proxy,
