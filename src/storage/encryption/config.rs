@@ -75,7 +75,7 @@ struct ProviderRule {
     identity: Option<BTreeMap<String, IgnoredAny>>,
     aesgcm: Option<Keys>,
     secretbox: Option<Keys>,
-    aescbc: Option<IgnoredAny>,
+    aescbc: Option<Keys>,
     kms: Option<IgnoredAny>,
 }
 
@@ -229,7 +229,6 @@ fn name(text: &str) -> Result<(String, String), &'static str> {
 
 impl ProviderRule {
     fn read(&self) -> Result<Provider, String> {
-        let unsupported = |name| format!(": {name} is not supported; use aesgcm or secretbox");
         let named = [
             self.identity.is_some(),
             self.aesgcm.is_some(),
@@ -238,7 +237,10 @@ impl ProviderRule {
             self.kms.is_some(),
         ];
         match named.into_iter().filter(|it| *it).count() {
-            0 => return Err(": it names no provider: identity, aesgcm or secretbox".to_owned()),
+            0 => {
+                let why = ": it names no provider: identity, aesgcm, aescbc or secretbox";
+                return Err(why.to_owned());
+            }
             1 => {}
             _ => return Err(": it names more than one provider; give each its own entry".into()),
         }
@@ -256,10 +258,16 @@ impl ProviderRule {
                 keys: keys.read("secretbox", "32", Cipher::secretbox)?,
             });
         }
-        match (&self.aescbc, &self.kms) {
-            (Some(_), _) => Err(unsupported("aescbc")),
-            (_, Some(_)) => Err(unsupported("kms")),
-            (None, None) => Ok(Provider::Identity),
+        if let Some(keys) = &self.aescbc {
+            return Ok(Provider::Encrypted {
+                prefix: "k8s:enc:aescbc:v1:",
+                name: "AES",
+                keys: keys.read("aescbc", "16, 24 or 32", Cipher::aes_cbc)?,
+            });
+        }
+        match &self.kms {
+            Some(_) => Err(": kms is not supported; use aesgcm, aescbc or secretbox".to_owned()),
+            None => Ok(Provider::Identity),
         }
     }
 }
@@ -397,7 +405,10 @@ mod tests {
                 provider("kms: {name: x}"),
                 "providers[0]: kms is not supported",
             ),
-            (provider("aescbc: {keys: []}"), "aescbc is not supported"),
+            (
+                provider("aescbc: {keys: []}"),
+                "providers[0].aescbc.keys: at least one",
+            ),
             (
                 provider("aesgcm: {keys: []}"),
                 "providers[0].aesgcm.keys: at least one",

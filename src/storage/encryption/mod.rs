@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! k8s:enc:aesgcm:v1:key1:    12 bytes of nonce, ciphertext, 16 bytes of tag
+//! k8s:enc:aescbc:v1:key1:    16 bytes of initialization vector, ciphertext with padding
 //! k8s:enc:secretbox:v1:key1: 24 bytes of nonce, 16 bytes of tag, ciphertext
 //! ```
 //!
