@@ -209,6 +209,7 @@ impl Assembly<'_> {
         let end = background.end().cancelled_owned();
         background.run_to_its_end(compactor.run(end));
         background.run(factory.counts.clone().run(self.clock.clone()));
+        background.run_serving(factory.encryption.clone().poll_kms());
         Arc::new(factory)
     }
 
@@ -292,6 +293,7 @@ impl Assembly<'_> {
         let health = health_checks(
             self.backend,
             &self.flags.etcd,
+            &resources.storages.factory.encryption,
             &resources.storages.cachers,
             &enabled.hooks,
             self.steps.shutting_down.clone(),

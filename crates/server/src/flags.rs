@@ -56,7 +56,7 @@ pub struct ServeFlags {
     pub storage_media_type: StorageMediaType,
 
     /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported providers
-    /// are aesgcm, aescbc, secretbox and identity.
+    /// are aesgcm, aescbc, secretbox, kms (version 2) and identity.
     #[arg(long, value_name = "FILE")]
     pub encryption_provider_config: Option<PathBuf>,
 

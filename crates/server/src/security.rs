@@ -87,19 +87,19 @@ impl Security {
             issuers,
             authorizers,
             admission: AdmissionConfig::load(&flags.admission)?,
-            encryption: encryption(flags)?,
+            encryption: encryption(flags, clock)?,
             kubelets,
             proxy,
         })
     }
 }
 
-fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
+fn encryption(flags: &ServeFlags, clock: &Clock) -> Result<EncryptionConfig, StartError> {
     let Some(path) = &flags.encryption_provider_config else {
         return Ok(EncryptionConfig::default());
     };
     let text = pem::read(path, "--encryption-provider-config")?;
-    EncryptionConfig::parse(&text).map_err(|why| {
+    EncryptionConfig::parse(&text, clock).map_err(|why| {
         StartError::new(
             format!("use the encryption configuration {}", path.display()),
             why,
