@@ -37,6 +37,8 @@ pub enum Scope {
     Liveness,
     /// `/readyz` alone: the process is healthy but should get no requests.
     Readiness,
+    /// `/livez` alone: the other two have a stricter check for the same thing.
+    Livez,
     /// `/healthz` and `/readyz`: restarting the process would not help.
     Serving,
     /// `/healthz` alone: operators should know, but clients can be served.
@@ -156,6 +158,7 @@ impl Health {
             Scope::Everywhere => true,
             Scope::Liveness => root != "readyz",
             Scope::Readiness => root == "readyz",
+            Scope::Livez => root == "livez",
             Scope::Serving => root != "livez",
             Scope::Advice => root == "healthz",
         })

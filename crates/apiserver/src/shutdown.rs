@@ -3,7 +3,9 @@
 //! ```text
 //! signal            /readyz says no, everything else goes on
 //! ... the delay     load balancers look elsewhere
-//! stop accepting    watch caches send a last bookmark and end their watches
+//! drain             new watches, or all requests, are turned away; if all: until those in progress are answered
+//! stop accepting    watches end one by one, if they are given time for that
+//!                   watch caches send a last bookmark and end the watches that are left
 //! end of watches    watches that are left are ended
 //! requests finish   or are cut off when their time is over
 //! ```
@@ -19,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::cancellation::CancellationFlag;
+use super::filters::Drain;
 use super::transport::listener::finish;
 
 /// Maximum time for watches to send their last bookmark.
@@ -44,6 +47,8 @@ pub struct Steps {
     pub closing: CancellationFlag,
     /// Watches end with a last bookmark.
     pub end_of_watches: CancellationFlag,
+    /// Turns requests away, and ends watches one by one, if that is wanted.
+    pub drain: Drain,
 }
 
 impl Signals {
@@ -80,12 +85,25 @@ impl Steps {
         self.shutting_down.cancel();
         tracing::info!(?delay, "shutting down");
         clock.sleep(delay).await;
+        self.drain.begin();
+        let one_by_one = self.drain.watches_grace();
+        if self.drain.sends_retry_after() {
+            let answered = clock.timeout(
+                Duration::from_secs(REQUESTS_SECONDS_MAX),
+                self.drain.requests_answered(),
+            );
+            let (answered, ()) = tokio::join!(answered, self.end_watches(clock));
+            if answered.is_err() {
+                tracing::warn!("requests in progress were not answered in time");
+            }
+        }
         self.stop_accepting.cancel();
         let connections = listener.await.unwrap_or_default();
         self.closing.cancel();
         let last_bookmarks = Duration::from_millis(LAST_BOOKMARKS_MILLISECONDS_MAX);
-        let requests = Duration::from_secs(REQUESTS_SECONDS_MAX);
+        let requests = Duration::from_secs(REQUESTS_SECONDS_MAX) + one_by_one;
         let watches = async {
+            self.end_watches(clock).await;
             if clock.timeout(last_bookmarks, drain).await.is_err() {
                 tracing::warn!("watch caches did not drain in time");
             }
@@ -102,6 +120,13 @@ impl Steps {
                 connections = left,
                 "cut off connections that did not end in time"
             );
+        }
+    }
+
+    /// Ends watches one by one, if they are given time for that; there are none left the second time.
+    async fn end_watches(&self, clock: &Clock) {
+        if !self.drain.watches_grace().is_zero() {
+            self.drain.end_watches(clock).await;
         }
     }
 }
@@ -146,6 +171,31 @@ mod tests {
             .expect("a task")
             .expect("no panic");
         assert!(in_order);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_listener_stops_once_requests_are_answered() {
+        let steps = Steps {
+            drain: Drain::new(true, Duration::ZERO),
+            ..Steps::default()
+        };
+        let (uri, headers) = (http::Uri::from_static("/api"), http::HeaderMap::new());
+        let request = steps.drain.request(&uri, &headers);
+        let stop = steps.stop_accepting.clone();
+        let listener = tokio::runtime::Handle::current().spawn(async move {
+            stop.cancelled().await;
+            JoinSet::new()
+        });
+        let clock = Clock::real();
+        let mut ending = Box::pin(steps.take(Duration::ZERO, listener, async {}, &clock));
+        tokio::select! {
+            () = &mut ending => panic!("a request is in progress"),
+            () = clock.sleep(Duration::from_secs(REQUESTS_SECONDS_MAX / 2)) => {}
+        }
+        assert!(!steps.stop_accepting.is_cancelled());
+        drop(request);
+        ending.await;
+        assert!(steps.stop_accepting.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

@@ -105,6 +105,7 @@ impl NetworkClient {
                         name: server,
                         may_be_local: true,
                         connect_timeout: timeout,
+                        bytes_per_second: None,
                         clock: self.clock.clone(),
                     },
                 })

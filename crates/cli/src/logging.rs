@@ -10,12 +10,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
+use ringwatch_server::flags::LogFormat;
+use serde_json::json;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use super::json_lines::JsonLines;
 
 /// So many lines are written of a kind that clients cause, in a period.
 const LINES_MAX: u32 = 10;
@@ -33,7 +37,7 @@ const CAUSED_BY_CLIENTS: [&str; 7] = [
 ];
 
 /// Begins to log at a level of `-v`. A program that logs already keeps its way.
-pub(crate) fn start(verbosity: u8) {
+pub(crate) fn start(verbosity: u8, format: LogFormat) {
     let ours = match verbosity {
         0 => "warn",
         1..=3 => "info",
@@ -43,18 +47,26 @@ pub(crate) fn start(verbosity: u8) {
     // What libraries say is of interest only to who wants to see everything.
     let theirs = if verbosity > 6 { "debug" } else { "warn" };
     let filter = EnvFilter::new(format!("{theirs},ringwatch={ours}"));
-    let _ = tracing_subscriber::fmt()
+    let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .map_event_format(|inner| Bounded::new(inner, Clock::real()))
-        .try_init();
+        .with_ansi(false);
+    let clock = Clock::real();
+    let _ = match format {
+        LogFormat::Text => subscriber
+            .map_event_format(|inner| Bounded::new(inner, format, clock))
+            .try_init(),
+        LogFormat::Json => subscriber
+            .event_format(Bounded::new(JsonLines::new(clock.clone()), format, clock))
+            .try_init(),
+    };
 }
 
 /// A format that leaves out lines that clients cause when there are too many of a kind.
 #[derive(Debug)]
 struct Bounded<F> {
     inner: F,
+    format: LogFormat,
     /// By the place in the program that writes them, so no more than there are such places.
     kinds: Mutex<HashMap<Identifier, Kind>>,
     clock: Clock,
@@ -72,9 +84,10 @@ struct Kind {
 }
 
 impl<F> Bounded<F> {
-    fn new(inner: F, clock: Clock) -> Self {
+    fn new(inner: F, format: LogFormat, clock: Clock) -> Self {
         Self {
             inner,
+            format,
             kinds: Mutex::default(),
             clock,
         }
@@ -126,7 +139,11 @@ where
             return Ok(());
         };
         if left_out > 0 {
-            writeln!(writer, "({left_out} lines like the next one were left out)")?;
+            let note = format!("{left_out} lines like the next one were left out");
+            match self.format {
+                LogFormat::Text => writeln!(writer, "({note})")?,
+                LogFormat::Json => writeln!(writer, "{}", json!({"msg": note, "v": 0}))?,
+            }
         }
         self.inner.format_event(context, writer, event)
     }
@@ -170,7 +187,7 @@ mod tests {
         let subscriber = tracing_subscriber::fmt()
             .with_writer(log.clone())
             .with_ansi(false)
-            .map_event_format(|inner| Bounded::new(inner, Clock::real()))
+            .map_event_format(|inner| Bounded::new(inner, LogFormat::Text, Clock::real()))
             .finish();
         let _logging = tracing::subscriber::set_default(subscriber);
         let reset = || tracing::warn!(target: "h2::proto::streams", "refused");
@@ -193,5 +210,42 @@ mod tests {
             text.contains("\n(990 lines like the next one were left out)\n"),
             "{text}"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_of_json_have_kube_apiservers_members() {
+        let log = Log::default();
+        let clock = Clock::real();
+        let format = Bounded::new(JsonLines::new(clock.clone()), LogFormat::Json, clock);
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log.clone())
+            .event_format(format)
+            .finish();
+        let _logging = tracing::subscriber::set_default(subscriber);
+        let error = io::Error::other("gone \"away\"");
+        let read = || tracing::warn!(target: "h2", %error, count = 3, "cannot\nread");
+        for _ in 0..=LINES_MAX {
+            read();
+        }
+        tracing::error!("bad");
+        tokio::time::advance(PERIOD).await;
+        read();
+        let text = String::from_utf8(log.0.lock().expect("a log").clone()).expect("text");
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!(lines.len(), LINES_MAX as usize + 3, "{text}");
+        let first = &lines[0];
+        assert_eq!(first["msg"], "cannot\nread");
+        assert_eq!(first["err"], "gone \"away\"");
+        assert_eq!((&first["count"], &first["v"]), (&3.into(), &0.into()));
+        assert!(
+            first["ts"].is_f64()
+                && first["caller"]
+                    .as_str()
+                    .is_some_and(|it| it.starts_with("logging.rs:"))
+        );
+        assert!(lines[LINES_MAX as usize].get("v").is_none(), "{text}");
     }
 }

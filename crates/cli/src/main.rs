@@ -6,6 +6,7 @@
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
 
+mod json_lines;
 mod logging;
 
 use std::io::Write;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use ringwatch_load::LoadFlags;
-use ringwatch_server::flags::ServeFlags;
+use ringwatch_server::flags::{ServeFlags, with_dashes};
 use ringwatch_server::serve;
 use tikv_jemallocator::Jemalloc;
 
@@ -42,7 +43,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = match CommandLine::try_parse() {
+    let line = with_dashes(std::env::args_os());
+    let command = match CommandLine::try_parse_from(line) {
         Ok(line) => line.command,
         Err(error) => return wrong_command_line(&error),
     };
@@ -53,11 +55,16 @@ fn main() -> ExitCode {
 }
 
 fn run_server(flags: &ServeFlags) -> ExitCode {
+    if let Some(version) = flags.version.printed() {
+        // Nobody is left to tell if that fails.
+        let _ = writeln!(std::io::stdout(), "{version}");
+        return ExitCode::SUCCESS;
+    }
     if let Err(message) = flags.check() {
         say(&format!("{message}; see ringwatch serve --help"));
         return ExitCode::from(WRONG_COMMAND_LINE);
     }
-    logging::start(flags.verbosity);
+    logging::start(flags.verbosity, flags.logging_format);
     match serve::run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),

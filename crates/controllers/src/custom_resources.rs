@@ -33,7 +33,7 @@ use ringwatch_apiserver::endpoints::Api;
 use ringwatch_apiserver::health::Done;
 use ringwatch_registry::informer::{Change, Listed};
 use ringwatch_registry::storage_factory::{Joined, StorageFactory};
-use ringwatch_registry::{Admission, Informer, ListWatch, Resource, Store};
+use ringwatch_registry::{Admission, DeletionSettings, Informer, ListWatch, Resource, Store};
 use tokio::sync::{oneshot, watch};
 
 use self::clean_up::{CleanUps, Ended};
@@ -55,6 +55,8 @@ pub struct CustomResources {
     pub feed: Feed,
     /// The admission plugins.
     pub admission: Arc<dyn Admission>,
+    /// The settings of deletions.
+    pub deletion: DeletionSettings,
     /// The client of conversion webhooks.
     pub webhooks: Arc<dyn WebhookClient>,
     /// The served types that admission matches equivalent versions by.
@@ -300,7 +302,8 @@ impl CustomResources {
             let stores = resources.iter().map(|resource| {
                 let storage = self.converting(definition, &joined.storage, resource, &resources);
                 let store = Store::new(Arc::clone(resource), storage);
-                Arc::new(store.with_admission(Arc::clone(&self.admission)))
+                let store = store.with_admission(Arc::clone(&self.admission));
+                Arc::new(store.with_deletion(self.deletion))
             });
             let stores = stores.collect();
             let serving = Serving {

@@ -2,17 +2,15 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexSet;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::{Error, User};
+use ringwatch_audit::Recording;
 use ringwatch_authorization::{Attributes, Authorizer};
 use serde_json::Value;
 
 /// Maximum number of warnings that are kept for one request; further ones are dropped, since no answer carries so many.
 pub const WARNINGS_MAX: usize = 4096;
-
-/// Maximum number of audit annotations of one request; further ones are dropped.
-const AUDIT_ANNOTATIONS_MAX: usize = 4096;
 
 /// The context of one request, handed down to admission and strategies.
 #[derive(Debug)]
@@ -31,10 +29,10 @@ pub struct RequestContext {
     /// The options of the request, such as CreateOptions, as admission sees them; unset for requests of the server
     /// itself.
     pub options: OnceLock<Value>,
+    /// The record of the request for the audit log; `None` if nothing is recorded, and for requests of the server itself.
+    pub recording: Option<Arc<Recording>>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
-    /// The annotations for the audit log, in the order in which they came.
-    audit_annotations: Mutex<IndexMap<String, String>>,
 }
 
 impl RequestContext {
@@ -48,8 +46,8 @@ impl RequestContext {
             clock,
             authorizer: None,
             options: OnceLock::new(),
+            recording: None,
             warnings: Mutex::default(),
-            audit_annotations: Mutex::default(),
         }
     }
 
@@ -78,6 +76,13 @@ impl RequestContext {
         })
     }
 
+    /// Adds an annotation to the record of the request, if there is one. The first value of a key stays.
+    pub fn annotate<V: Into<String>>(&self, key: impl Into<String>, value: impl FnOnce() -> V) {
+        if let Some(recording) = &self.recording {
+            recording.annotate(key, value());
+        }
+    }
+
     /// Adds a warning for the client, unless the same text is there already or 4096 others are.
     pub fn warn(&self, text: impl Into<String>) {
         let mut warnings = self
@@ -87,28 +92,6 @@ impl RequestContext {
         if warnings.len() < WARNINGS_MAX {
             warnings.insert(text.into());
         }
-    }
-
-    /// Annotates the request in the audit log. The first value of a key stays, as in kube-apiserver.
-    pub fn annotate_audit(&self, key: impl Into<String>, value: impl Into<String>) {
-        let annotations = self.audit_annotations.lock();
-        let mut annotations = annotations.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if annotations.len() < AUDIT_ANNOTATIONS_MAX {
-            annotations
-                .entry(key.into())
-                .or_insert_with(|| value.into());
-        }
-    }
-
-    /// Returns the audit annotations so far, in the order in which they came.
-    #[must_use]
-    pub fn audit_annotations(&self) -> Vec<(String, String)> {
-        let annotations = self.audit_annotations.lock();
-        let annotations = annotations.unwrap_or_else(std::sync::PoisonError::into_inner);
-        let pairs = annotations.iter();
-        pairs
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
     }
 
     /// Returns the warnings so far, in the order in which they came.

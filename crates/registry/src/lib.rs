@@ -9,6 +9,7 @@ pub mod admission;
 mod allocator;
 pub mod context;
 mod defaults_on_read;
+mod deletion_settings;
 pub mod human_duration;
 pub mod informer;
 mod json_path;
@@ -33,6 +34,7 @@ pub use allocator::{Allocation, Allocator, Outcome};
 
 pub use context::RequestContext;
 pub use defaults_on_read::DefaultsOnRead;
+pub use deletion_settings::DeletionSettings;
 pub use informer::{Informer, ListWatch};
 
 pub use options::{

@@ -16,10 +16,8 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
-use ringwatch_apiserver::endpoints::{
-    Api, ApiConfig, EncodingCache, Kubelets, Metrics, VersionInfo,
-};
-use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
+use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -35,19 +33,23 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::StorageFactory;
 use tokio::sync::{oneshot, watch};
 
+use super::admission_config::AdmissionConfig;
+use super::audit::{AuditBackends, AuditFiles};
 use super::authenticator::authenticator;
+use super::authorization_config::Authorizers;
 use super::backend_factory::{OpenBackend, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
 use super::enabled::Enabled;
-use super::flags::{ServeFlags, StorageBackend};
+use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
 use super::limits::{connection_limits, request_limits};
 use super::memory::{self, MemoryMetrics};
 use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
 use super::resources::Resources;
+use super::responses::Responses;
 use super::security::Security;
 use super::server_paths::ServerPaths;
 use super::service_account_keys::key_discovery;
@@ -86,35 +88,29 @@ pub(super) struct Assembled {
     pub(super) cachers: Vec<Arc<Cacher>>,
     /// Ends the watches of the caches.
     pub(super) feed: Feed,
-}
-
-/// The metrics of requests, and the cache of encoded objects.
-struct Responses {
-    metrics: Metrics,
-    encodings: EncodingCache,
+    /// The backends of audit, which do not run yet.
+    pub(super) audit: Option<AuditBackends>,
 }
 
 impl Assembly<'_> {
     /// Builds the server, and starts its controllers.
-    pub(super) fn build(&self, security: Security, background: &mut Background) -> Assembled {
+    pub(super) fn build(
+        &self,
+        security: Security,
+        audit: Option<AuditFiles>,
+        background: &mut Background,
+    ) -> Assembled {
         let mut registry = Registry::default();
         let ledger = Ledger::new(self.flags.memory_budget());
-        let responses = self.responses(&ledger, &mut registry);
+        let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);
         let factory = self.storage_factory(security.encryption, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
         let (storages, reflector) = Storages::new(factory, &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
-        let resources = Resources::new(
-            self.flags,
-            storages,
-            security.authorizers,
-            security.admission,
-            &self.clock,
-            &mut registry,
-            background,
-        );
+        let deciding = (security.authorizers, security.admission);
+        let resources = self.resources(storages, deciding, &mut registry, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
         let flags = &self.flags.limits;
         let enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
@@ -125,14 +121,17 @@ impl Assembly<'_> {
         let authenticator = Arc::new(authenticator);
         let (issuers, clock) = (security.issuers, self.clock.clone());
         background.run(issuers.follow(Arc::clone(&authenticator), clock));
+        let (webhooks, flags) = (&resources.webhooks, &self.flags.audit);
+        let audit = audit.map(|it| it.build(flags, webhooks, &mut registry, &ledger, &self.clock));
+        let (auditor, audit) = audit.unzip();
         let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
             stores: resources.stores.iter().cloned().collect(),
             storeless: resources.storages.storeless.clone(),
             clock: self.clock.clone(),
-            version: VersionInfo::kubernetes_1_36(),
-            server_address: self.address.to_string(),
+            version: self.flags.version.version(),
+            server_address: self.flags.serving.external_address(self.address),
             extra_root_paths: paths.paths(),
             metrics: responses.metrics,
             ledger: ledger.clone(),
@@ -149,8 +148,10 @@ impl Assembly<'_> {
         self.publish_credentials(&resources, &security.credentials, background);
         let connections = Connections {
             filters: Arc::new(Filters {
+                outer: self.outer_filters(),
                 authenticator,
                 start: enabled.hooks.before_the_api(),
+                auditor,
                 authorizer: Arc::clone(&resources.authorizer),
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),
@@ -165,16 +166,19 @@ impl Assembly<'_> {
             streams_max: self.flags.serving.http2_max_streams_per_connection,
             closing: self.steps.closing.clone(),
         };
-        self.assembled(connections, resources, enabled)
+        self.assembled(connections, resources, enabled, audit)
     }
 
-    /// Builds the metrics of requests and the cache of encoded objects.
-    fn responses(&self, ledger: &Ledger, registry: &mut Registry) -> Responses {
-        let metrics = Metrics::new();
-        metrics.register(registry);
-        let encodings = EncodingCache::new(self.encodings_bytes_max, ledger);
-        encodings.register(registry);
-        Responses { metrics, encodings }
+    /// Builds the stores, with what decides about requests and writes.
+    fn resources(
+        &self,
+        storages: Storages,
+        deciding: (Authorizers, AdmissionConfig),
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Resources {
+        let (flags, clock) = (self.flags, &self.clock);
+        Resources::new(flags, storages, deciding, clock, registry, background)
     }
 
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
@@ -214,7 +218,8 @@ impl Assembly<'_> {
     }
 
     fn component_statuses(&self, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
-        let check = store_check(&self.backend.backend, &self.flags.etcd, &self.clock);
+        let (etcd, backend) = (&self.flags.etcd, &self.backend.backend);
+        let check = store_check(backend, etcd, etcd.etcd_healthcheck_timeout, &self.clock);
         let tls = Arc::clone(&kubelets.tls.proxied);
         Arc::new(ComponentStatuses::new(check, tls, self.clock.clone()))
     }
@@ -259,6 +264,18 @@ impl Assembly<'_> {
         background.run_serving(shrink);
     }
 
+    fn outer_filters(&self) -> Outer {
+        let flags = &self.flags.serving;
+        Outer {
+            origins: flags.cors_allowed_origins.clone(),
+            transport_security: TransportSecurity::header(
+                &flags.strict_transport_security_directives,
+            ),
+            goaway: flags.goaway_chance,
+            drain: self.steps.drain.clone(),
+        }
+    }
+
     fn limits(
         &self,
         resources: &Resources,
@@ -292,20 +309,24 @@ impl Assembly<'_> {
     ) -> ServerPaths {
         let health = health_checks(
             self.backend,
-            &self.flags.etcd,
+            self.flags,
             &resources.storages.factory.encryption,
             &resources.storages.cachers,
             &enabled.hooks,
             self.steps.shutting_down.clone(),
             &self.clock,
         );
-        let advertised = self.flags.serving.advertised_address();
+        let address = self.flags.serving.external_address(self.address);
         let quota = self.flags.quota_bytes();
         ServerPaths {
             health,
-            keys: key_discovery(accounts, advertised, self.address),
+            keys: key_discovery(accounts, &address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
-            process: Process::register(&mut registry, self.clock.wall()),
+            process: Process::register(
+                &mut registry,
+                self.flags.version.version(),
+                self.clock.wall(),
+            ),
             size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
             registry,
         }
@@ -331,6 +352,7 @@ impl Assembly<'_> {
             joined_types,
             feed: resources.storages.feed.clone(),
             admission: Arc::clone(&resources.admission.chain) as _,
+            deletion: self.flags.etcd.deletion_settings(),
             webhooks: Arc::clone(&resources.webhooks),
             types: Arc::clone(&resources.types),
             api: Arc::clone(api),
@@ -361,8 +383,10 @@ impl Assembly<'_> {
     ) {
         let synced = hooks.aggregation_synced.clone();
         let clock = self.clock.clone();
-        if let Some(aggregation) = Aggregation::new(&resources.stores, tls, api, synced, clock) {
-            background.run(aggregation.run());
+        let aggregation = Aggregation::new(&resources.stores, tls, api, synced, clock);
+        if let Some(aggregation) = aggregation {
+            let rejects = self.flags.aggregation.aggregator_reject_forwarding_redirect;
+            background.run(aggregation.passing_redirects(!rejects).run());
         }
     }
 
@@ -382,9 +406,12 @@ impl Assembly<'_> {
         }
     }
 
-    /// Builds the controller of the Endpoints of the API; `None`, with a warning, if there is no address to advertise. Only an
-    /// etcd may have other servers beside this one.
+    /// Builds the controller of the Endpoints of the API; `None` if they are to be left alone, or, with a warning, if there is
+    /// no address to advertise. Only an etcd may have other servers beside this one.
     fn api_endpoints(&self, resources: &Resources) -> Option<ApiEndpoints> {
+        if self.flags.serving.endpoint_reconciler_type == ReconcilerType::None {
+            return None;
+        }
         let address = self.flags.serving.advertised_address();
         if address.is_none() {
             tracing::warn!("there is no address to advertise for the API; set --advertise-address");
@@ -406,6 +433,7 @@ impl Assembly<'_> {
         connections: Connections,
         resources: Resources,
         enabled: Enabled,
+        audit: Option<AuditBackends>,
     ) -> Assembled {
         let api_endpoints = self.api_endpoints(&resources);
         Assembled {
@@ -423,6 +451,7 @@ impl Assembly<'_> {
             connections,
             cachers: resources.storages.cachers,
             feed: resources.storages.feed,
+            audit,
         }
     }
 }

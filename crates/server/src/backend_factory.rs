@@ -195,11 +195,15 @@ pub(super) fn add_store_checks(embedded: &Arc<Embedded>, health: &mut Health) {
     health.add("storage-quota", Scope::Advice, below_quota);
 }
 
-/// Returns the health check that the store answers within the timeout of the flags.
-pub(super) fn store_check(backend: &Arc<dyn Backend>, flags: &EtcdFlags, clock: &Clock) -> Check {
+/// Returns the health check that the store answers within a time.
+pub(super) fn store_check(
+    backend: &Arc<dyn Backend>,
+    flags: &EtcdFlags,
+    at_most: Duration,
+    clock: &Clock,
+) -> Check {
     let probe = etcd3::Health::new(Arc::clone(backend), &flags.etcd_prefix, clock.clone());
     let probe = Arc::new(probe);
-    let at_most = flags.etcd_healthcheck_timeout;
     let clock = clock.clone();
     Arc::new(move || {
         let (probe, clock) = (Arc::clone(&probe), clock.clone());

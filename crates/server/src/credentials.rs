@@ -10,18 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::join_all;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::transport::current_credentials::{Credentials, CurrentCredentials};
-use ringwatch_apiserver::transport::tls;
+use ringwatch_apiserver::transport::tls::ServingTls;
 use ringwatch_authentication::ClientCertificates;
 use ringwatch_tls::certificates::{Certificates, Identity};
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
+use ringwatch_tls::pem::FlagFile;
+use ringwatch_tls::protocol::TlsProtocol;
+use ringwatch_tls::served_certificates::{NamedCertificate, ServedCertificates};
 use ringwatch_tls::watched_file::WatchedFiles;
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
-use super::flags::{AggregationFlags, ServeFlags};
+use super::flags::{AggregationFlags, ServeFlags, TlsFlags};
 
 /// Period of the checks if a generated certificate expires soon.
 const RENEWAL_PERIOD: Duration = Duration::from_secs(60);
@@ -34,6 +38,8 @@ const PROXY_CA_FLAG: &str = "--requestheader-client-ca-file";
 pub(super) struct CredentialFiles {
     /// The server's own certificate and key.
     serving: Option<WatchedFiles<2>>,
+    /// The certificates for certain names, with their keys.
+    named: Vec<WatchedFiles<2>>,
     client_ca: Option<WatchedFiles<1>>,
     proxy_ca: Option<WatchedFiles<1>>,
     source: Source,
@@ -44,6 +50,7 @@ pub(super) struct CredentialFiles {
 struct Source {
     parts: Mutex<Parts>,
     flags: AggregationFlags,
+    protocol: TlsProtocol,
     /// The directory of generated certificates.
     pki: PathBuf,
     /// The names and addresses of the server in its generated certificate.
@@ -54,12 +61,17 @@ struct Source {
 /// The path of a certificate, and its content.
 type Named = (PathBuf, Identity);
 
+/// The files of a certificate for certain names, and what they have.
+type SniFiles = (WatchedFiles<2>, (PathBuf, NamedCertificate));
+
 /// The contents of the files, in PEM.
 #[derive(Clone, Debug)]
 struct Parts {
     generated: Certificates,
     /// The path of the certificate, and the files that replace the generated one.
     serving: Option<Named>,
+    /// The certificates for certain names, each with the path of its file.
+    named: Vec<(PathBuf, NamedCertificate)>,
     client_ca: Option<String>,
     proxy_ca: Option<String>,
 }
@@ -76,7 +88,8 @@ impl CredentialFiles {
     ) -> Result<Self, StartError> {
         let pki = flags.pki_dir();
         let generated = Certificates::load_or_generate(&pki, &subjects, clock.wall())?;
-        let (serving_files, serving) = serving(flags)?.unzip();
+        let (serving_files, serving) = serving(&flags.tls)?.unzip();
+        let (named_files, named_certificates) = sni(&flags.tls)?.into_iter().unzip();
         let client_ca = flags.identity.client_ca_file.as_deref();
         let (client_files, client_ca) = named(client_ca, CLIENT_CA_FLAG)?.unzip();
         let proxy_ca = flags.aggregation.requestheader_client_ca_file.as_deref();
@@ -84,17 +97,21 @@ impl CredentialFiles {
         let parts = Parts {
             generated,
             serving,
+            named: named_certificates,
             client_ca,
             proxy_ca,
         };
-        let credentials = parts.credentials(&flags.aggregation, &pki)?;
+        let protocol = flags.tls.protocol(flags.serving.disable_http2_serving);
+        let credentials = parts.credentials(&flags.aggregation, &protocol, &pki)?;
         Ok(Self {
             serving: serving_files,
+            named: named_files,
             client_ca: client_files,
             proxy_ca: proxy_files,
             source: Source {
                 parts: Mutex::new(parts),
                 flags: flags.aggregation.clone(),
+                protocol,
                 pki,
                 subjects,
                 current: watch::Sender::new(Arc::new(credentials)),
@@ -112,10 +129,12 @@ impl CredentialFiles {
     pub(super) async fn follow(self, clock: Clock) {
         let Self {
             serving,
+            named,
             client_ca,
             proxy_ca,
             source,
         } = self;
+        let source = &source;
         let serving = follow(serving, &clock, |[certificate, key]| {
             source.change("the server's certificate", |parts| {
                 if let Some((_, identity)) = &mut parts.serving {
@@ -123,13 +142,23 @@ impl CredentialFiles {
                 }
             });
         });
+        let named = named.into_iter().enumerate().map(|(place, files)| {
+            follow(Some(files), &clock, move |[certificate, key]| {
+                source.change("a certificate of --tls-sni-cert-key", |parts| {
+                    if let Some((_, named)) = parts.named.get_mut(place) {
+                        named.identity = Identity { certificate, key };
+                    }
+                });
+            })
+        });
+        let named = join_all(named);
         let client_ca = follow(client_ca, &clock, |[text]| {
             source.change(CLIENT_CA_FLAG, |parts| parts.client_ca = Some(text));
         });
         let proxy_ca = follow(proxy_ca, &clock, |[text]| {
             source.change(PROXY_CA_FLAG, |parts| parts.proxy_ca = Some(text));
         });
-        tokio::join!(serving, client_ca, proxy_ca, source.renew(&clock));
+        tokio::join!(serving, named, client_ca, proxy_ca, source.renew(&clock));
     }
 }
 
@@ -153,7 +182,7 @@ impl Source {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = parts.clone();
         change(&mut changed);
-        match changed.credentials(&self.flags, &self.pki) {
+        match changed.credentials(&self.flags, &self.protocol, &self.pki) {
             Ok(credentials) => {
                 *parts = changed;
                 self.current.send_replace(Arc::new(credentials));
@@ -202,19 +231,19 @@ impl Source {
 }
 
 impl Parts {
-    fn credentials(&self, flags: &AggregationFlags, pki: &Path) -> Result<Credentials, StartError> {
+    fn credentials(
+        &self,
+        flags: &AggregationFlags,
+        protocol: &TlsProtocol,
+        pki: &Path,
+    ) -> Result<Credentials, StartError> {
         let own = &self.generated;
         let clients = self.clients(flags)?;
-        let generated = (pki.join("apiserver.crt"), &own.server);
-        let (source, identity) = match &self.serving {
-            Some((path, identity)) => (path.clone(), identity),
-            None => generated,
-        };
-        let tls = tls::server_config(identity, &source.display().to_string(), &clients)?;
+        let tls = ServingTls::new(&self.certificates(pki)?, protocol, &clients)?;
         let client_ca = self.client_ca.as_deref().unwrap_or_default();
         let published = format!("{}\n{client_ca}", own.authority);
         Ok(Credentials {
-            tls: Arc::new(tls),
+            tls,
             clients,
             // Whoever signed it, a client that trusts this very certificate can verify it.
             authority: match &self.serving {
@@ -223,6 +252,29 @@ impl Parts {
             },
             admin: own.admin.clone(),
             extension: flags.extension_authentication(published, self.proxy_ca.as_deref()),
+        })
+    }
+
+    /// Returns the certificates of the server.
+    fn certificates(&self, pki: &Path) -> Result<ServedCertificates, StartError> {
+        let wrong = |path: &Path, why: String| {
+            StartError::new(
+                format!("use the server's certificate {}", path.display()),
+                why,
+                "give a certificate and its key in PEM",
+            )
+        };
+        let generated = (pki.join("apiserver.crt"), self.generated.server.clone());
+        let (path, identity) = self.serving.as_ref().unwrap_or(&generated);
+        let served = ServedCertificates::new(identity).map_err(|why| wrong(path, why))?;
+        let (paths, named): (Vec<&PathBuf>, Vec<NamedCertificate>) = self
+            .named
+            .iter()
+            .map(|(path, named)| (path, named.clone()))
+            .unzip();
+        served.with_named(&named).map_err(|(place, why)| {
+            let path = paths.get(place).copied().unwrap_or(path);
+            wrong(path, format!("failed to load SNI cert and key: {why}"))
         })
     }
 
@@ -263,8 +315,7 @@ fn add(roots: &mut RootCertStore, pem: &str) -> Result<(), String> {
 }
 
 /// Reads the server's certificate and key, if flags name them.
-fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
-    let flags = &flags.serving;
+fn serving(flags: &TlsFlags) -> Result<Option<(WatchedFiles<2>, Named)>, StartError> {
     let Some((path, key_path)) = flags
         .tls_cert_file
         .as_ref()
@@ -272,13 +323,45 @@ fn serving(flags: &ServeFlags) -> Result<Option<(WatchedFiles<2>, Named)>, Start
     else {
         return Ok(None);
     };
-    let certificate = pem::read(path, "--tls-cert-file")?;
-    let key = pem::read(key_path, "--tls-private-key-file")?;
-    let files = WatchedFiles::new(
-        [path.clone(), key_path.clone()],
-        [certificate.clone(), key.clone()],
-    );
-    Ok(Some((files, (path.clone(), Identity { certificate, key }))))
+    let certificate = FlagFile {
+        path,
+        flag: "--tls-cert-file",
+    };
+    let key = FlagFile {
+        path: key_path,
+        flag: "--tls-private-key-file",
+    };
+    let (files, identity) = pair(certificate, key)?;
+    Ok(Some((files, (path.clone(), identity))))
+}
+
+/// Reads the certificates and keys for certain names.
+fn sni(flags: &TlsFlags) -> Result<Vec<SniFiles>, StartError> {
+    let file = |path| FlagFile {
+        path,
+        flag: "--tls-sni-cert-key",
+    };
+    let pairs = flags.tls_sni_cert_key.iter().map(|named| {
+        let (files, identity) = pair(file(&named.certificate), file(&named.key))?;
+        let names = named.names.clone();
+        let certificate = NamedCertificate { identity, names };
+        Ok((files, (named.certificate.clone(), certificate)))
+    });
+    pairs.collect()
+}
+
+/// Reads a certificate and its key.
+fn pair(
+    certificate: FlagFile<'_>,
+    key: FlagFile<'_>,
+) -> Result<(WatchedFiles<2>, Identity), StartError> {
+    let paths = [certificate, key].map(|file| file.path.to_path_buf());
+    let identity = Identity {
+        certificate: pem::read(certificate.path, certificate.flag)?,
+        key: pem::read(key.path, key.flag)?,
+    };
+    let texts = [identity.certificate.clone(), identity.key.clone()];
+    Ok((WatchedFiles::new(paths, texts), identity))
 }
 
 /// Reads a file of authorities, if a flag names one.
@@ -400,6 +483,8 @@ mod tests {
         let files = load(folder.path(), &[], &clock);
         let mut current = files.current();
         let first = Arc::clone(&current.borrow());
+        let serving = || fs::read(folder.path().join("pki/apiserver.crt")).expect("a certificate");
+        let first_serving = serving();
         let mut following = JoinSet::new();
         following.spawn(files.follow(clock.clone()));
         advance(Duration::from_hours(24 * 300)).await;
@@ -410,7 +495,7 @@ mod tests {
         let renewed = Arc::clone(&current.borrow());
         assert_eq!(renewed.authority, first.authority);
         assert_ne!(renewed.admin, first.admin);
-        assert!(!Arc::ptr_eq(&renewed.tls, &first.tls));
+        assert_ne!(serving(), first_serving);
         // The authority ends with all that it signed.
         advance(Duration::from_hours(24 * 3650)).await;
         current.changed().await.expect("a server");

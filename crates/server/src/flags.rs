@@ -4,11 +4,21 @@
 //! network.
 
 mod aggregation;
+mod audit;
 mod authorization;
+mod go_values;
+mod inert;
+mod inventory;
+mod kubelets;
+mod log_format;
 mod oidc;
+mod planned;
+mod refused;
 mod service_accounts;
+mod serving;
+mod tls;
+mod version;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,16 +26,26 @@ use clap::{ArgAction, Args};
 use ringwatch::storage::StorageMediaType;
 use ringwatch_admission::{PluginSet, parse_plugin};
 use ringwatch_apimachinery::duration;
-use ringwatch_controllers::api_endpoints::advertised_address;
+use ringwatch_registry::DeletionSettings;
 use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 
 use super::feature_gates::FeatureGate;
 use super::memory;
 
+use self::go_values::parse_bool;
+
 pub use aggregation::AggregationFlags;
+pub use audit::{AuditFlags, AuditQueueFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
+pub use go_values::with_dashes;
+pub use inventory::InventoryFlags;
+pub use kubelets::KubeletFlags;
+pub use log_format::LogFormat;
 pub use oidc::OidcFlags;
 pub use service_accounts::ServiceAccountFlags;
+pub use serving::{ReconcilerType, ServingFlags};
+pub use tls::{SniFlag, TlsFlags};
+pub use version::VersionFlag;
 
 /// The least memory with which anything can be served.
 const MEMORY_BUDGET_MIB_MIN: u64 = 16;
@@ -33,12 +53,14 @@ const MEMORY_BUDGET_MIB_MIN: u64 = 16;
 const QUOTA_BACKEND_BYTES_DEFAULT: i64 = 8 << 30;
 /// The quota that etcd uses for 0.
 const QUOTA_BACKEND_BYTES_OF_ZERO: u64 = 2 << 30;
+/// The timeout of the check of readiness that kube-apiserver uses for 0.
+const READYCHECK_TIMEOUT_OF_ZERO: Duration = Duration::from_secs(2);
 /// The largest memory budget, in MiB: more than any machine has.
 const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 
 /// Serve the Kubernetes API on an embedded store, in memory, or over etcd.
 #[derive(Args, Clone, Debug)]
-#[command(next_line_help = true)]
+#[command(next_line_help = true, args_override_self = true)]
 pub struct ServeFlags {
     /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
@@ -69,7 +91,7 @@ pub struct ServeFlags {
 
     /// Serve reads and watches from memory.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub watch_cache: bool,
 
     /// Exceptions to --watch-cache, as resource[.group]#size, comma-separated. 0 disables the cache of a resource, as in
@@ -77,16 +99,19 @@ pub struct ServeFlags {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = WatchCacheSize::parse)]
     pub watch_cache_sizes: Vec<WatchCacheSize>,
 
-    /// Has no effect, since sizes of watch caches adapt themselves; accepted for compatibility.
-    #[arg(long, value_name = "SIZE", default_value_t = 100)]
-    pub default_watch_cache_size: u32,
-
     #[command(flatten)]
     #[allow(
         missing_docs,
         reason = "a doc comment here would replace the command's help"
     )]
     pub serving: ServingFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub tls: TlsFlags,
 
     #[command(flatten)]
     #[allow(
@@ -144,10 +169,34 @@ pub struct ServeFlags {
     )]
     pub aggregation: AggregationFlags,
 
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub audit: AuditFlags,
+
     /// Feature gates, as NAME=true, comma-separated. There is one: AllowUnsafeMalformedObjectDeletion, which allows the
     /// deletion of objects that cannot be read.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
     pub feature_gates: Vec<FeatureGate>,
+
+    /// Print the version of Kubernetes that is served, and end; raw prints all parts of it. A version such as
+    /// v1.36.2-mine is reported to clients instead.
+    #[arg(long, value_name = "VERSION", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_parser = VersionFlag::parse)]
+    pub version: VersionFlag,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub inventory: InventoryFlags,
+
+    /// Form of log lines on standard error: text, or json with one object a line, as kube-apiserver writes them.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = LogFormat::parse)]
+    pub logging_format: LogFormat,
 
     /// Log level on standard error: 0 warnings, 1 and 2 information, 4 every request, 6 everything.
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
@@ -194,47 +243,25 @@ pub struct EtcdFlags {
     /// Timeout of the health check of the store.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
     pub etcd_healthcheck_timeout: Duration,
-}
 
-/// Flags of the listener.
-#[derive(Args, Clone, Debug)]
-pub struct ServingFlags {
-    /// Port for HTTPS. 0 picks a free one, which is printed.
-    #[arg(long, value_name = "PORT", default_value_t = 6443)]
-    pub secure_port: u16,
+    /// Timeout of the check of the store in /readyz; 0 means 2s.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration::parse)]
+    pub etcd_readycheck_timeout: Duration,
 
-    /// Address to listen on. The default can only be reached from this machine.
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    pub bind_address: IpAddr,
-
-    /// Address at which members of the cluster reach the server. The default is --bind-address, or the address of the
-    /// default route if that is a loopback or unspecified address.
-    #[arg(long, value_name = "IP")]
-    pub advertise_address: Option<IpAddr>,
-
-    /// Directory of generated certificates. The default is `pki` in the data directory.
-    #[arg(long, value_name = "DIR")]
-    pub cert_dir: Option<PathBuf>,
-
-    /// The server's certificate, followed by intermediates. Generated if not given.
-    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
-    pub tls_cert_file: Option<PathBuf>,
-
-    /// Private key of the server's certificate.
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
-    pub tls_private_key_file: Option<PathBuf>,
-
-    /// Maximum number of concurrent streams of an HTTP/2 connection; 0 means 100.
+    /// Number of objects that the deletion of a collection deletes at a time.
     #[arg(
-        long = "http2-max-streams-per-connection",
+        long,
         value_name = "N",
-        default_value_t = 0
+        default_value_t = 1,
+        allow_negative_numbers = true
     )]
-    pub http2_max_streams_per_connection: u32,
+    pub delete_collection_workers: i64,
 
-    /// Time to go on serving after a termination signal, while /readyz already fails.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
-    pub shutdown_delay_duration: Duration,
+    /// Let deletions set the finalizers by which the garbage collector of kube-controller-manager orphans dependents or
+    /// deletes them first. It must have the same flag.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub enable_garbage_collector: bool,
 }
 
 /// Flags of authentication.
@@ -344,41 +371,12 @@ pub struct LimitFlags {
     /// Queue requests by the stored FlowSchemas and PriorityLevelConfigurations. Reads and writes together have as many
     /// seats as the limits above allow, and no user gets all of them. If false, requests beyond the limits are refused.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub enable_priority_and_fairness: bool,
 
     /// Maximum number of concurrent watches of a user; 0 for no limit. Members of system:masters have none.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_watches_per_user: u32,
-}
-
-/// Flags of connections to kubelets.
-#[derive(Args, Clone, Debug)]
-pub struct KubeletFlags {
-    /// Certificate authorities that kubelets' certificates are verified against. Without it they are not verified.
-    #[arg(long, value_name = "FILE")]
-    pub kubelet_certificate_authority: Option<PathBuf>,
-
-    /// Client certificate for kubelets.
-    #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
-    pub kubelet_client_certificate: Option<PathBuf>,
-
-    /// Private key of that certificate.
-    #[arg(long, value_name = "FILE", requires = "kubelet_client_certificate")]
-    pub kubelet_client_key: Option<PathBuf>,
-
-    /// Types of node addresses at which kubelets are reached, comma-separated: the first type that a node has is used.
-    #[arg(
-        long,
-        value_name = "TYPES",
-        value_delimiter = ',',
-        default_value = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
-    )]
-    pub kubelet_preferred_address_types: Vec<String>,
-
-    /// Timeout of connecting to a kubelet.
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
-    pub kubelet_timeout: Duration,
 }
 
 /// A store of objects.
@@ -392,11 +390,24 @@ pub enum StorageBackend {
     Etcd3,
 }
 
-impl ServingFlags {
-    /// Returns the address at which others reach the server; `None` if the host has no such address.
+impl EtcdFlags {
+    /// Returns the settings of deletions. Fewer workers than one count as one, as in kube-apiserver.
     #[must_use]
-    pub fn advertised_address(&self) -> Option<IpAddr> {
-        advertised_address(self.advertise_address, self.bind_address)
+    pub fn deletion_settings(&self) -> DeletionSettings {
+        let workers = usize::try_from(self.delete_collection_workers);
+        DeletionSettings {
+            collection_workers: workers.unwrap_or_default().max(1),
+            garbage_collection: self.enable_garbage_collector,
+        }
+    }
+
+    /// Returns the timeout of the check of the store in `/readyz`.
+    #[must_use]
+    pub fn readycheck_timeout(&self) -> Duration {
+        match self.etcd_readycheck_timeout {
+            Duration::ZERO => READYCHECK_TIMEOUT_OF_ZERO,
+            timeout => timeout,
+        }
     }
 }
 
@@ -406,8 +417,11 @@ impl ServeFlags {
     /// # Errors
     /// A line for the user.
     pub fn check(&self) -> Result<(), String> {
+        self.inventory.check()?;
         self.admission.check()?;
         self.authorization.check()?;
+        self.audit.check()?;
+        self.tls.check(self.serving.disable_http2_serving)?;
         let oidc = self.oidc.oidc_issuer_url.as_ref();
         if oidc.is_some_and(|it| self.service_accounts.service_account_issuer.contains(it)) {
             return Err("--oidc-issuer-url must not be a --service-account-issuer".to_owned());
@@ -428,6 +442,15 @@ impl ServeFlags {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns a line for each flag, or part of one, that was given and has no effect.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let protocol = self.tls.protocol(self.serving.disable_http2_serving);
+        let mut notices = self.inventory.notices();
+        notices.extend(protocol.notices());
+        notices
     }
 
     /// Returns the store of objects.
@@ -474,7 +497,7 @@ impl ServeFlags {
     /// Returns the directory of generated certificates.
     #[must_use]
     pub fn pki_dir(&self) -> PathBuf {
-        self.serving
+        self.tls
             .cert_dir
             .clone()
             .unwrap_or_else(|| self.data_dir.join("pki"))
@@ -572,6 +595,20 @@ mod tests {
         assert_eq!(flags.authorization.authorization_mode, [rbac]);
         assert!(flags.watch_cache);
         assert_eq!(flags.pki_dir(), PathBuf::from("ringwatch-data/pki"));
+    }
+
+    #[test]
+    fn the_last_of_several_counts_but_in_lists() {
+        let flags = parse(&[
+            "--secure-port=1",
+            "--secure-port=2",
+            "--disable-admission-plugins=Priority",
+            "--disable-admission-plugins=LimitRanger",
+        ]);
+        let flags = flags.expect("flags");
+        assert_eq!(flags.serving.secure_port, 2);
+        let disabled = flags.admission.disable_admission_plugins;
+        assert_eq!(disabled, ["Priority", "LimitRanger"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use tokio_util::sync::CancellationToken;
 
 use super::backend_factory::{OpenBackend, add_store_checks, store_check};
-use super::flags::EtcdFlags;
+use super::flags::ServeFlags;
 use super::post_start_hooks::PostStartHooks;
 
 /// Maximum number of unready caches that are named.
@@ -19,7 +19,7 @@ const UNREADY_NAMED_MAX: usize = 5;
 /// Returns the checks of a server with this store. It is unready once `shutting_down` is cancelled.
 pub(super) fn health_checks(
     backend: &OpenBackend,
-    flags: &EtcdFlags,
+    flags: &ServeFlags,
     encryption: &EncryptionConfig,
     cachers: &[Arc<Cacher>],
     hooks: &PostStartHooks,
@@ -27,9 +27,18 @@ pub(super) fn health_checks(
     clock: &Clock,
 ) -> Health {
     let mut health = Health::new(shutting_down);
-    let answers = || store_check(&backend.backend, flags, clock);
-    health.add("etcd", Scope::Liveness, answers());
-    health.add("etcd-readiness", Scope::Readiness, answers());
+    let etcd = &flags.etcd;
+    let answers = |at_most| store_check(&backend.backend, etcd, at_most, clock);
+    health.add(
+        "etcd",
+        Scope::Liveness,
+        answers(etcd.etcd_healthcheck_timeout),
+    );
+    health.add(
+        "etcd-readiness",
+        Scope::Readiness,
+        answers(etcd.readycheck_timeout()),
+    );
     if let Some(embedded) = &backend.embedded {
         add_store_checks(embedded, &mut health);
     }
@@ -37,7 +46,8 @@ pub(super) fn health_checks(
         health.add("kms-providers", Scope::Serving, plugins_healthy(encryption));
     }
     health.add("watch-caches", Scope::Readiness, all_filled(cachers));
-    hooks.add_checks(&mut health);
+    let alive_until = clock.now() + flags.serving.livez_grace_period;
+    hooks.add_checks(&mut health, alive_until, clock);
     health
 }
 

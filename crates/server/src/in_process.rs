@@ -127,9 +127,8 @@ impl Default for Builder {
     }
 }
 
-/// The flags, as the command line has them, but that a later one replaces an earlier one.
+/// The flags, as the command line has them.
 #[derive(Parser, Debug)]
-#[command(args_override_self = true)]
 struct CommandLine {
     #[command(flatten)]
     flags: ServeFlags,

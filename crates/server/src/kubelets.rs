@@ -38,7 +38,9 @@ pub(super) fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFil
             proxied: made(Trust::Anyone, None)?,
         },
         address_types: flags.kubelet_preferred_address_types.clone(),
+        default_port: flags.kubelet_port,
         connect_timeout: flags.kubelet_timeout,
+        bytes_per_second: flags.bytes_per_second(),
     };
     Ok((kubelets, files))
 }

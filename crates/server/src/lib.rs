@@ -6,6 +6,7 @@
 mod admission;
 mod admission_config;
 mod assembly;
+mod audit;
 mod authentication_file;
 mod authenticator;
 mod authorization_config;
@@ -29,6 +30,7 @@ mod oidc;
 mod post_start_hooks;
 mod process;
 mod resources;
+mod responses;
 mod security;
 pub mod serve;
 mod server_paths;

@@ -1,8 +1,11 @@
 //! The steps of a start that run after the server has begun to listen, and the checks of `/readyz` and `/livez` by which
 //! each shows, under the names of kube-apiserver's post-start hooks.
 
+use std::sync::Arc;
+
+use ringwatch::clock::{Clock, Instant};
 use ringwatch_apiserver::filters::Start;
-use ringwatch_apiserver::health::{Done, Health, Scope};
+use ringwatch_apiserver::health::{Check, Done, Health, Scope};
 
 /// The check of kube-apiserver's hook that creates the first namespaces.
 const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
@@ -55,9 +58,12 @@ impl PostStartHooks {
         Start(steps.cloned().collect())
     }
 
-    /// Adds a check for each step that fails until it is done.
-    pub(super) fn add_checks(&self, health: &mut Health) {
-        let mut add = |name, done: &Done| health.add(name, Scope::Everywhere, done.check());
+    /// Adds a check for each step that fails until it is done, but for `/livez` not before `alive_until`.
+    pub(super) fn add_checks(&self, health: &mut Health, alive_until: Instant, clock: &Clock) {
+        let mut add = |name, done: &Done| {
+            health.add(name, Scope::Serving, done.check());
+            health.add(name, Scope::Livez, after(alive_until, clock, done.check()));
+        };
         add(NAMESPACES_CHECK, &self.bootstrapped);
         add(DEFINITIONS_CHECK, &self.definitions_synced);
         if let Some(roles) = &self.roles {
@@ -66,5 +72,36 @@ impl PostStartHooks {
         if let Some(ensured) = &self.flows_ensured {
             add(FLOWS_CHECK, ensured);
         }
+    }
+}
+
+/// Makes a check that does not fail before a time.
+fn after(time: Instant, clock: &Clock, check: Check) -> Check {
+    let clock = clock.clone();
+    Arc::new(move || {
+        if clock.now() > time {
+            check()
+        } else {
+            Box::pin(async { Ok(()) })
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_does_not_fail_before_its_time() {
+        let clock = Clock::real();
+        let (done, time) = (Done::default(), clock.now() + Duration::from_secs(10));
+        let check = after(time, &clock, done.check());
+        check().await.expect("too early to fail");
+        clock.sleep(Duration::from_secs(11)).await;
+        check().await.expect_err("not done");
+        done.set();
+        check().await.expect("done");
     }
 }

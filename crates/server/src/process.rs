@@ -45,7 +45,11 @@ struct Build {
 impl Process {
     /// Registers the metrics of the process and of the build.
     #[must_use]
-    pub(super) fn register(registry: &mut Registry, started: Timestamp) -> Self {
+    pub(super) fn register(
+        registry: &mut Registry,
+        version: VersionInfo,
+        started: Timestamp,
+    ) -> Self {
         let process = Self::default();
         process.started_seconds.set(started.as_second());
         registry.register(
@@ -69,7 +73,6 @@ impl Process {
             process.started_seconds.clone(),
         );
         let build: Family<Build, Gauge<i64, AtomicI64>> = Family::default();
-        let version = VersionInfo::kubernetes_1_36();
         build
             .get_or_create(&Build {
                 major: version.major,

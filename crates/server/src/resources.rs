@@ -44,8 +44,7 @@ impl Resources {
     pub(super) fn new(
         flags: &ServeFlags,
         storages: Storages,
-        authorizers: Authorizers,
-        admission: AdmissionConfig,
+        (authorizers, admission): (Authorizers, AdmissionConfig),
         clock: &Clock,
         registry: &mut Registry,
         background: &mut Background,
@@ -79,6 +78,7 @@ impl Resources {
             admission: Arc::clone(&admission.chain),
             guards: Guards::new(&storages, &types),
             allocator: allocator.clone(),
+            deletion: flags.etcd.deletion_settings(),
             event_ttl: flags.etcd.event_ttl,
         };
         let stores = write_path.stores(&storages);

@@ -1,6 +1,6 @@
 //! Reads the files that flags name for TLS, authentication, authorization, admission and encryption.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use futures::future::join_all;
 use ringwatch::clock::Clock;
@@ -22,6 +22,9 @@ use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
 use super::flags::{AggregationFlags, ServeFlags};
 use super::{kubelets, service_account_keys};
+
+/// The address of the Service `kubernetes`: the first of the default range of service addresses.
+const SERVICE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// The configuration of TLS, authentication, authorization, admission and encryption.
 #[derive(Debug)]
@@ -70,7 +73,14 @@ impl Security {
     /// # Errors
     /// A file cannot be read, written or understood.
     pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
-        let subjects = subjects(flags.serving.bind_address, host_name());
+        let serving = &flags.serving;
+        let addresses = [
+            Some(serving.bind_address),
+            Some(SERVICE_ADDRESS),
+            serving.advertised_address(),
+        ];
+        let addresses: Vec<IpAddr> = addresses.into_iter().flatten().collect();
+        let subjects = subjects(&addresses, host_name());
         let issuers = TokenIssuers::load(flags, clock)?;
         let authorizers = Authorizers::load(&flags.authorization, issuers.serve_anonymous())?;
         let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;

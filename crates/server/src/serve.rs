@@ -12,6 +12,7 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
+use ringwatch_apiserver::filters::Drain;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
 use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_apiserver::transport::connection::Connections;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::assembly::Assembly;
+use super::audit::{AuditFiles, RunningAudit};
 use super::backend_factory::{self, OpenBackend};
 use super::background::Background;
 use super::flags::{ServeFlags, StorageBackend};
@@ -110,6 +112,8 @@ pub(super) struct Server {
     feed: Feed,
     /// The compactor, the controllers, and the tasks that feed the caches.
     background: Background,
+    /// Writes the records of requests.
+    audit: Option<RunningAudit>,
     /// Publishes the address of the server, until it is to withdraw it.
     publishing: Option<AbortOnDropHandle<()>>,
     withdrawal: CancellationToken,
@@ -127,14 +131,18 @@ impl Server {
         options: ServerOptions,
     ) -> Result<Self, StartError> {
         let clock = Clock::real();
+        for notice in flags.notices() {
+            tracing::warn!("{notice}");
+        }
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
         // A plugin that does not answer yet is asked again later, and keeps the server from being ready.
         if let Err(error) = security.encryption.check_kms().await {
             tracing::warn!(error, "KMS plugins are not ready");
         }
+        let audit = AuditFiles::load(&flags.audit, &clock)?;
         let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
-        let listener = Listener::bind(bind).await?;
+        let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;
         let address = listener.address();
         let backend = match options.backend {
             Some(backend) => OpenBackend::new(backend),
@@ -144,7 +152,13 @@ impl Server {
         let kubeconfig = data_dir.join("kubeconfig");
         let mut background = Background::new(options.runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &security)?);
-        let steps = Steps::default();
+        let steps = Steps {
+            drain: Drain::new(
+                flags.serving.shutdown_send_retry_after,
+                flags.serving.shutdown_watch_termination_grace_period,
+            ),
+            ..Steps::default()
+        };
         let assembly = Assembly {
             flags,
             backend: &backend,
@@ -153,7 +167,10 @@ impl Server {
             steps: &steps,
             clock: clock.clone(),
         };
-        let assembled = assembly.build(security, &mut background);
+        let assembled = assembly.build(security, audit, &mut background);
+        let audit = assembled.audit;
+        let audit = audit.map(|it| it.start(&background.runtimes().background));
+        let audit = audit.transpose()?;
         let stop = steps.stop_accepting.clone();
         let listener = spawn(listener.run(assembled.connections.clone(), stop));
 
@@ -173,6 +190,7 @@ impl Server {
             listener,
             feed: assembled.feed,
             background,
+            audit,
             publishing,
             withdrawal,
             backend,
@@ -180,8 +198,8 @@ impl Server {
         })
     }
 
-    /// Ends the server in order: withdraws its address, ends the listener, watches and connections, then the background
-    /// tasks, then closes the store.
+    /// Ends the server in order: withdraws its address, ends the listener, watches and connections, writes the last audit
+    /// events, then ends the background tasks, then closes the store.
     async fn end(self, delay: Duration) {
         let clock = &self.clock;
         self.withdrawal.cancel();
@@ -192,6 +210,9 @@ impl Server {
         let drain = async { feed.drain() };
         let listener = self.listener.detach();
         self.steps.take(delay, listener, drain, clock).await;
+        if let Some(audit) = self.audit {
+            audit.finish(clock).await;
+        }
         self.background.stop(clock).await;
         self.backend.close(clock).await;
         tracing::info!("ended");

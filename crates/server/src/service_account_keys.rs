@@ -1,7 +1,6 @@
 //! The keys of service account tokens: read from the files that flags name, generated where they name none, and published
 //! for others who verify tokens.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use ringwatch_authentication::service_accounts::{KeyDiscovery, ServiceAccountConfig};
@@ -49,16 +48,10 @@ pub(super) fn load(flags: &ServeFlags) -> Result<ServiceAccountConfig, StartErro
     })
 }
 
-/// Builds the documents about the keys of service account tokens, for a server that listens on an address.
+/// Builds the documents about the keys of service account tokens, for a server that is reached at this host and port.
 #[must_use]
-pub(super) fn key_discovery(
-    config: &ServiceAccountConfig,
-    advertised: Option<IpAddr>,
-    address: SocketAddr,
-) -> Option<KeyDiscovery> {
-    let advertised = advertised.unwrap_or_else(|| address.ip());
-    let address = SocketAddr::new(advertised, address.port());
-    let keys = KeyDiscovery::new(config, &address.to_string());
+pub(super) fn key_discovery(config: &ServiceAccountConfig, address: &str) -> Option<KeyDiscovery> {
+    let keys = KeyDiscovery::new(config, address);
     if keys.is_none() {
         tracing::warn!(
             "the issuer of service account tokens is no https URL; its keys are not published"

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringwatch_admission::Chain;
 use ringwatch_apimachinery::GroupVersion;
-use ringwatch_registry::{Resource, Store, Stores};
+use ringwatch_registry::{DeletionSettings, Resource, Store, Stores};
 use ringwatch_resources::allocation::{NODE_PORT_RANGES, ServiceAllocator};
 
 use super::storages::Storages;
@@ -24,6 +24,8 @@ pub(super) struct WritePath {
     pub(super) guards: Guards,
     /// Allocates the addresses and ports of services; `None` if they are not recorded.
     pub(super) allocator: Option<Arc<ServiceAllocator>>,
+    /// The settings of deletions.
+    pub(super) deletion: DeletionSettings,
     /// For how long an event is kept; 0 for ever.
     pub(super) event_ttl: Duration,
 }
@@ -36,6 +38,7 @@ impl WritePath {
             let store = Store::new(Arc::clone(resource), Arc::clone(storage))
                 .with_guard(self.guards.get(resource))
                 .with_admission(Arc::clone(&self.admission) as _)
+                .with_deletion(self.deletion)
                 .with_ttl(ttl);
             let is_service = resource.qualified_name() == "services";
             Arc::new(match self.allocator.as_ref().filter(|_| is_service) {

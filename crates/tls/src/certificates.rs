@@ -101,12 +101,22 @@ impl Certificates {
     }
 }
 
-/// Returns the names and addresses of a server that listens on an address.
+/// The names of the Service `kubernetes`, by which programs in the cluster reach the server.
+const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+
+/// Returns the names and addresses of a server for its certificate: those of this machine, the addresses that clients are
+/// told, and the host name.
 #[must_use]
-pub fn subjects(bind: IpAddr, host_name: Option<String>) -> Vec<String> {
-    let mut subjects: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).to_vec();
-    let bind = (!bind.is_unspecified()).then(|| bind.to_string());
-    for subject in bind.into_iter().chain(host_name) {
+pub fn subjects(addresses: &[IpAddr], host_name: Option<String>) -> Vec<String> {
+    let local = ["localhost", "127.0.0.1", "::1"].map(String::from);
+    let addresses = addresses.iter().filter(|address| !address.is_unspecified());
+    let mut subjects = Vec::new();
+    for subject in local
+        .into_iter()
+        .chain(SERVICE_NAMES.map(String::from))
+        .chain(addresses.map(ToString::to_string))
+        .chain(host_name)
+    {
         if !subjects.contains(&subject) {
             subjects.push(subject);
         }
@@ -381,7 +391,7 @@ mod tests {
     }
 
     fn generate(directory: &Path, now: Timestamp) -> Certificates {
-        let subjects = subjects(IpAddr::from([127, 0, 0, 1]), Some("host".to_owned()));
+        let subjects = subjects(&[IpAddr::from([127, 0, 0, 1])], Some("host".to_owned()));
         Certificates::load_or_generate(directory, &subjects, now).expect("certificates")
     }
 
@@ -424,7 +434,7 @@ mod tests {
     fn a_new_address_needs_a_new_certificate() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = generate(directory.path(), now());
-        let subjects = subjects(IpAddr::from([10, 1, 2, 3]), None);
+        let subjects = subjects(&[IpAddr::from([10, 1, 2, 3])], None);
         let second = Certificates::load_or_generate(directory.path(), &subjects, now())
             .expect("certificates");
         assert_ne!(first.server.certificate, second.server.certificate);

@@ -50,7 +50,11 @@ impl ClientIdentity {
     }
 }
 
-fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKey, String> {
+/// Reads a certificate with intermediates and its key from PEM, and checks that they belong together.
+///
+/// # Errors
+/// A line that says why they cannot be used.
+pub(super) fn certified_key(certificate: &str, key: &[u8]) -> Result<CertifiedKey, String> {
     let chain = pem::certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| format!("the key cannot be read: {error}"))?;

@@ -9,6 +9,8 @@ pub mod error;
 pub mod kubeconfig;
 pub mod pem;
 pub mod private_file;
+pub mod protocol;
+pub mod served_certificates;
 pub mod tls_client;
 pub mod verifiers;
 pub mod watched_file;

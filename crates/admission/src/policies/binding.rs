@@ -18,6 +18,10 @@ pub(super) struct Binding {
     pub(super) params: Option<ParamRef>,
     pub(super) denies: bool,
     pub(super) warns: bool,
+    /// True if violations are told to the audit log.
+    pub(super) audits: bool,
+    /// `validationActions`, as they are written.
+    pub(super) actions: Vec<String>,
 }
 
 /// The reference to the params, `paramRef`.
@@ -42,10 +46,9 @@ impl Binding {
         let member = |name: &str| spec.get(name).filter(|it| it.is_object());
         let criteria = member("matchResources").map(Criteria::read_binding);
         let actions = spec.get("validationActions").and_then(Value::as_array);
-        let acts = |action: &str| {
-            let mut actions = actions.into_iter().flatten();
-            actions.any(|it| it == action)
-        };
+        let actions = actions.into_iter().flatten().filter_map(Value::as_str);
+        let actions: Vec<String> = actions.map(str::to_owned).collect();
+        let acts = |action: &str| actions.iter().any(|it| it == action);
         Ok(Self {
             name: text(&object["metadata"], "name"),
             policy: text(spec, "policyName"),
@@ -53,6 +56,8 @@ impl Binding {
             params: member("paramRef").map(ParamRef::read).transpose()?,
             denies: acts("Deny"),
             warns: acts("Warn"),
+            audits: acts("Audit"),
+            actions,
         })
     }
 }

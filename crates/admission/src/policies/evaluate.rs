@@ -12,6 +12,9 @@ use crate::match_context::MatchContext;
 /// Maximum number of bytes of a message that an expression makes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
+/// Maximum number of bytes of the value of an audit annotation.
+const ANNOTATION_BYTES_MAX: usize = 10 << 10;
+
 /// A validation of a policy that does not hold.
 #[derive(Debug)]
 pub(super) struct Violation {
@@ -19,6 +22,26 @@ pub(super) struct Violation {
     pub(super) reason: String,
     /// True if the request is denied whatever the validation actions of the binding are.
     pub(super) always_denies: bool,
+    /// The place of the validation in its policy.
+    pub(super) place: usize,
+}
+
+/// The outcome of a policy's evaluation.
+#[derive(Debug, Default)]
+pub(super) struct Evaluation {
+    /// The validations that do not hold, and the expressions that fail.
+    pub(super) violations: Vec<Violation>,
+    /// Keys and values of audit annotations.
+    pub(super) annotations: Vec<(String, String)>,
+}
+
+impl From<Violation> for Evaluation {
+    fn from(violation: Violation) -> Self {
+        Self {
+            violations: vec![violation],
+            annotations: Vec::new(),
+        }
+    }
 }
 
 impl Violation {
@@ -28,6 +51,7 @@ impl Violation {
             message,
             reason: "Invalid".to_owned(),
             always_denies: false,
+            place: 0,
         }
     }
 }
@@ -62,46 +86,69 @@ impl EvaluationInput<'_> {
     }
 }
 
-/// Returns the violations of a policy: the validations that do not hold and, with `failurePolicy: Fail`, the
-/// expressions that fail.
-pub(super) fn violations(policy: &Policy, input: &EvaluationInput<'_>) -> Vec<Violation> {
+/// Evaluates a policy: returns the validations that do not hold and, with `failurePolicy: Fail`, the expressions that
+/// fail. Audit annotations have values only if the request is recorded.
+pub(super) fn evaluate(policy: &Policy, input: &EvaluationInput<'_>) -> Evaluation {
     let mut variables = input.variables();
     match policy.conditions.hold(&mut variables) {
         Ok(true) => {}
-        Ok(false) => return Vec::new(),
-        Err(why) if policy.fails => return vec![Violation::new(why)],
-        Err(_) => return Vec::new(),
+        Ok(false) => return Evaluation::default(),
+        Err(why) if policy.fails => return Violation::new(why).into(),
+        Err(_) => return Evaluation::default(),
     }
     variables.add_computed(&policy.variables);
-    let validations = policy.validations.iter();
-    let mut found: Vec<Violation> = validations
-        .filter_map(|it| violation(it, policy.fails, &mut variables))
-        .collect();
-    if policy.fails {
-        let annotations = policy.annotations.iter();
-        found.extend(annotations.filter_map(|it| failure(it, &mut variables)));
+    let validations = policy.validations.iter().enumerate();
+    let violations = validations.filter_map(|(place, it)| {
+        let violation = violation(it, policy.fails, &mut variables)?;
+        Some(Violation { place, ..violation })
+    });
+    let mut evaluation = Evaluation {
+        violations: violations.collect(),
+        annotations: Vec::new(),
+    };
+    let is_recorded = input.admission_request.context.recording.is_some();
+    if policy.fails || is_recorded {
+        for annotation in &policy.annotations {
+            match value(annotation, &mut variables) {
+                Ok(value) if value.is_empty() => {}
+                Ok(value) => evaluation.annotations.push((annotation.key.clone(), value)),
+                Err(violation) if policy.fails => evaluation.violations.push(violation),
+                Err(_) => {}
+            }
+        }
     }
-    found
+    evaluation
 }
 
-/// Returns the violation of an audit annotation whose value cannot be evaluated.
-fn failure(annotation: &Annotation, variables: &mut Variables) -> Option<Violation> {
+/// Returns the value of an audit annotation, which is empty if there is to be none; or the violation that its expression
+/// cannot be evaluated.
+fn value(annotation: &Annotation, variables: &mut Variables) -> Result<String, Violation> {
     let made = match &annotation.expression {
         Ok(expression) => variables.run(expression),
         Err(why) => Err(why.clone()),
     };
     let text = &annotation.text;
     let message = match made {
-        Ok(CelValue::String(_) | CelValue::Null) => return None,
+        Ok(CelValue::String(value)) => return Ok(shortened(value.trim()).to_owned()),
+        Ok(CelValue::Null) => return Ok(String::new()),
         Ok(_) => format!(
             "valueExpression '{text}' resulted in unsupported return type. Return type must be either string or null."
         ),
         Err(why) => format!("expression '{text}' resulted in error: {why}"),
     };
-    Some(Violation {
+    Err(Violation {
         always_denies: true,
         ..Violation::new(message)
     })
+}
+
+/// Returns a value of an audit annotation, cut to the bytes that it may have.
+fn shortened(value: &str) -> &str {
+    let mut end = value.len().min(ANNOTATION_BYTES_MAX);
+    while !value.is_char_boundary(end) {
+        end -= 1;
+    }
+    &value[..end]
 }
 
 fn violation(validation: &Validation, fails: bool, variables: &mut Variables) -> Option<Violation> {
@@ -115,6 +162,7 @@ fn violation(validation: &Validation, fails: bool, variables: &mut Variables) ->
             message: message(validation, variables),
             reason: validation.reason.clone(),
             always_denies: false,
+            place: 0,
         }),
         Err(_) if !fails => None,
         Err(why) => {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use indexmap::{IndexMap, IndexSet};
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_apimachinery::{Error, PolicyDenial, PolicyKind};
 use ringwatch_registry::admission::Request;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::binding::Binding;
-use super::evaluate::{EvaluationInput, Violation, violations};
+use super::evaluate::{Evaluation, EvaluationInput, Violation, evaluate};
 use super::policy::Policy;
 use crate::chain::Plugin;
 use crate::match_context::{MatchContext, RequestNamespace};
@@ -65,6 +66,7 @@ impl Plugin for Policies {
         let objects = self.current(request, object).await?;
         let mut namespace = self.match_context.namespace_of(request);
         let mut refusal = None;
+        let mut annotations = AuditAnnotations::default();
         for (policy, binding) in bound(&objects) {
             let call = PolicyCall {
                 policy,
@@ -72,16 +74,42 @@ impl Plugin for Policies {
                 request,
                 object,
             };
-            for violation in self.ask(&call, &mut namespace).await? {
+            let evaluation = self.ask(&call, &mut namespace).await?;
+            annotations.add(policy, evaluation.annotations);
+            for violation in evaluation.violations {
                 if binding.warns && !violation.always_denies {
                     call.warn(&violation);
+                }
+                if binding.audits && !violation.always_denies {
+                    call.audit(&violation);
                 }
                 if binding.denies || violation.always_denies {
                     refusal.get_or_insert_with(|| call.refusal(&violation));
                 }
             }
         }
+        annotations.publish(request);
         refusal.map_or(Ok(()), Err)
+    }
+}
+
+/// The distinct values of audit annotations, by their keys with the names of their policies.
+#[derive(Default)]
+struct AuditAnnotations(IndexMap<String, IndexSet<String>>);
+
+impl AuditAnnotations {
+    fn add(&mut self, policy: &Policy, annotations: Vec<(String, String)>) {
+        for (key, value) in annotations {
+            let key = format!("{}/{key}", policy.name);
+            self.0.entry(key).or_default().insert(value);
+        }
+    }
+
+    fn publish(self, request: &Request<'_>) {
+        for (key, values) in self.0 {
+            let values: Vec<String> = values.into_iter().collect();
+            request.context.annotate(key, || values.join(", "));
+        }
     }
 }
 
@@ -124,12 +152,12 @@ impl Policies {
         objects.ok_or_else(|| request.forbid(object, "not yet ready to handle request"))
     }
 
-    /// Returns the violations of a policy under one of its bindings.
+    /// Evaluates a policy under one of its bindings.
     async fn ask(
         &self,
         call: &PolicyCall<'_>,
         namespace: &mut RequestNamespace<'_>,
-    ) -> Result<Vec<Violation>, Error> {
+    ) -> Result<Evaluation, Error> {
         let PolicyCall {
             policy,
             binding,
@@ -137,12 +165,12 @@ impl Policies {
             object,
         } = call;
         let Some(resource) = namespace.matched(&policy.criteria, object).await? else {
-            return Ok(Vec::new());
+            return Ok(Evaluation::default());
         };
         if let Some(criteria) = &binding.criteria
             && namespace.matched(criteria, object).await?.is_none()
         {
-            return Ok(Vec::new());
+            return Ok(Evaluation::default());
         }
         work::leave(Work::Expressions).await;
         let params = self
@@ -152,14 +180,15 @@ impl Policies {
             Ok(params) => params,
             Err(why) if policy.fails => {
                 let why = format!("failed to configure binding: {why}");
-                return Ok(vec![Violation::new(why)]);
+                return Ok(Violation::new(why).into());
             }
-            Err(_) => return Ok(Vec::new()),
+            Err(_) => return Ok(Evaluation::default()),
         };
         let shown = ConvertedObjects::new(request, &resource, object);
         let described = Value::Object(describe(request, &resource, ""));
         let namespace = namespace.object().await?.unwrap_or(&Value::Null);
-        let violations = params.iter().flat_map(|params| {
+        let mut all = Evaluation::default();
+        for params in &params {
             let input = EvaluationInput {
                 match_context: &self.match_context,
                 admission_request: request,
@@ -170,9 +199,11 @@ impl Policies {
                 params,
                 namespace,
             };
-            violations(policy, &input)
-        });
-        Ok(violations.collect())
+            let evaluation = evaluate(policy, &input);
+            all.violations.extend(evaluation.violations);
+            all.annotations.extend(evaluation.annotations);
+        }
+        Ok(all)
     }
 }
 
@@ -183,6 +214,19 @@ impl PolicyCall<'_> {
             "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
             violation.message
         ));
+    }
+
+    fn audit(&self, violation: &Violation) {
+        let key = "validation.policy.admission.k8s.io/validation_failure";
+        self.request.context.annotate(key, || {
+            let (message, place) = (json!(violation.message), violation.place);
+            let (policy, binding) = (json!(self.policy.name), json!(self.binding.name));
+            let actions = json!(self.binding.actions);
+            format!(
+                "[{{\"message\":{message},\"policy\":{policy},\"binding\":{binding},\"expressionIndex\":{place},\
+                 \"validationActions\":{actions}}}]"
+            )
+        });
     }
 
     fn refusal(&self, violation: &Violation) -> Error {

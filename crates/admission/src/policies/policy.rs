@@ -40,10 +40,10 @@ pub(super) struct Validation {
     pub(super) reason: String,
 }
 
-/// An entry of `spec.auditAnnotations`. This server writes no audit log, but a request fails with an expression that
-/// does.
+/// An entry of `spec.auditAnnotations`.
 #[derive(Debug)]
 pub(super) struct Annotation {
+    pub(super) key: String,
     /// The source of the expression.
     pub(super) text: String,
     pub(super) expression: Expression,
@@ -104,9 +104,12 @@ impl Validation {
 
 impl Annotation {
     fn read(entry: &Value) -> Self {
-        let text = text(entry, "valueExpression").trim().to_owned();
-        let expression = compile(&text);
-        Self { text, expression }
+        let source = text(entry, "valueExpression").trim().to_owned();
+        Self {
+            key: text(entry, "key"),
+            expression: compile(&source),
+            text: source,
+        }
     }
 }
 

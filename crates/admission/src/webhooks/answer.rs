@@ -19,6 +19,8 @@ const REFUSAL_CODE_MIN: u64 = 400;
 pub(super) struct Answer {
     pub(super) verdict: Verdict,
     pub(super) warnings: Vec<String>,
+    /// Keys and values for the audit log.
+    pub(super) annotations: Vec<(String, String)>,
 }
 
 /// The verdict of a webhook.
@@ -69,7 +71,12 @@ pub(super) fn read(
     };
     let warnings = response.get("warnings").and_then(Value::as_array);
     let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+    let annotations = response.get("auditAnnotations").and_then(Value::as_object);
+    let annotations = annotations.into_iter().flatten();
+    let annotations =
+        annotations.filter_map(|(key, it)| Some((key.clone(), it.as_str()?.to_owned())));
     Ok(Answer {
+        annotations: annotations.collect(),
         verdict,
         warnings: warnings.take(WARNINGS_MAX).map(shortened).collect(),
     })

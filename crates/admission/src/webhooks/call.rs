@@ -106,6 +106,10 @@ impl Webhooks {
                     .warnings
                     .into_iter()
                     .for_each(|text| request.context.warn(text));
+                for (key, value) in answer.annotations {
+                    let key = format!("{}/{key}", hook.name);
+                    request.context.annotate(key, || value);
+                }
                 match answer.verdict {
                     Verdict::Refused(status) => Err(Error::Denied(status)),
                     Verdict::Allowed(patch) => {

@@ -4,10 +4,11 @@
 use async_trait::async_trait;
 use json_patch::PatchOperation;
 use ringwatch_apimachinery::Error;
+use ringwatch_audit::Level;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
 use ringwatch_registry::store::admitted_to_storage_version;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Webhooks;
 use super::call::CallOutcome;
@@ -38,7 +39,7 @@ impl Plugin for MutatingWebhooks {
         }
         let mut namespace = self.0.match_context.namespace_of(request);
         let mut any_called = false;
-        for hook in configurations.iter().flat_map(|it| &it.hooks) {
+        for (place, hook) in configurations.iter().flat_map(|it| &it.hooks).enumerate() {
             if round.second && !round.webhooks.is_outdated(&hook.id) {
                 continue;
             }
@@ -47,14 +48,30 @@ impl Plugin for MutatingWebhooks {
                 continue;
             };
             any_called = true;
-            let called = self.0.call(hook, request, &resource, object, true).await?;
-            if let CallOutcome::Allowed(Some((patch, shown))) = called {
-                let next = patched(hook, request, &resource, shown, &patch)?;
-                if next != *object {
-                    *object = next;
-                    round.webhooks.outdate();
-                    round.again = true;
+            let record = CallRecord {
+                hook,
+                request,
+                place: format!("round_{}_index_{place}", u8::from(round.second)),
+            };
+            let called = self.0.call(hook, request, &resource, object, true).await;
+            let next = match called {
+                Ok(CallOutcome::Allowed(Some((patch, shown)))) => {
+                    let next = patched(hook, request, &resource, shown, &patch);
+                    next.inspect(|_| record.patched(&patch)).map(Some)
                 }
+                Ok(CallOutcome::Allowed(None)) => Ok(None),
+                Ok(CallOutcome::Ignored) => {
+                    record.failed_open();
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            };
+            let next = next.map(|next| next.filter(|next| next != object));
+            record.mutated(matches!(next, Ok(Some(_))));
+            if let Some(next) = next? {
+                *object = next;
+                round.webhooks.outdate();
+                round.again = true;
             }
             if hook.reinvoked {
                 round.webhooks.has_seen(hook.id.clone());
@@ -64,6 +81,56 @@ impl Plugin for MutatingWebhooks {
             round.webhooks.leave(object);
         }
         Ok(())
+    }
+}
+
+/// The record of a call for the audit log, in annotations that `webhookAnnotator` of Kubernetes 1.36 names
+/// (`admission/plugin/webhook/mutating/dispatcher.go`).
+struct CallRecord<'a> {
+    hook: &'a Hook,
+    request: &'a Request<'a>,
+    /// The round, and the place of the webhook among all.
+    place: String,
+}
+
+impl CallRecord<'_> {
+    fn failed_open(&self) {
+        let key = format!(
+            "failed-open.mutation.webhook.admission.k8s.io/{}",
+            self.place
+        );
+        let context = self.request.context;
+        context.annotate(key, || self.hook.name.as_str());
+    }
+
+    /// Tells if the call has changed the object.
+    fn mutated(&self, is_mutated: bool) {
+        let key = format!("mutation.webhook.admission.k8s.io/{}", self.place);
+        let value = || format!("{{{},\"mutated\":{is_mutated}}}", self.names());
+        self.request.context.annotate(key, value);
+    }
+
+    /// Tells the patch, where objects of requests are recorded.
+    fn patched(&self, patch: &[u8]) {
+        let recording = self.request.context.recording.as_ref();
+        if recording.is_none_or(|it| it.level() < Level::Request) {
+            return;
+        }
+        let patch: Value = serde_json::from_slice(patch).unwrap_or_default();
+        let key = format!("patch.webhook.admission.k8s.io/{}", self.place);
+        let value = || {
+            format!(
+                "{{{},\"patch\":{patch},\"patchType\":\"JSONPatch\"}}",
+                self.names()
+            )
+        };
+        self.request.context.annotate(key, value);
+    }
+
+    /// Returns the members that both annotations begin with.
+    fn names(&self) -> String {
+        let (configuration, webhook) = (json!(self.hook.id.0), json!(self.hook.name));
+        format!("\"configuration\":{configuration},\"webhook\":{webhook}")
     }
 }
 

@@ -7,6 +7,7 @@ use ringwatch_registry::admission::Request;
 use serde_json::Value;
 
 use super::Webhooks;
+use super::call::CallOutcome;
 use crate::chain::Plugin;
 
 /// The webhooks of ValidatingWebhookConfigurations.
@@ -27,9 +28,16 @@ impl Plugin for ValidatingWebhooks {
         for hook in configurations.iter().flat_map(|it| &it.hooks) {
             let applies = webhooks.applies(hook, request, &mut namespace, object);
             if let Some(resource) = applies.await? {
+                let place = calls.len();
                 calls.push(async move {
                     let called = webhooks.call(hook, request, &resource, object, false);
-                    called.await.map(|_| ())
+                    if let CallOutcome::Ignored = called.await? {
+                        let key = format!(
+                            "failed-open.validating.webhook.admission.k8s.io/round_0_index_{place}"
+                        );
+                        request.context.annotate(key, || hook.name.as_str());
+                    }
+                    Ok(())
                 });
             }
         }

@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Body;
 use ringwatch_apimachinery::User;
+use ringwatch_audit::Recording;
 use ringwatch_registry::{Resource, Store, Verb};
 
 use super::aggregation::{self, Remotes};
@@ -87,6 +88,8 @@ struct RequestHead<'a> {
     query: &'a Query,
     headers: &'a HeaderMap,
     pretty: bool,
+    /// The record of the request, if there is one.
+    recording: Option<&'a Arc<Recording>>,
 }
 
 impl Api {
@@ -139,6 +142,7 @@ impl Api {
             query: &query,
             headers: &parts.headers,
             pretty: negotiation::wants_pretty(&query, &parts.headers),
+            recording: parts.extensions.get(),
         };
         let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
             let path = parts.uri.path_and_query();
@@ -272,9 +276,11 @@ impl Api {
             query,
             headers,
             pretty,
+            recording,
             ..
         } = *head;
-        let context = Call::context(info, query, headers, user, &self.config);
+        let mut context = Call::context(info, query, headers, user, &self.config);
+        context.recording = recording.cloned();
         let review = handlers::Review {
             routes,
             resource,
@@ -311,7 +317,10 @@ impl Api {
             headers,
             pretty,
             method,
+            recording,
         } = *head;
+        let mut context = Call::context(info, query, headers, user, &self.config);
+        context.recording = recording.cloned();
         let call = Call {
             routes,
             verb,
@@ -324,12 +333,13 @@ impl Api {
             info,
             query,
             headers,
-            context: Call::context(info, query, headers, user, &self.config),
+            context,
             pretty,
             unsafe_deletion: self.config.unsafe_deletion,
         };
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);
+            call.context.annotate("k8s.io/deprecated", || "true");
         }
         let mut kind = RequestKind::new(info, store.resource().namespaced);
         if verb == Verb::Patch && handlers::is_apply(headers) {

@@ -2,10 +2,12 @@
 
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderMap, HeaderValue, Response};
+use ringwatch::clock::Clock;
 use ringwatch::meta::{FieldSelector, LabelSelector};
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::work::{self, Work};
-use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_audit::Recording;
+use ringwatch_authorization::{Attributes, Authorizer, Decision};
 use ringwatch_registry::Verb;
 
 use super::body::ResponseBody;
@@ -15,7 +17,11 @@ use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
 
-/// Returns the refusal of a request that its user may not make; `None` if it is allowed.
+/// The annotations of a request's decision, and their values.
+const DECISION: &str = "authorization.k8s.io/decision";
+const REASON: &str = "authorization.k8s.io/reason";
+
+/// Returns the refusal of a request that its user may not make; `None` if it is allowed. The decision is recorded.
 ///
 /// The attributes come from the same [`RequestInfo`] by which the request is answered, so that nothing can be
 /// authorised as one thing and served as another.
@@ -25,11 +31,12 @@ pub async fn refusal(
     info: &RequestInfo,
     query: &str,
     headers: &HeaderMap,
+    recording: Option<(&Recording, &Clock)>,
 ) -> Option<Response<ResponseBody>> {
     work::at_size(Work::Body, query.as_bytes()).await;
     let query = Query::parse(query);
     let selector = selector(info, &query);
-    let selected = selected_name(info, selector.as_ref());
+    let selected = name_selected_by(info, selector.as_ref());
     let verb = info.verb.on_resource();
     let selects = matches!(
         verb,
@@ -54,14 +61,22 @@ pub async fn refusal(
         labels: labels.as_ref(),
         path: &info.path,
     };
-    refusal_of(authorizer, &attributes, &query, headers).await
+    let Some((recording, clock)) = recording else {
+        return refusal_of(authorizer, &attributes, &query, headers).await;
+    };
+    let from = clock.now();
+    let decision = authorizer.decide(&attributes).await;
+    recording.took("authorization", clock.now().duration_since(from));
+    recording.annotate(DECISION, if decision.allowed { "allow" } else { "forbid" });
+    recording.annotate(REASON, decision.reason.as_str());
+    refused(&decision, &attributes, &query, headers)
 }
 
-/// Returns true if a list or watch selects one object by its name.
+/// Returns the name of the one object that a list or watch selects; `None` if it selects others too.
 #[must_use]
-pub fn selects_one_name(info: &RequestInfo, query: &str) -> bool {
+pub fn selected_name(info: &RequestInfo, query: &str) -> Option<String> {
     let selector = selector(info, &Query::parse(query));
-    selected_name(info, selector.as_ref()).is_some()
+    name_selected_by(info, selector.as_ref())
 }
 
 /// Returns the refusal of an action that is not allowed; `None` if it is.
@@ -72,6 +87,15 @@ pub(super) async fn refusal_of(
     headers: &HeaderMap,
 ) -> Option<Response<ResponseBody>> {
     let decision = authorizer.decide(attributes).await;
+    refused(&decision, attributes, query, headers)
+}
+
+fn refused(
+    decision: &Decision,
+    attributes: &Attributes<'_>,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
     if decision.allowed {
         return None;
     }
@@ -105,7 +129,7 @@ fn selector(info: &RequestInfo, query: &Query) -> Option<FieldSelector> {
 
 /// Returns the name to which a list or watch is restricted by a field selector; a rule that allows this name allows the
 /// request.
-fn selected_name(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
+fn name_selected_by(info: &RequestInfo, selector: Option<&FieldSelector>) -> Option<String> {
     if !info.name.is_empty() {
         return None;
     }

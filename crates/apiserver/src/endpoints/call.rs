@@ -203,14 +203,18 @@ impl Call<'_> {
         kind: &str,
         params: &WriteParams,
     ) -> Result<serde_json::Value, Failure> {
-        decode::object(
+        let object = decode::object(
             self.headers,
             content,
             self.expected(group_version, kind),
             &|group_version, kind| self.routes.knows(group_version, kind),
             params.field_validation,
             &self.context,
-        )
+        )?;
+        if let Some(recording) = &self.context.recording {
+            recording.request_object(&object);
+        }
+        Ok(object)
     }
 
     /// Checks the result of a patch of an existing object.

@@ -8,7 +8,7 @@ mod refusal;
 mod relayed;
 
 pub use refusal::{HeadRefusal, TextError};
-pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal};
+pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal, preflight};
 
 use ringwatch::meta::{Cause, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
@@ -69,6 +69,11 @@ impl Failure {
     /// Returns the 400 for a malformed request.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self(Box::new(Status::failure(400, "BadRequest", message)))
+    }
+
+    /// Returns the 403 for an opening handshake of a WebSocket that is not acceptable.
+    pub(crate) fn handshake(message: impl Into<String>) -> Self {
+        Self(Box::new(Status::failure(403, "Forbidden", message)))
     }
 
     /// Returns the 403 for a user who may not do this, as the message says.

@@ -28,8 +28,10 @@ mod relay;
 mod request_info;
 mod response;
 mod routes;
+mod tunnel;
 mod version;
 mod warnings;
+mod websocket;
 
 pub use aggregation::{
     DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
@@ -37,16 +39,14 @@ pub use aggregation::{
 };
 pub use api::Api;
 pub use api_config::ApiConfig;
-pub use authorization::{refusal, selects_one_name};
+pub use authorization::{refusal, selected_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
-pub(crate) use errors::Refusal;
 pub use errors::{HeadRefusal, TextError};
+pub(crate) use errors::{Refusal, preflight};
 pub use impersonation::{NotImpersonated, acting_user, impersonates};
 pub use metrics::Metrics;
-pub use relay::{
-    Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, Switched, Tunnel, fetch,
-    probe,
-};
+pub use relay::{Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, probe};
 pub use request_info::{RequestInfo, RequestVerb};
+pub use tunnel::{Duplex, Tunnel, Upgraded};
 pub use version::VersionInfo;

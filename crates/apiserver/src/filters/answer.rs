@@ -1,6 +1,6 @@
 //! Responses that the filters give themselves, in kube-apiserver's words.
 
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
 
 use crate::endpoints::{Refusal, ResponseBody, full};
@@ -13,6 +13,10 @@ pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
     *response.status_mut() = refusal.code();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if matches!(refusal, Refusal::Ending) {
+        let no_sniff = HeaderValue::from_static("nosniff");
+        headers.insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
+    }
     if let Some(seconds) = refusal.retry_after_seconds() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

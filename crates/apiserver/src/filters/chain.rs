@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
-use ringwatch::clock::Clock;
+use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
+use ringwatch_audit::{Auditor, Recording};
 use ringwatch_authentication::{Authenticator, Peer};
 use ringwatch_authorization::{Attributes, Authorizer};
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
@@ -18,7 +19,8 @@ use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 
-use super::{HeldBody, InFlight, LargeWork, Requester, Start, answer, deadline};
+use super::drain::Draining;
+use super::{HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
@@ -69,10 +71,14 @@ pub struct Limits {
 
 /// The chain of filters, and the API behind it.
 pub struct Filters {
+    /// The outermost filters.
+    pub outer: Outer,
     /// Authenticates the user of a request.
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
+    /// Records requests; `None` if no policy says that any are.
+    pub auditor: Option<Arc<Auditor>>,
     /// Decides whether the user may make the request.
     pub authorizer: Arc<Authorizer>,
     /// The limits of requests in progress, and of their time.
@@ -104,12 +110,24 @@ impl Filters {
     ) -> Response<HeldBody> {
         let started = self.clock.now();
         let audit_id = audit_id(request.headers());
+        if let Some(mut turned_away) = self.outer.turned_away(&request) {
+            turned_away.headers_mut().insert(AUDIT_ID, audit_id);
+            return turned_away.map(HeldBody::from);
+        }
+        let effects = self.outer.effects(&request);
         // Whoever the request is passed on to calls it the same.
         request.headers_mut().insert(AUDIT_ID, audit_id.clone());
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let answered =
-            AssertUnwindSafe(self.identified(request, peer, on_authentication)).catch_unwind();
-        let mut response = match answered.await {
+        let answered = async {
+            match effects.preflight() {
+                Some(response) => response.map(HeldBody::from),
+                None => {
+                    self.identified(request, peer, started, on_authentication)
+                        .await
+                }
+            }
+        };
+        let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 tracing::error!(%method, path = uri.path(), panic = panic_text(&*panic), "a request panicked");
@@ -117,6 +135,7 @@ impl Filters {
             }
         };
         let headers = response.headers_mut();
+        effects.apply(headers);
         headers
             .entry(CACHE_CONTROL)
             .or_insert(HeaderValue::from_static("no-cache, private"));
@@ -132,6 +151,7 @@ impl Filters {
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
+        started: Instant,
         on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let now = self.clock.wall();
@@ -141,19 +161,37 @@ impl Filters {
             .await;
         on_authentication(user.as_ref());
         let Some(user) = user else {
-            return answer::refused(&Refusal::Unauthenticated).map(HeldBody::from);
+            return self.unauthenticated(request, (started, now)).await;
         };
         self.authenticator.strip(request.headers_mut());
         let path = request.uri().path();
         if let Some(not_yet) = self.start.wait(path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
+        match &self.auditor {
+            Some(auditor) => Box::pin(self.audited(auditor, request, user, (started, now))).await,
+            None => self.acting(request, user).await,
+        }
+    }
+
+    /// Answers a request of an authenticated user, who may act as another one.
+    pub(super) async fn acting(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+    ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
-        let user = match self.acting_user(user, query, request.headers()).await {
+        let headers = request.headers();
+        let user = match self.acting_user(user, query, headers).await {
             Ok(Ok(user)) => user,
             Ok(Err(error)) => return not_impersonated(error, request.uri()).map(HeldBody::from),
             Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
         };
+        if let Some(recording) = recording(&request)
+            && endpoints::impersonates(request.headers())
+        {
+            recording.impersonated(&user);
+        }
         let info = Arc::new(RequestInfo::new(
             request.method(),
             request.uri().path(),
@@ -197,6 +235,8 @@ impl Filters {
         if info.is_long_running() {
             return self.long_running(request, user, info).await;
         }
+        let drain = &self.outer.drain;
+        let _in_progress = drain.request(request.uri(), request.headers());
         let query = request.uri().query().unwrap_or_default();
         match deadline::time_limit(query, self.limits.request_timeout) {
             Err(message) => {
@@ -224,18 +264,23 @@ impl Filters {
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
-        let place = if info.verb == RequestVerb::Resource(Verb::Watch) {
-            match self.limits.watches.enter(&user) {
+        let (mut place, mut open) = (None, None);
+        if info.verb == RequestVerb::Resource(Verb::Watch) {
+            open = match self.outer.drain.watch() {
+                Ok(open) => open,
+                Err(Draining) => return answer::refused(&Refusal::Ending).map(HeldBody::from),
+            };
+            place = match self.limits.watches.enter(&user) {
                 Ok(place) => place,
                 Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
-            }
-        } else {
-            None
-        };
+            };
+        }
         let end = self.end_of_watches.clone();
-        self.authorized(request, user, info)
-            .await
-            .map(|body| HeldBody::until(body, &end, place))
+        let response = self.authorized(request, user, info).await;
+        response.map(|body| match open {
+            Some(open) => HeldBody::until_its_turn(body, open, place),
+            None => HeldBody::until(body, &end, place),
+        })
     }
 
     /// Waits until the request has its seats by priority and fairness; returns at once if that is off.
@@ -267,10 +312,14 @@ impl Filters {
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
+        let recording = recording(&request).map(|it| (it, self.clock.now()));
         let Ok(turn) = self.turn(query, &user, info).await else {
             return TextError::TooManyRequests.response().map(HeldBody::from);
         };
         let now = self.clock.now();
+        if let Some((recording, from)) = recording {
+            recording.took("apf-queue-wait", now.duration_since(from));
+        }
         let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
             return TextError::TooManyRequests.response().map(HeldBody::from);
         };
@@ -289,9 +338,12 @@ impl Filters {
         let requester = Requester::from(&user);
         let (authorizer, info) = (Arc::clone(&self.authorizer), Arc::clone(info));
         let (own, api) = (Arc::clone(&self.own), Arc::clone(&self.api));
+        let recording = recording(&request).map(|it| (Arc::clone(it), self.clock.clone()));
         let request = async move {
             let query = request.uri().query().unwrap_or_default();
-            let refused = endpoints::refusal(&authorizer, &user, &info, query, request.headers());
+            let recording = recording.as_ref().map(|(it, clock)| (&**it, clock));
+            let headers = request.headers();
+            let refused = endpoints::refusal(&authorizer, &user, &info, query, headers, recording);
             if let Some(refusal) = refused.await {
                 return refusal;
             }
@@ -321,7 +373,13 @@ fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody>
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+/// Returns the record of a request, if there is one.
+fn recording<B>(request: &Request<B>) -> Option<&Arc<Recording>> {
+    request.extensions().get()
+}
+
+/// Returns the message of a panic.
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
@@ -329,7 +387,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 
 /// Returns how many objects a list can show at most.
 fn objects_max(info: &RequestInfo, query: &str) -> u64 {
-    if endpoints::selects_one_name(info, query) {
+    if endpoints::selected_name(info, query).is_some() {
         return 1;
     }
     let mut parameters = form_urlencoded::parse(query.as_bytes());
@@ -356,13 +414,22 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+    use http::header::{
+        AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    };
     use http_body_util::BodyExt;
+    use ringwatch::budget::Ledger;
+    use ringwatch_audit::backend::{
+        BatchOptions, Format, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
+    };
+    use ringwatch_audit::{Metrics, Policy};
     use ringwatch_authentication::TokenFile;
     use tokio::sync::Notify;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::endpoints::full;
+    use crate::filters::Drain;
 
     const NOBODY: &Peer = &Peer {
         user: None,
@@ -404,8 +471,10 @@ mod tests {
         let tokens = "admin,admin,1,system:masters\nview,viewer,2,viewers";
         let entered = Arc::new(Notify::new());
         let filters = Filters {
+            outer: Outer::default(),
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             start: Start::default(),
+            auditor: None,
             authorizer: Authorizer::always_allow(),
             limits: Limits {
                 in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
@@ -506,6 +575,56 @@ mod tests {
         assert_eq!(third.status(), 200);
     }
 
+    fn draining(send_retry_after: bool, watches_grace: Duration) -> Arc<Filters> {
+        let (filters, _) = filters(0);
+        let Ok(mut filters) = Arc::try_unwrap(filters) else {
+            panic!("nobody else has them");
+        };
+        filters.outer.drain = Drain::new(send_retry_after, watches_grace);
+        Arc::new(filters)
+    }
+
+    #[tokio::test]
+    async fn a_draining_server_begins_no_watch_and_ends_those_that_there_are() {
+        let filters = draining(false, Duration::from_secs(1));
+        let drain = &filters.outer.drain;
+        let watch = get("/api/v1/block?watch=1", "view");
+        let mut open = Box::pin(filters.answer(watch, NOBODY, &|_| {}));
+        assert!(futures::poll!(&mut open).is_pending());
+        drain.begin();
+        let response = filters
+            .answer(get("/api/v1/pods?watch=1", "admin"), NOBODY, &|_| {})
+            .await;
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+        let body = text(response).await;
+        assert!(
+            body.contains(r#""message":"apiserver is shutting down""#),
+            "{body}"
+        );
+        assert!(body.contains(r#""reason":"ServiceUnavailable""#), "{body}");
+        let list = get("/api/v1/pods", "view");
+        assert_eq!(filters.answer(list, NOBODY, &|_| {}).await.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn a_draining_server_turns_all_requests_away_if_that_is_wanted() {
+        let filters = draining(true, Duration::ZERO);
+        filters.outer.drain.begin();
+        for path in ["/api/v1/pods", "/api/v1/pods?watch=1", "/nothing"] {
+            let response = filters.answer(get(path, "admin"), NOBODY, &|_| {}).await;
+            assert_eq!(response.status(), 429, "{path}");
+            assert_eq!(response.headers()[RETRY_AFTER], "5");
+            assert_eq!(response.headers()[CONNECTION], "close");
+            assert!(response.headers().contains_key(AUDIT_ID));
+            let words = "The apiserver is shutting down, please try again later.\n";
+            assert_eq!(text(response).await, words);
+        }
+        let health = get("/readyz", "admin");
+        assert_eq!(filters.answer(health, NOBODY, &|_| {}).await.status(), 200);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_request_that_takes_too_long_ends_with_504() {
         let (filters, _) = filters(1);
@@ -538,12 +657,82 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_clients_audit_id_is_kept_but_cut() {
+    async fn the_clients_audit_id_is_kept_as_it_is() {
         let (filters, _) = filters(1);
         let mut request = get("/api/v1/pods", "view");
         let long = "x".repeat(100).parse().expect("a header");
         request.headers_mut().insert(AUDIT_ID, long);
         let response = filters.answer(request, NOBODY, &|_| {}).await;
-        assert_eq!(response.headers()[AUDIT_ID], "x".repeat(64));
+        assert_eq!(response.headers()[AUDIT_ID], "x".repeat(100));
+    }
+
+    #[tokio::test]
+    async fn panics_and_clients_that_go_are_recorded() {
+        let (filters, entered) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let (clock, end) = (Clock::real(), CancellationToken::new());
+        let (file, _) = LogFile::open(log.path(), None, clock.clone()).expect("a log");
+        let options = LogOptions {
+            format: Format::Legacy,
+            queue: QueueOptions {
+                mode: Mode::Batch,
+                events_max: 100,
+            },
+            batches: BatchOptions {
+                events_max: 1,
+                bytes_max: 1,
+                wait_max: Duration::ZERO,
+                throttle: None,
+            },
+            truncation: None,
+        };
+        let metrics = Metrics::default();
+        let (queue, writer) =
+            LogWriter::new(file, options, metrics.clone(), end.clone(), clock.clone());
+        let rules = "rules: [{level: Metadata, omitStages: [RequestReceived]}]";
+        let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
+        let policy = Policy::parse(&policy).expect("a policy");
+        let auditor = Auditor::new(policy, vec![queue], metrics, Ledger::unlimited(), clock);
+        filters.auditor = Some(Arc::new(auditor));
+
+        let panicked = filters.answer(get("/api/v1/panic", "view"), NOBODY, &|_| {});
+        assert_eq!(panicked.await.status(), 500);
+        {
+            let blocked = filters.answer(get("/api/v1/block", "view"), NOBODY, &|_| {});
+            tokio::pin!(blocked);
+            assert!(futures::poll!(blocked.as_mut()).is_pending());
+            entered.notified().await;
+        }
+        let unknown = filters.answer(get("/api/v1/pods", "nobody"), NOBODY, &|_| {});
+        assert_eq!(unknown.await.status(), 401);
+        let answered = filters
+            .answer(get("/api/v1/pods", "view"), NOBODY, &|_| {})
+            .await;
+        assert_eq!(
+            answered
+                .into_body()
+                .collect()
+                .await
+                .expect("a body")
+                .to_bytes(),
+            "viewer"
+        );
+        end.cancel();
+        writer.run().await;
+        let lines = std::fs::read_to_string(log.path()).expect("lines");
+        let lines: Vec<&str> = lines.lines().collect();
+        for (line, stage, user, code) in [
+            (0, "Panic", "viewer", 500),
+            (1, "ResponseComplete", "viewer", 200),
+            (2, "ResponseStarted", "<none>", 401),
+            (3, "ResponseComplete", "viewer", 200),
+        ] {
+            let line = lines[line];
+            assert!(line.contains(&format!("stage=\"{stage}\"")), "{line}");
+            assert!(line.contains(&format!("user=\"{user}\"")), "{line}");
+            assert!(line.ends_with(&format!("response=\"{code}\"")), "{line}");
+        }
+        assert_eq!(lines.len(), 4, "{lines:?}");
     }
 }

@@ -9,13 +9,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::{BodyExt, Collected};
 use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::clock::{Clock, Timer};
 use ringwatch_flowcontrol::fairness::{Turn, WatchPlace};
 
 use super::Permit;
+use super::drain::OpenWatch;
 use crate::cancellation::{CancellationFlag, Cancelled};
-use crate::endpoints::{BoxError, ResponseBody};
+use crate::endpoints::{BoxError, ResponseBody, full};
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]
@@ -41,6 +43,11 @@ enum Held {
     /// A place among the watches of a user.
     Watch {
         _place: WatchPlace,
+    },
+    /// The same, and a place among the watches that end one by one.
+    CountedWatch {
+        _place: Option<WatchPlace>,
+        _open: Box<OpenWatch>,
     },
 }
 
@@ -68,11 +75,44 @@ impl HeldBody {
         }
     }
 
+    /// Wraps the body of a watch that ends regularly when it is its turn.
+    #[must_use]
+    pub(crate) fn until_its_turn(
+        inner: ResponseBody,
+        open: OpenWatch,
+        place: Option<WatchPlace>,
+    ) -> Self {
+        Self {
+            end: Some(open.end().cancelled()),
+            _held: Held::CountedWatch {
+                _place: place,
+                _open: Box::new(open),
+            },
+            ..Self::from(inner)
+        }
+    }
+
     /// Limits the body to this time. If it takes longer, it ends as if the connection had broken.
     #[must_use]
     pub fn within(mut self, time: Duration, clock: &Clock) -> Self {
         self.time = Some(Box::pin(clock.timer(clock.now() + time)));
         self
+    }
+
+    /// Wraps the content in another body.
+    #[must_use]
+    pub(super) fn wrapped(self, wrap: impl FnOnce(ResponseBody) -> ResponseBody) -> Self {
+        Self {
+            inner: wrap(self.inner),
+            ..self
+        }
+    }
+
+    /// Reads a short body to its end; `None` if it breaks off.
+    pub(super) async fn read_whole(self) -> (Option<Bytes>, Self) {
+        let content = self.inner.collect().await.map(Collected::to_bytes).ok();
+        let inner = full(content.clone().unwrap_or_default());
+        (content, Self { inner, ..self })
     }
 
     /// Returns true if it ends soon without being told, as all bodies but those of watches and streams do.
@@ -128,7 +168,7 @@ impl Body for HeldBody {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::{BodyExt, StreamBody};
+    use http_body_util::StreamBody;
 
     use super::*;
 

@@ -1,26 +1,41 @@
 //! The filters that every request passes before the API, in kube-apiserver's order.
 //!
 //! ```text
-//! audit id, panic -> 500, Cache-Control
+//! audit id, the end of serving -> 429, Strict-Transport-Security, Cache-Control, GOAWAY, panic -> 500
+//!   CORS -> 204
 //!   authentication -> 401
 //!     the start -> 503
-//!     impersonation -> 403
-//!       deadline -> 504
-//!         a turn among all users, in flight, watches -> 429
-//!           authorization -> 403
-//!             health and metrics, or the API, large work on threads of its own
+//!       audit -> 500
+//!         impersonation -> 403
+//!           deadline -> 504
+//!             a turn among all users, in flight, watches -> 429
+//!               authorization -> 403
+//!                 health and metrics, or the API, large work on threads of its own
 //! ```
 
 mod answer;
+mod audit;
+mod audited_body;
 mod chain;
+mod cors;
 mod deadline;
+mod drain;
+mod goaway;
 mod held_body;
 mod in_flight;
 mod large_work;
+mod outer;
 mod start;
+mod transport_security;
 
+pub use audit::ClientSide;
 pub use chain::{Filters, Handler, Limits, OnAuthentication, OwnPaths};
+pub use cors::AllowedOrigin;
+pub use drain::Drain;
+pub use goaway::GoawayChance;
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
 pub use large_work::{Answering, LargeWork, Requester};
+pub use outer::Outer;
 pub use start::Start;
+pub use transport_security::TransportSecurity;

@@ -41,8 +41,8 @@ use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
 use crate::cancellation::CancellationFlag;
-use crate::endpoints::{BoxError, EventStream, Switched, Tunnel};
-use crate::filters::Filters;
+use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
+use crate::filters::{ClientSide, Filters};
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -105,7 +105,7 @@ impl Connections {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let limit = Duration::from_secs(HANDSHAKE_SECONDS_MAX);
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.credentials.borrow().tls));
+        let acceptor = TlsAcceptor::from(self.credentials.borrow().tls.config(&tcp));
         let io = ClientIo::new(tcp, standing.clone());
         let handshake = self.filters.clock.timeout(limit, acceptor.accept(io));
         match handshake.await {
@@ -147,7 +147,13 @@ impl Connections {
         {
             standing.authenticate();
         }
-        self.serve_client(stream, protocol, certificate, standing.clone())
+        let is_audited = self.filters.auditor.is_some();
+        let tcp = stream.get_ref().0.get_ref();
+        let client = is_audited.then(|| ClientSide {
+            address: tcp.peer_addr().ok(),
+            shows_certificate: certificate.is_some(),
+        });
+        self.serve_client(stream, protocol, (certificate, client), standing.clone())
     }
 
     /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.
@@ -155,7 +161,7 @@ impl Connections {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.serve_client(io, protocol, None, Standing::uncounted())
+        self.serve_client(io, protocol, (None, None), Standing::uncounted())
             .await;
     }
 
@@ -163,13 +169,14 @@ impl Connections {
         &self,
         io: T,
         protocol: Protocol,
-        certificate: Option<Arc<ShownCertificate>>,
+        (certificate, side): (Option<Arc<ShownCertificate>>, Option<ClientSide>),
         standing: Standing,
     ) where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let client = Client {
             certificate,
+            side,
             standing,
             outgoing: Outgoing::new(&self.ledger),
         };
@@ -220,8 +227,8 @@ impl Connections {
             else {
                 return Ok(());
             };
-            if let Some(kubelet) = tunnel(&watch) {
-                return Box::pin(self.join(taken, &unread, watch, kubelet)).await;
+            if let Some(upgraded) = tunnel(&watch) {
+                return Box::pin(self.switch(taken, unread, watch, upgraded)).await;
             }
             if !unread.is_empty() {
                 // The client has pipelined its next request; it repeats that on another connection.
@@ -247,22 +254,22 @@ impl Connections {
         }
     }
 
-    /// Writes the head of the response, and then copies between client and kubelet until one of them or the server
-    /// ends.
-    async fn join<T>(
+    /// Writes the head of the response, and then speaks the protocol that the connection has switched to until one side
+    /// or the server ends.
+    async fn switch<T>(
         &self,
         mut client: T,
-        unread: &[u8],
+        unread: Bytes,
         answer: Response<CountedBody>,
-        kubelet: Switched,
+        upgraded: Box<dyn Upgraded>,
     ) -> Result<(), BoxError>
     where
-        T: AsyncRead + AsyncWrite + Unpin,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
         event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
         tokio::select! {
-            joined = kubelet.join(client, unread) => Ok(joined?),
+            ended = upgraded.run(Box::new(client), unread) => Ok(ended?),
             () = self.filters.end_of_watches.cancelled() => Ok(()),
         }
     }
@@ -369,6 +376,8 @@ impl Connections {
 struct Client {
     /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
+    /// The client, as audit sees it; `None` if nothing is recorded.
+    side: Option<ClientSide>,
     standing: Standing,
     outgoing: Outgoing,
 }
@@ -381,8 +390,8 @@ struct Taken<T> {
     answer: Response<CountedBody>,
 }
 
-/// Returns the kubelet's side, if the response is that client and kubelet are to be joined.
-fn tunnel(answer: &Response<CountedBody>) -> Option<Switched> {
+/// Returns the protocol that the connection switches to; `None` for other responses.
+fn tunnel(answer: &Response<CountedBody>) -> Option<Box<dyn Upgraded>> {
     answer.extensions().get::<Tunnel>().and_then(Tunnel::take)
 }
 
@@ -443,10 +452,13 @@ where
     B: Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
 {
     let answering = client.outgoing.begin();
-    let request = request.map(|body| {
+    let mut request = request.map(|body| {
         body.map_err(|error| -> BoxError { Box::new(error) })
             .boxed_unsync()
     });
+    if let Some(side) = client.side {
+        request.extensions_mut().insert(side);
+    }
     let standing = &client.standing;
     let answer = standing.answer();
     let certificate = client.certificate.as_ref();

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use ringwatch_authentication::{ClientCertificates, ExtensionAuthentication};
 use ringwatch_tls::certificates::Identity;
-use rustls::ServerConfig;
 use tokio::sync::watch;
+
+use super::tls::ServingTls;
 
 /// The server's certificates at one time; they follow their files.
 #[derive(Debug)]
 pub struct Credentials {
-    /// The serving side of TLS, with the certificate.
-    pub tls: Arc<ServerConfig>,
+    /// The serving side of TLS, with the certificates.
+    pub tls: ServingTls,
     /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
     /// The certificate authority by which clients verify the server, in PEM.

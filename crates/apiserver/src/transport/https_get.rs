@@ -51,6 +51,7 @@ pub fn backend(
         host,
         may_be_local: true,
         connect_timeout: timeout,
+        bytes_per_second: None,
         clock: clock.clone(),
     })
 }

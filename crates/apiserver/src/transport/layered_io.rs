@@ -47,6 +47,11 @@ impl<T, L> LayeredIo<T, L> {
         Self { inner, layer }
     }
 
+    /// Returns the I/O object below the layer.
+    pub fn get_ref(&self) -> &T {
+        &self.inner
+    }
+
     /// Returns the I/O object without the layer.
     pub fn into_inner(self) -> T {
         self.inner

@@ -24,11 +24,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on an address; port 0 picks a free one.
+    /// Listens on an address; port 0 picks a free one. With `shares_port` other processes may listen on it too.
     ///
     /// # Errors
     /// The address or the port cannot be had.
-    pub async fn bind(address: SocketAddr) -> Result<Self, StartError> {
+    pub async fn bind(address: SocketAddr, shares_port: bool) -> Result<Self, StartError> {
         let wrong = |error: std::io::Error| {
             let advice = match error.kind() {
                 std::io::ErrorKind::AddrInUse => {
@@ -39,7 +39,7 @@ impl Listener {
             };
             StartError::new(format!("listen on {address}"), error, advice)
         };
-        let tcp = listen(address).map_err(wrong)?;
+        let tcp = listen(address, shares_port).map_err(wrong)?;
         let address = tcp.local_addr().map_err(wrong)?;
         Ok(Self { tcp, address })
     }
@@ -91,13 +91,16 @@ impl Listener {
     }
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+fn listen(address: SocketAddr, shares_port: bool) -> std::io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
     // A server that starts again need not wait for the connections of the one before.
     socket.set_reuseaddr(true)?;
+    if shares_port {
+        socket.set_reuseport(true)?;
+    }
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
@@ -194,7 +197,7 @@ mod tests {
         let end_of_watches = connections.filters.end_of_watches.clone();
         let (closing, stop) = (connections.closing.clone(), CancellationToken::new());
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = Listener::bind(local).await.expect("a port");
+        let listener = Listener::bind(local, false).await.expect("a port");
         let address = listener.address();
         let running = listener.run(connections, stop.clone());
         Server {
@@ -407,9 +410,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_port_is_shared_by_those_who_agree() {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        let first = Listener::bind(local, true).await.expect("a port");
+        let second = Listener::bind(first.address(), true).await;
+        assert_eq!(second.expect("the same").address(), first.address());
+        Listener::bind(first.address(), false)
+            .await
+            .expect_err("occupied");
+    }
+
+    #[tokio::test]
     async fn an_occupied_port_is_one_line() {
         let server = serve().await;
-        let error = Listener::bind(server.address).await.expect_err("occupied");
+        let error = Listener::bind(server.address, false)
+            .await
+            .expect_err("occupied");
         let text = error.to_string();
         assert!(
             text.contains("--secure-port (0 picks a free one)"),

@@ -15,16 +15,18 @@ use ringwatch_flowcontrol::Watches;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_tls::certificates::Certificates;
 use ringwatch_tls::pem;
+use ringwatch_tls::protocol::TlsProtocol;
+use ringwatch_tls::served_certificates::ServedCertificates;
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
 use super::connection::Connections;
 use super::current_credentials::{Credentials, CurrentCredentials};
-use super::tls;
+use super::tls::ServingTls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::ResponseBody;
-use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, OwnPaths, Start};
+use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start};
 
 /// A server without paths of its own.
 struct Nothing;
@@ -51,9 +53,9 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
         roots.add(authority).expect("an authority");
     }
     let clients = ClientCertificates::new(roots).expect("authorities");
-    let tls = tls::server_config(&certificates.server, "x", &clients).expect("TLS");
+    let served = ServedCertificates::new(&certificates.server).expect("a certificate");
     let credentials = Credentials {
-        tls: Arc::new(tls),
+        tls: ServingTls::new(&served, &TlsProtocol::default(), &clients).expect("TLS"),
         clients,
         authority: certificates.authority.clone(),
         admin: certificates.admin.clone(),
@@ -70,7 +72,9 @@ pub fn connections(
 ) -> Connections {
     let request_timeout = Duration::from_secs(60);
     let filters = Filters {
+        outer: Outer::default(),
         start: Start::default(),
+        auditor: None,
         authorizer: ringwatch_authorization::Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
         limits: Limits {

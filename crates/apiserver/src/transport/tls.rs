@@ -1,46 +1,72 @@
-//! The serving side of TLS: the certificate, and the client certificates that it asks for.
+//! The serving side of TLS: the certificates, the protocol, and the client certificates that it asks for.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ringwatch_authentication::ClientCertificates;
-use ringwatch_tls::certificates::Identity;
 use ringwatch_tls::error::StartError;
-use ringwatch_tls::pem::certificates;
+use ringwatch_tls::protocol::TlsProtocol;
+use ringwatch_tls::served_certificates::ServedCertificates;
 use ringwatch_tls::verifiers::AnyClient;
 use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject;
+use tokio::net::TcpStream;
 
-/// The protocols that are offered, the preferred one first.
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// The protocols above TLS, the preferred one first.
+const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
+const HTTP2: &[u8] = b"h2";
 
-/// Makes a configuration of TLS 1.2 and 1.3 with this certificate; `source` names it in errors.
-///
-/// # Errors
-/// The certificate or its key cannot be used.
-pub fn server_config(
-    identity: &Identity,
-    source: &str,
-    clients: &ClientCertificates,
-) -> Result<ServerConfig, StartError> {
-    let wrong = |why: String| {
-        StartError::new(
-            format!("use the server's certificate {source}"),
-            why,
-            "give a certificate and its key in PEM",
-        )
-    };
-    let chain = certificates(&identity.certificate).map_err(&wrong)?;
-    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())
-        .map_err(|error| wrong(format!("the key cannot be read: {error}")))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier = Arc::new(AnyClient::new(clients.verifier(), clients.authorities()));
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(error.to_string()))?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)
-        .map_err(|error| wrong(error.to_string()))?;
-    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    Ok(config)
+/// The configurations of connections, which differ by the certificate for clients that ask for no name.
+#[derive(Debug)]
+pub struct ServingTls {
+    default: Arc<ServerConfig>,
+    /// By the address of this machine to which a connection leads.
+    by_address: HashMap<IpAddr, Arc<ServerConfig>>,
+}
+
+impl ServingTls {
+    /// Makes the configurations.
+    ///
+    /// # Errors
+    /// The settings of the protocol contradict each other.
+    pub fn new(
+        certificates: &ServedCertificates,
+        protocol: &TlsProtocol,
+        clients: &ClientCertificates,
+    ) -> Result<Self, StartError> {
+        let verifier = Arc::new(AnyClient::new(clients.verifier(), clients.authorities()));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(protocol.provider()))
+            .with_protocol_versions(protocol.versions())
+            .map_err(|error| {
+                let advice = "choose others with --tls-cipher-suites and --tls-curve-preferences";
+                StartError::new("offer TLS", error, advice)
+            })?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(certificates.resolver());
+        let offered = PROTOCOLS
+            .into_iter()
+            .filter(|it| protocol.http2 || *it != HTTP2);
+        config.alpn_protocols = offered.map(<[u8]>::to_vec).collect();
+        let by_address = certificates.by_address().into_iter();
+        let by_address = by_address.map(|(address, resolver)| {
+            let mut config = config.clone();
+            config.cert_resolver = resolver;
+            (address, Arc::new(config))
+        });
+        Ok(Self {
+            by_address: by_address.collect(),
+            default: Arc::new(config),
+        })
+    }
+
+    /// Returns the configuration for a connection.
+    pub(super) fn config(&self, tcp: &TcpStream) -> Arc<ServerConfig> {
+        let special = if self.by_address.is_empty() {
+            None
+        } else {
+            let address = tcp.local_addr().ok().map(|local| local.ip().to_canonical());
+            address.and_then(|address| self.by_address.get(&address))
+        };
+        Arc::clone(special.unwrap_or(&self.default))
+    }
 }

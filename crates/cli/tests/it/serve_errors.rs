@@ -76,6 +76,42 @@ async fn wrong_flags() {
 }
 
 #[tokio::test]
+async fn audit_policies_that_cannot_be_used() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let log = "--audit-log-path=-";
+    let none = "--audit-policy-file=/no/such/policy";
+    let words = [
+        "loading audit policy file: failed to read file path \"/no/such/policy\"",
+        "--audit-policy-file",
+    ];
+    expect(path, &[log, none], 1, &words).await;
+    let file = path.join("policy.yaml");
+    let named = format!("--audit-policy-file={}", file.display());
+    for (rules, words) in [
+        ("[]", "loaded illegal policy with 0 rules: from file"),
+        (
+            "[{level: All}]",
+            "rules[0].level: Unsupported value: \"All\"",
+        ),
+    ] {
+        let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: {rules}\n");
+        fs::write(&file, text).expect("written");
+        expect(path, &[log, &named], 1, &[words]).await;
+    }
+    let folder = format!("--audit-log-path={}", path.display());
+    expect(path, &[&folder], 1, &["ensureLogFile", "Is a directory"]).await;
+    let mode = ["--audit-log-path=-", "--audit-log-mode=no"];
+    expect(
+        path,
+        &mode,
+        2,
+        &["invalid audit log mode no, allowed modes are"],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn anybody_could_do_everything() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("authentication.yaml");

@@ -107,6 +107,8 @@ pub struct Aggregation {
     api: Arc<Api>,
     /// Set when all APIServices are proxied.
     synced: Done,
+    /// True if redirections of the other servers are passed on.
+    passes_redirects: bool,
     /// The time.
     clock: Clock,
 }
@@ -145,8 +147,19 @@ impl Aggregation {
             tls,
             api: Arc::clone(api),
             synced,
+            passes_redirects: false,
             clock,
         })
+    }
+
+    /// Returns the controller with the setting if redirections of the other servers are passed on, which they are not by
+    /// default.
+    #[must_use]
+    pub fn passing_redirects(self, passes_redirects: bool) -> Self {
+        Self {
+            passes_redirects,
+            ..self
+        }
     }
 
     /// Runs the controller until it is dropped.
@@ -190,6 +203,7 @@ impl Aggregation {
             }
             if let Some(remotes) = apis.changed() {
                 let remotes = Remotes::new(remotes, services.clone(), via);
+                let remotes = remotes.passing_redirects(self.passes_redirects);
                 self.api.serve_remote(remotes);
             }
             self.synced.set();

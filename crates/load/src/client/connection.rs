@@ -1,4 +1,4 @@
-//! A connection for requests, one after the other over HTTP/1.1, at once over HTTP/2.
+//! A connection for requests: one at a time over HTTP/1.1, many at once over HTTP/2.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -27,8 +27,8 @@ pub(crate) struct Connection {
 
 #[derive(Debug)]
 enum Sender {
-    One(http1::SendRequest<Full<Bytes>>),
-    Two(http2::SendRequest<Full<Bytes>>),
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 fn broken(error: impl std::error::Error) -> ClientError {
@@ -46,7 +46,7 @@ impl Connection {
             HttpVersion::One => {
                 let (sender, connection) = http1::handshake(io).await.map_err(broken)?;
                 tokio::spawn(connection);
-                Sender::One(sender)
+                Sender::Http1(sender)
             }
             HttpVersion::Two => {
                 let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -56,7 +56,7 @@ impl Connection {
                     .await
                     .map_err(broken)?;
                 tokio::spawn(connection);
-                Sender::Two(sender)
+                Sender::Http2(sender)
             }
         };
         Ok(Self {
@@ -68,12 +68,12 @@ impl Connection {
     /// Returns another handle to the same connection; `None` over HTTP/1.1, where a connection carries one request at
     /// a time.
     pub(crate) fn another(&self) -> Option<Self> {
-        let Sender::Two(sender) = &self.sender else {
+        let Sender::Http2(sender) = &self.sender else {
             return None;
         };
         Some(Self {
             client: self.client.clone(),
-            sender: Sender::Two(sender.clone()),
+            sender: Sender::Http2(sender.clone()),
         })
     }
 
@@ -122,8 +122,8 @@ impl Connection {
         let authority = &self.client.target.authority;
         let mut builder = http::Request::builder().method(request.method);
         builder = match &self.sender {
-            Sender::One(_) => builder.uri(&request.path).header(HOST, authority),
-            Sender::Two(_) => builder.uri(format!("https://{authority}{}", request.path)),
+            Sender::Http1(_) => builder.uri(&request.path).header(HOST, authority),
+            Sender::Http2(_) => builder.uri(format!("https://{authority}{}", request.path)),
         };
         builder = builder.header(ACCEPT, accept);
         if let Some(authorization) = self.client.authorization() {
@@ -138,11 +138,11 @@ impl Connection {
         };
         let request = builder.body(Full::from(body)).map_err(broken)?;
         match &mut self.sender {
-            Sender::One(sender) => {
+            Sender::Http1(sender) => {
                 sender.ready().await.map_err(broken)?;
                 sender.send_request(request).await.map_err(broken)
             }
-            Sender::Two(sender) => {
+            Sender::Http2(sender) => {
                 sender.ready().await.map_err(broken)?;
                 sender.send_request(request).await.map_err(broken)
             }

@@ -288,7 +288,7 @@ impl Plugin for PodSecurity {
 /// Records an audit annotation of the plugin.
 fn annotate(request: &Request<'_>, key: &str, value: String) {
     let key = format!("{PREFIX}{key}");
-    request.context.annotate_audit(key, value);
+    request.context.annotate(key, || value);
 }
 
 /// Returns true if an update of a pod may make it violate a policy: containers or their images have changed.

@@ -16,7 +16,6 @@ use serde_json::Value;
 use super::Store;
 use super::admit::AdmittedDeletion;
 use super::before_delete::Grace;
-use super::garbage_collection::deletion_finalizers;
 use super::read::tree_of;
 use super::request_error::{Operation, to_request_error};
 use crate::{DeleteOptions, RequestContext};
@@ -113,8 +112,7 @@ impl TryUpdate for Attempt<'_, '_> {
         if grace == Grace::Pending {
             return Err(Box::new(Unchanged::AlreadyDeleting));
         }
-        let default = store.strategy().default_garbage_collection();
-        if let Some(next) = deletion_finalizers(&object, self.options, default) {
+        if let Some(next) = store.deletion_finalizers(&object, self.options) {
             set_finalizers(&mut object, next);
         }
         let finalizes = !finalizers(&object).is_empty();

@@ -15,7 +15,6 @@ use ringwatch_apimachinery::accessor::{
 use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
 use super::begin_deletion::DeletionStart;
-use super::garbage_collection::deletion_finalizers;
 use super::read::tree_of;
 use super::request_error::{Operation, to_request_error};
 use super::{Deleted, Store, dry_run};
@@ -39,8 +38,8 @@ struct Unfinalized<'a> {
 impl DeletionCheck for Unfinalized<'_> {
     async fn check(&mut self, existing: &Object) -> Result<(), Rejection> {
         let object = tree_of(existing).await?;
-        let default = self.admission.store.strategy().default_garbage_collection();
-        let left = deletion_finalizers(&object, &self.options, default);
+        let store = self.admission.store;
+        let left = store.deletion_finalizers(&object, &self.options);
         if !left.map_or_else(|| finalizers(&object).is_empty(), |left| left.is_empty()) {
             return Err(Box::new(HasFinalizer));
         }
@@ -145,11 +144,10 @@ impl Store {
         if grace == Grace::Pending {
             return Ok(Some(self.waiting(existing)));
         }
-        let default = self.strategy().default_garbage_collection();
         let mut last = None;
         if grace == Grace::Begun
             || !finalizers(&object).is_empty()
-            || deletion_finalizers(&object, &options, default).is_some()
+            || self.deletion_finalizers(&object, &options).is_some()
         {
             let begun = self
                 .begin_deletion(key, name, &mut options, &preconditions, &mut admission)
@@ -305,10 +303,8 @@ impl TryUpdate for Hold<'_, '_> {
             let now = format_time(write.context.clock.wall());
             set(&mut object, "deletionTimestamp", now);
         }
-        let strategy = store.strategy();
-        strategy.prepare_for_deletion(&mut object);
-        let default = strategy.default_garbage_collection();
-        if let Some(next) = deletion_finalizers(&object, self.options, default) {
+        store.strategy().prepare_for_deletion(&mut object);
+        if let Some(next) = store.deletion_finalizers(&object, self.options) {
             set_finalizers(&mut object, next);
         }
         Ok(Updated { object, ttl: None })

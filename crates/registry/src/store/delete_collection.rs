@@ -1,5 +1,10 @@
 //! Deletes a collection: the objects that a list selects.
 
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use ringwatch::meta::Object;
 use ringwatch::storage::{List, ListOptions};
 use ringwatch_apimachinery::Error;
 
@@ -11,8 +16,7 @@ use crate::{DeleteOptions, RequestContext};
 const PAGE_OBJECTS: u64 = 10_000;
 
 impl Store {
-    /// Deletes the objects that a list selects, one after the other, and returns the list. With a limit it deletes one
-    /// page. Not atomic: objects deleted before an error stay deleted.
+    /// Deletes the objects that a list selects, and returns the list. With a limit it deletes one page. Not atomic: objects deleted before an error stay deleted.
     ///
     /// # Errors
     /// Those of [`Store::list`] and [`Store::delete`]; objects that are gone are no error.
@@ -31,6 +35,37 @@ impl Store {
             .await
     }
 
+    /// Deletes objects, as many at a time as there are workers. After an error no further deletion begins, and those in
+    /// progress are finished.
+    async fn delete_objects(
+        &self,
+        context: &RequestContext,
+        objects: &[Arc<Object>],
+        options: &DeleteOptions,
+    ) -> Result<(), Error> {
+        let mut objects = objects.iter();
+        let mut deletions = FuturesUnordered::new();
+        let mut result = Ok(());
+        loop {
+            while result.is_ok()
+                && deletions.len() < self.deletion.collection_workers.max(1)
+                && let Some(object) = objects.next()
+            {
+                let target = DeletionTarget {
+                    namespace: object.namespace(),
+                    name: object.name(),
+                    requested_name: "",
+                };
+                deletions.push(self.delete_as(context, target, options.clone()));
+            }
+            match deletions.next().await {
+                None => return result,
+                Some(Ok(_) | Err(Error::NotFound { .. })) => {}
+                Some(Err(error)) => result = result.and(Err(error)),
+            }
+        }
+    }
+
     async fn delete_pages(
         &self,
         context: &RequestContext,
@@ -42,18 +77,7 @@ impl Store {
         let mut deleted: Option<List> = None;
         loop {
             let page = self.list(namespace, list.clone()).await?;
-            for object in &page.items {
-                let target = DeletionTarget {
-                    namespace: object.namespace(),
-                    name: object.name(),
-                    requested_name: "",
-                };
-                let result = self.delete_as(context, target, options.clone()).await;
-                match result {
-                    Ok(_) | Err(Error::NotFound { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
+            self.delete_objects(context, &page.items, options).await?;
             if one_page {
                 return Ok(page);
             }
@@ -85,6 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::DeletionSettings;
     use crate::testing::{Fixture, TestStrategy};
 
     #[tokio::test]
@@ -156,6 +181,27 @@ mod tests {
             .await
             .expect("a list");
         assert!(left.items.is_empty());
+    }
+
+    #[tokio::test]
+    async fn several_workers_delete_each_object_once() {
+        let fixture = Fixture::new(TestStrategy::default());
+        let names: Vec<String> = (0..20).map(|number| format!("n{number:02}")).collect();
+        for name in &names {
+            fixture.create(json!({"name": name})).await;
+        }
+        let store = fixture.store.clone().with_deletion(DeletionSettings {
+            collection_workers: 7,
+            ..DeletionSettings::default()
+        });
+        let (options, list) = (DeleteOptions::default(), ListOptions::default());
+        let deleted = store.delete_collection(&fixture.context, "ns", options, list);
+        let deleted = deleted.await.expect("deleted");
+        let found: Vec<_> = deleted.items.iter().map(|object| object.name()).collect();
+        assert_eq!(found, names);
+        for name in &names {
+            assert!(fixture.stored(name).await.is_none(), "{name}");
+        }
     }
 
     #[tokio::test]

@@ -3,13 +3,29 @@
 use ringwatch_apimachinery::accessor::finalizers;
 use serde_json::Value;
 
+use super::Store;
 use crate::{DeleteOptions, GarbageCollection, PropagationPolicy};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// Returns the finalizers of an object once its deletion begins; `None` if they do not change.
-pub(super) fn deletion_finalizers(
+impl Store {
+    /// Returns the finalizers of an object once its deletion begins; `None` if they do not change, as without garbage
+    /// collection.
+    pub(super) fn deletion_finalizers(
+        &self,
+        object: &Value,
+        options: &DeleteOptions,
+    ) -> Option<Vec<String>> {
+        if !self.deletion.garbage_collection {
+            return None;
+        }
+        let default = self.strategy().default_garbage_collection();
+        deletion_finalizers(object, options, default)
+    }
+}
+
+fn deletion_finalizers(
     object: &Value,
     options: &DeleteOptions,
     default: GarbageCollection,

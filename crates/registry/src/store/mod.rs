@@ -41,7 +41,7 @@ use ringwatch_apimachinery::work::{self, Work};
 
 use super::Admission;
 use super::allocator::Allocator;
-use super::{RequestContext, Resource, Strategy, WriteGuard};
+use super::{DeletionSettings, RequestContext, Resource, Strategy, WriteGuard};
 
 /// An update: a function from the current object to the next one.
 #[async_trait]
@@ -95,6 +95,7 @@ pub struct Store {
     /// Seconds for which an object is kept after each write; `None` is unlimited.
     ttl_seconds: Option<u64>,
     allocator: Option<Arc<dyn Allocator>>,
+    deletion: DeletionSettings,
 }
 
 impl Store {
@@ -109,6 +110,7 @@ impl Store {
             after: None,
             ttl_seconds: None,
             allocator: None,
+            deletion: DeletionSettings::default(),
         }
     }
 
@@ -119,6 +121,12 @@ impl Store {
             ttl_seconds: seconds.filter(|seconds| *seconds > 0),
             ..self
         }
+    }
+
+    /// Returns the store with these settings of deletions.
+    #[must_use]
+    pub fn with_deletion(self, deletion: DeletionSettings) -> Self {
+        Self { deletion, ..self }
     }
 
     /// Returns the store with hooks that run after its writes.

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use http::HeaderName;
 use ringwatch_authentication::{ExtensionAuthentication, RequestHeaders};
+
+use super::go_values::parse_bool;
 
 /// Flags of the aggregation layer, in both directions.
 #[derive(Args, Clone, Debug)]
@@ -16,6 +18,12 @@ pub struct AggregationFlags {
     /// Private key of that certificate.
     #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
     pub proxy_client_key_file: Option<PathBuf>,
+
+    /// Answer 502 instead of passing on a redirection of such a server. If false, a client may be redirected to where no
+    /// authorization of this server applies.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub aggregator_reject_forwarding_redirect: bool,
 
     /// Certificate authorities of front proxies, which may name the user of a request in headers.
     #[arg(long, value_name = "FILE")]

@@ -7,6 +7,8 @@ use clap::{ArgAction, Args};
 use http::Uri;
 use ringwatch_apimachinery::duration;
 
+use super::go_values::parse_bool;
+
 /// Flags of service account tokens.
 #[derive(Args, Clone, Debug)]
 pub struct ServiceAccountFlags {
@@ -35,8 +37,8 @@ pub struct ServiceAccountFlags {
 
     /// Make tokens that are mounted into pods valid for a year, so that programs which read them once go on. These may
     /// exceed --service-account-max-token-expiration.
-    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
-          default_missing_value = "true", value_name = "BOOL")]
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub service_account_extend_token_expiration: bool,
 
     /// URL of the public keys for relying parties, https only. The default is this server.

@@ -66,6 +66,8 @@ const ONE_OBJECT: &[&str] = &[
 const BACKGROUND: &[&str] = &[
     "apiserver/src/endpoints/aggregation/discovery.rs",
     "apiserver/src/service_addresses.rs",
+    "audit/src/body.rs",
+    "audit/src/policy/read.rs",
     "controllers/src/aggregation/inquiry.rs",
     "controllers/src/aggregation/mod.rs",
     "controllers/src/api_endpoints/addresses.rs",
@@ -76,6 +78,7 @@ const BACKGROUND: &[&str] = &[
     "resources/src/apiregistration/registrations.rs",
     "resources/src/default_objects/role_reconciliation.rs",
     "server/src/admission_config.rs",
+    "server/src/audit.rs",
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
     "server/src/credentials.rs",

@@ -82,6 +82,7 @@ impl Remote {
             name: self.api.server_name(),
             may_be_local: !self.api.insecure,
             connect_timeout: PROXY_CONNECT_TIMEOUT,
+            bytes_per_second: None,
             clock: clock.clone(),
         }
     }
@@ -95,6 +96,8 @@ pub struct Remotes {
     services: Option<ServiceAddresses>,
     /// The name of this server in the `Via` header of proxied requests.
     via: String,
+    /// True if redirections of the other servers are passed on to clients.
+    passes_redirects: bool,
 }
 
 impl Remotes {
@@ -110,6 +113,16 @@ impl Remotes {
             by_version: filed.map(|it| (it.api.group_version.clone(), it)).collect(),
             services: Some(services),
             via: via.to_owned(),
+            passes_redirects: false,
+        }
+    }
+
+    /// Returns the APIs with the setting if redirections of the other servers are passed on, which they are not by default.
+    #[must_use]
+    pub fn passing_redirects(self, passes_redirects: bool) -> Self {
+        Self {
+            passes_redirects,
+            ..self
         }
     }
 

@@ -81,7 +81,8 @@ pub(crate) async fn proxy(
         Ok(Relayed::Switched(..)) => return unreachable("an upgrade that nobody asked for"),
         Err(error) => return unreachable(&error.to_string()),
     };
-    if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) {
+    let redirects = answer.status().is_redirection() && answer.headers().contains_key(LOCATION);
+    if redirects && !remotes.passes_redirects {
         let text = "text/plain; charset=utf-8";
         return respond(errors::REDIRECTED, text, full(REDIRECTED));
     }

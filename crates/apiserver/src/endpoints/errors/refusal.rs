@@ -12,6 +12,9 @@ const TURNED_AWAY_RETRY_AFTER_SECONDS: u32 = 1;
 /// Retry-After before the API is complete, in seconds.
 const STARTING_RETRY_AFTER_SECONDS: u32 = 5;
 
+/// Retry-After at the end of the server, in seconds.
+const ENDING_RETRY_AFTER_SECONDS: u32 = 5;
+
 /// The response to a request head that is too large, as in Go.
 const HEAD_TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\n\
     Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n\
@@ -42,6 +45,9 @@ pub(crate) enum Refusal {
         "the request has been made before all known HTTP paths have been installed, please try again"
     )]
     Starting,
+    /// The server is about to end, and begins no watch any more.
+    #[error("apiserver is shutting down")]
+    Ending,
 }
 
 impl Refusal {
@@ -51,7 +57,7 @@ impl Refusal {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::InvalidTimeout(_) => StatusCode::BAD_REQUEST,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
-            Self::Starting => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Starting | Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -61,11 +67,11 @@ impl Refusal {
             Self::Unauthenticated => "Unauthorized",
             Self::InvalidTimeout(_) => "BadRequest",
             Self::DeadlineExceeded => "Timeout",
-            Self::Starting => "ServiceUnavailable",
+            Self::Starting | Self::Ending => "ServiceUnavailable",
         };
         let status = Status::failure(self.code().as_u16(), reason, self.to_string());
         match self {
-            Self::Unauthenticated | Self::InvalidTimeout(_) => status,
+            Self::Unauthenticated | Self::InvalidTimeout(_) | Self::Ending => status,
             Self::DeadlineExceeded => status.with_details(StatusDetails::default()),
             Self::Starting => status.with_details(StatusDetails {
                 retry_after_seconds: self.retry_after_seconds(),
@@ -76,7 +82,11 @@ impl Refusal {
 
     /// Returns the retry delay in seconds, if the refusal has one.
     pub(crate) fn retry_after_seconds(&self) -> Option<u32> {
-        matches!(self, Self::Starting).then_some(STARTING_RETRY_AFTER_SECONDS)
+        match self {
+            Self::Starting => Some(STARTING_RETRY_AFTER_SECONDS),
+            Self::Ending => Some(TURNED_AWAY_RETRY_AFTER_SECONDS),
+            Self::Unauthenticated | Self::InvalidTimeout(_) | Self::DeadlineExceeded => None,
+        }
     }
 }
 
@@ -86,6 +96,9 @@ pub enum TextError<'a> {
     /// Too many requests are in progress.
     #[error("Too many requests, please try again later.")]
     TooManyRequests,
+    /// The server is about to end.
+    #[error("The apiserver is shutting down, please try again later.")]
+    Ending,
     /// An internal error.
     #[error("This request caused apiserver to panic. Look in the logs for details.")]
     Panicked,
@@ -103,7 +116,7 @@ pub enum TextError<'a> {
 impl TextError<'_> {
     fn code(&self) -> StatusCode {
         match self {
-            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests | Self::Ending => StatusCode::TOO_MANY_REQUESTS,
             Self::Panicked | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::PageNotFound => StatusCode::NOT_FOUND,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -114,16 +127,26 @@ impl TextError<'_> {
     #[must_use]
     pub fn response(&self) -> Response<ResponseBody> {
         let mut response = error_text(self.code(), &self.to_string());
-        if matches!(self, Self::TooManyRequests) {
-            let after = HeaderValue::from(TURNED_AWAY_RETRY_AFTER_SECONDS);
-            response.headers_mut().insert(RETRY_AFTER, after);
-        }
+        let seconds = match self {
+            Self::TooManyRequests => TURNED_AWAY_RETRY_AFTER_SECONDS,
+            Self::Ending => ENDING_RETRY_AFTER_SECONDS,
+            _ => return response,
+        };
+        let after = HeaderValue::from(seconds);
+        response.headers_mut().insert(RETRY_AFTER, after);
         response
     }
 }
 
 /// The status of an answer that is a redirection which this server must not pass on.
 pub(crate) const REDIRECTED: StatusCode = StatusCode::BAD_GATEWAY;
+
+/// Returns the response to a browser that asks which requests a page may make: headers alone.
+pub(crate) fn preflight() -> Response<ResponseBody> {
+    let mut response = Response::new(full(Vec::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
 
 /// The status of a response with an empty body to a client that accepts no representation of a document.
 pub(crate) const NOT_ACCEPTABLE: StatusCode = StatusCode::NOT_ACCEPTABLE;

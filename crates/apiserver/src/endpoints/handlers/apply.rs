@@ -36,6 +36,9 @@ pub(crate) async fn apply(
     let output = call.output()?;
     let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Apply)?;
+    if let Some(recording) = &call.context.recording {
+        recording.request_patch(&content);
+    }
     let config = configuration(call, &content, &params)?;
     let resource = call.store.resource();
     let mut applied = Applied {

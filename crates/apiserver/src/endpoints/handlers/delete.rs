@@ -68,6 +68,9 @@ pub(super) async fn delete_options(
 ) -> Result<DeleteOptions, Failure> {
     let content = read_body(call.memory, call.headers, body).await?;
     let options = document(call, &content)?;
+    if let (Some(recording), Some(options)) = (&call.context.recording, &options) {
+        recording.request_object(options);
+    }
     let options = read_delete_options(call.query, options, call.unsafe_deletion)?;
     if options.ignore_store_read_error {
         call.check(UNSAFE_DELETE).await?;

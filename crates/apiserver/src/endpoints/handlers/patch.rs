@@ -76,6 +76,9 @@ pub(super) async fn read_patch(
     }
     let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Patch)?;
+    if let Some(recording) = &call.context.recording {
+        recording.request_patch(&content);
+    }
     let syntax = Syntax::from_media_type(media_type)?;
     let Decoded {
         value, complaints, ..

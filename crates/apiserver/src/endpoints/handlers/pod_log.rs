@@ -18,6 +18,7 @@ use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::params::Query;
 use crate::endpoints::relay::{Backend, Relayed, exchange};
+use crate::endpoints::websocket;
 
 /// Maximum number of bytes of a kubelet's error response, as in kube-apiserver.
 const REFUSAL_BYTES_MAX: usize = 50_000;
@@ -45,6 +46,9 @@ pub(crate) async fn pod_log(call: &Call<'_>) -> Result<Response<ResponseBody>, F
         let code = log.status().as_u16();
         let text = beginning(log.into_body(), &call.context.clock).await;
         return Err(Failure::from_backend(code, &text, "pods/log", name));
+    }
+    if websocket::is_requested(call.headers) {
+        return websocket::log(call.headers, log.into_body(), &call.context.clock);
     }
     let mut response = Response::new(log.into_body());
     let text = HeaderValue::from_static("text/plain");

@@ -75,6 +75,9 @@ pub(crate) async fn review(
         params.field_validation,
         review.context,
     )?;
+    if let Some(recording) = &review.context.recording {
+        recording.request_object(&object);
+    }
     let about = About {
         resource,
         name: "",

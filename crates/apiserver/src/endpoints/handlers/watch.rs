@@ -16,6 +16,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use ringwatch::budget::Share;
 use ringwatch::clock::{Clock, Instant, Timer};
+use ringwatch::codec::FRAME_LENGTH_BYTES;
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
 use ringwatch_registry::Verb;
@@ -26,7 +27,9 @@ use crate::endpoints::encoding::{EventEncoder, EventType};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
+use crate::endpoints::negotiation::Format;
 use crate::endpoints::params::ListParams;
+use crate::endpoints::websocket;
 
 /// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
@@ -60,6 +63,7 @@ pub(crate) async fn watch(
     let body = WatchBody {
         events,
         encoder: call.event_encoder(output),
+        one_by_one: websocket::is_requested(call.headers),
         counts: terms.counts,
         clock: call.context.clock.clone(),
         begun,
@@ -72,10 +76,25 @@ pub(crate) async fn watch(
         next: None,
         ended: false,
     };
+    if body.one_by_one {
+        let is_text = output.format != Format::Protobuf;
+        let messages = body.map_frame(move |frame| frame.map_data(|event| message(event, is_text)));
+        let clock = &call.context.clock;
+        return websocket::watch(call.headers, messages.boxed_unsync(), is_text, clock);
+    }
     let media_type = output.format.stream_media_type();
     let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
     response.extensions_mut().insert(EventStream { deadline });
     Ok(response)
+}
+
+/// Returns an event as a WebSocket has it: there messages have their own lengths.
+fn message(event: Bytes, is_text: bool) -> Bytes {
+    if is_text {
+        event
+    } else {
+        event.slice(FRAME_LENGTH_BYTES..)
+    }
 }
 
 /// Returns a random duration of one to two times this one, so that watches that began together do not end together.
@@ -87,6 +106,8 @@ fn between_one_and_two_times(base: Duration) -> Duration {
 struct WatchBody {
     events: WatchStream,
     encoder: EventEncoder,
+    /// True if each event is a chunk of its own.
+    one_by_one: bool,
     /// The counters of sent events and bytes, labelled by resource.
     counts: WatchCounts,
     /// The sizes of the events in the chunk that is being made.
@@ -172,6 +193,10 @@ impl WatchBody {
         let Some(first) = std::task::ready!(self.poll_event(context)) else {
             return Poll::Ready(None);
         };
+        if self.one_by_one {
+            self.counts.chunk(&mut self.tally);
+            return Poll::Ready(Some(first));
+        }
         let mut joined = BytesMut::new();
         while let Poll::Ready(Some(event)) = self.poll_event(context) {
             if joined.len().max(first.len()) + event.len() > CHUNK_BYTES_MAX {

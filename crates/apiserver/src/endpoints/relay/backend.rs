@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,21 +10,16 @@ use ringwatch::clock::Clock;
 use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::kubelets::is_proxyable;
 use crate::endpoints::body::BoxError;
+use crate::endpoints::tunnel::Duplex;
 
 /// The period of TCP keep-alive probes on a silent connection, since a stream may be silent for hours. The operating
 /// system gives up after some unanswered ones.
 const KEEP_ALIVE_SECONDS: u64 = 30;
-
-/// A stream of bytes in both directions, encrypted or not.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// The connection over which a request is relayed.
 pub(super) type Stream = Box<dyn Duplex>;
@@ -43,7 +39,9 @@ pub struct Backend {
     pub may_be_local: bool,
     /// The bound of resolving, connecting and the handshake together.
     pub connect_timeout: Duration,
-    /// The clock of `connect_timeout`.
+    /// The most bytes in a second in each direction of an upgraded connection; `None` for no limit.
+    pub bytes_per_second: Option<NonZeroU64>,
+    /// The clock of `connect_timeout` and of that limit.
     pub clock: Clock,
 }
 

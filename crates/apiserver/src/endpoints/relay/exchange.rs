@@ -13,8 +13,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::backend::{Backend, RelayError, Stream};
-use super::tunnel::{Switched, Tunnel};
+use super::switched::Switched;
+use super::throttle::Throttle;
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
+use crate::endpoints::tunnel::Tunnel;
 
 /// The buffer of the connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -71,6 +73,10 @@ pub(crate) async fn exchange(
     let tunnel = Tunnel::new(Switched {
         stream: parts.io.into_inner(),
         early: parts.read_buf,
+        throttle: backend.bytes_per_second.map(|bytes_per_second| Throttle {
+            bytes_per_second,
+            clock: backend.clock.clone(),
+        }),
     });
     Ok(Relayed::Switched(answer.map(|_| ()), tunnel))
 }

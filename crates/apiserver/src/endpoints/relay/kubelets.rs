@@ -1,6 +1,7 @@
 //! Finds the address of a node's kubelet in the node object.
 
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,6 @@ use serde_json::Value;
 
 use super::backend::Backend;
 use crate::endpoints::errors::Failure;
-
-/// The port of a kubelet whose node does not name one, as in kube-apiserver.
-const KUBELET_PORT_DEFAULT: u16 = 10250;
 
 /// The bound of connecting to what is proxied, as in Go's transport.
 pub const PROXY_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,8 +32,12 @@ pub struct Kubelets {
     pub tls: KubeletTls,
     /// The types of a node's addresses in the order of preference: the first that it has one of is taken.
     pub address_types: Vec<String>,
+    /// The port of kubelets whose node tells none.
+    pub default_port: u16,
     /// The bound of connecting, the TLS handshake included.
     pub connect_timeout: Duration,
+    /// The most bytes in a second in each direction of a connection to a pod, node or service; `None` for no limit.
+    pub bytes_per_second: Option<NonZeroU64>,
 }
 
 impl Kubelets {
@@ -61,11 +63,12 @@ impl Kubelets {
             host: host.to_owned(),
             port: port
                 .and_then(|port| u16::try_from(port).ok())
-                .unwrap_or(KUBELET_PORT_DEFAULT),
+                .unwrap_or(self.default_port),
             tls: Some(Arc::clone(tls)),
             name: host.to_owned(),
             may_be_local: true,
             connect_timeout: self.connect_timeout,
+            bytes_per_second: self.bytes_per_second,
             clock: clock.clone(),
         })
     }
@@ -92,6 +95,7 @@ impl Kubelets {
             name: address.to_string(),
             may_be_local: false,
             connect_timeout: PROXY_CONNECT_TIMEOUT,
+            bytes_per_second: self.bytes_per_second,
             clock: clock.clone(),
         })
     }

@@ -18,7 +18,8 @@ mod backend;
 pub(crate) mod exchange;
 mod headers;
 mod kubelets;
-mod tunnel;
+mod switched;
+mod throttle;
 pub(crate) mod upgrade;
 
 pub use backend::{Backend, RelayError};
@@ -27,5 +28,4 @@ pub use exchange::{fetch, probe};
 pub(super) use headers::{is_upgrade, passed_on, strip, strip_answer};
 pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
-pub use tunnel::{Switched, Tunnel};
 pub(super) use upgrade::upgrade;

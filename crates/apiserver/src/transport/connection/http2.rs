@@ -5,13 +5,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONTENT_LENGTH;
+use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::{HeaderValue, Method, Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
 
 use super::{Client, Connections, HEAD_BYTES_MAX, IDLE, abandonment, answer};
 use crate::endpoints::BoxError;
@@ -54,13 +55,20 @@ impl Connections {
         let counted = client.clone();
         // Streams are separate tasks and may outlive this call's borrow.
         let filters = Arc::clone(&self.filters);
+        let leave = CancellationToken::new();
+        let leaving = leave.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let head = request.method() == Method::HEAD;
             let answer = answer(Arc::clone(&filters), request, client.clone());
+            let leave = leave.clone();
             // A stream's task has the size of its largest state. The future that makes the response is boxed, so that a
             // watch does not keep that size.
             Box::pin(async move {
-                let Ok(response) = answer.await;
+                let Ok(mut response) = answer.await;
+                // HTTP/2 has no such header; as in Go's server it stands for GOAWAY.
+                if response.headers_mut().remove(CONNECTION).is_some() {
+                    leave.cancel();
+                }
                 let response = if head {
                     without_body(response)
                 } else {
@@ -91,6 +99,7 @@ impl Connections {
         let end = tokio::select! {
             result = turns.drive(connection.as_mut()) => return Ok(result??),
             end = self.end(&counted) => end,
+            () = leaving.cancelled() => End::GoAway,
         };
         match end {
             End::GoAway => connection.as_mut().graceful_shutdown(),

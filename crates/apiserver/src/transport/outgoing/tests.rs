@@ -41,10 +41,10 @@ struct Endless {
 impl Handler for Endless {
     async fn handle(&self, request: Request<RequestBody>, _: User) -> Response<ResponseBody> {
         if request.uri().path() == "/short" {
-            return Response::new(crate::endpoints::full("short"));
+            return Response::new(full("short"));
         }
         if request.uri().path() == "/whole" {
-            return Response::new(crate::endpoints::full(vec![b'x'; 1 << 20]));
+            return Response::new(full(vec![b'x'; 1 << 20]));
         }
         let handed_over = Arc::clone(&self.handed_over);
         let chunks = futures::stream::repeat_with(move || {

@@ -1,11 +1,13 @@
 //! PodSecurity over HTTP: refusals, warnings, metrics, and the file that configures it.
 
+use std::time::Duration;
+
 use http::{Method, Request};
 use kube::Client;
 use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
-use super::{Answered, ask, message};
+use super::{Answered, LOOK_PERIOD, WAIT_SECONDS_MAX, ask, message};
 use crate::support::in_process::client;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -185,4 +187,53 @@ async fn a_file_sets_defaults_and_exemptions() {
     disabled
         .await
         .expect("a plugin that does not run needs no configuration");
+}
+
+/// Waits until the audit log has an annotation of PodSecurity with a value that begins so.
+async fn until_annotated(log: &std::path::Path, key: &str, begin: &str) {
+    let key = format!("pod-security.kubernetes.io/{key}");
+    let looking = async {
+        loop {
+            let text = std::fs::read_to_string(log).unwrap_or_default();
+            let events = text
+                .lines()
+                .filter_map(|it| serde_json::from_str::<Value>(it).ok());
+            let values: Vec<String> = events
+                .filter_map(|it| Some(it["annotations"][&key].as_str()?.to_owned()))
+                .collect();
+            if values.iter().any(|it| it.starts_with(begin)) {
+                return;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+    };
+    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
+    let found = tokio::time::timeout(at_most, looking).await;
+    found.unwrap_or_else(|_| panic!("{key} is never {begin}"));
+}
+
+#[tokio::test]
+async fn decisions_are_annotated_in_the_audit_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (policy, log) = (
+        folder.path().join("policy.yaml"),
+        folder.path().join("audit.log"),
+    );
+    let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+    std::fs::write(&policy, rules).expect("a file");
+    let server = InProcessServer::builder()
+        .flag(format!("--audit-policy-file={}", policy.display()))
+        .flag(format!("--audit-log-path={}", log.display()))
+        .start();
+    let server = server.await.expect("a server");
+    let client = client(&server).await;
+    let modes = [("enforce", "baseline"), ("audit", "restricted")];
+    let created = create(&client, NAMESPACES, &namespace("audited", &modes)).await;
+    assert_eq!(created.0, 201, "{}", message(&created));
+    let pods = format!("{NAMESPACES}/audited/pods");
+    let refused = create(&client, &pods, &pod("p", &json!({"privileged": true}))).await;
+    assert_eq!(refused.0, 403, "{}", message(&refused));
+    until_annotated(&log, "enforce-policy", "baseline:latest").await;
+    let violations = "would violate PodSecurity \"restricted:latest\": privileged (container";
+    until_annotated(&log, "audit-violations", violations).await;
 }

@@ -58,6 +58,24 @@ async fn start() -> (Front, StandIn) {
 }
 
 #[tokio::test]
+async fn redirections_are_passed_on_if_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flag = "--aggregator-reject-forwarding-redirect=false".to_owned();
+    let front = Front::start(&Proxy::new(folder.path()), &[vec![flag]]).await;
+    let remote = StandIn::start(folder.path(), "odd", respond).await;
+    front.local_service("odd").await;
+    let trust = json!({"caBundle": encoded(&remote.pem)});
+    front.aggregate("odd", "odd", remote.port, &trust).await;
+    front.condition("odd", "True", "Passed").await;
+    let answer = front.raw("secret", "GET /apis/odd/v1/redirect", "").await;
+    assert_eq!(answer.status, 302, "{answer:?}");
+    assert!(
+        answer.head.contains("location: https://10.0.0.1/x"),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
 async fn what_an_odd_server_answers_is_passed_on_or_refused() {
     let (front, mut remote) = start().await;
     let trust = json!({"caBundle": encoded(&remote.pem)});

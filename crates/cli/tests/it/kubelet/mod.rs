@@ -6,6 +6,7 @@ mod proxies;
 mod spdy;
 mod stand_in;
 mod streams;
+mod web_sockets;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,211 @@
+//! Sends the body of a response over a WebSocket: watches, and the logs of containers.
+//!
+//! Follows apiserver's `handlers/watch.go` (`HandleWS`) and streaming's `wsstream/stream.go` of Kubernetes 1.36. Messages
+//! of the client are read and ignored; its close frame, or the end of its connection, ends the response.
+
+use std::io;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::BodyExt;
+use ringwatch::clock::Clock;
+use tokio::io::AsyncWriteExt;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::server::create_response;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::body::{ResponseBody, full};
+use super::errors::Failure;
+use super::relay::is_upgrade;
+use super::tunnel::{Duplex, Tunnel, Upgraded};
+
+/// Maximum number of bytes of a message of the client, which is ignored anyway.
+const RECEIVED_BYTES_MAX: usize = 64 << 10;
+/// Maximum time until a client has read a message. Then its connection is closed.
+const SEND_MAX: Duration = Duration::from_secs(60);
+
+/// The subprotocol of logs whose messages are the bytes themselves.
+const BINARY_PROTOCOL: &str = "binary.k8s.io";
+/// The subprotocol of logs whose messages are the bytes in base64, as text.
+const BASE64_PROTOCOL: &str = "base64.binary.k8s.io";
+
+/// The form in which each chunk of a body becomes a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Binary,
+    Base64,
+}
+
+/// Returns true if the client asks for the response to come over a WebSocket.
+pub(super) fn is_requested(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(UPGRADE);
+    let named = upgrade.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    named && is_upgrade(headers)
+}
+
+/// Sends a watch, whose events are the chunks of the body: as text if `is_text`, else as binary messages.
+///
+/// # Errors
+/// 400 if the request is no opening handshake of a WebSocket, 403 without the header `Origin`.
+pub(super) fn watch(
+    headers: &HeaderMap,
+    events: ResponseBody,
+    is_text: bool,
+    clock: &Clock,
+) -> Result<Response<ResponseBody>, Failure> {
+    if !headers.contains_key(ORIGIN) {
+        return Err(Failure::handshake("null origin"));
+    }
+    let protocols = protocols(headers);
+    if protocols.len() > 1 {
+        return Err(Failure::bad_request("bad websocket protocol"));
+    }
+    let form = if is_text { Form::Text } else { Form::Binary };
+    let messages = Messages::new(events, form, false, clock);
+    switch(headers, protocols.first().copied(), messages)
+}
+
+/// Sends a log in the first of the client's subprotocols that is supported, after an empty message.
+///
+/// # Errors
+/// 400 if the request is no opening handshake of a WebSocket, 403 if none of its subprotocols is supported.
+pub(super) fn log(
+    headers: &HeaderMap,
+    log: ResponseBody,
+    clock: &Clock,
+) -> Result<Response<ResponseBody>, Failure> {
+    let asked = protocols(headers);
+    let supported = |name: &&str| [BINARY_PROTOCOL, BASE64_PROTOCOL].contains(name);
+    let chosen = asked.iter().copied().find(supported);
+    if chosen.is_none() && !asked.is_empty() {
+        return Err(Failure::handshake(format!(
+            "requested protocol(s) are not supported: {asked:?}; supports {BINARY_PROTOCOL} and {BASE64_PROTOCOL}"
+        )));
+    }
+    let form = match chosen {
+        Some(BASE64_PROTOCOL) => Form::Base64,
+        _ => Form::Binary,
+    };
+    switch(headers, chosen, Messages::new(log, form, true, clock))
+}
+
+/// Returns the subprotocols that the client offers, in its order of preference.
+fn protocols(headers: &HeaderMap) -> Vec<&str> {
+    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    let names = values.flat_map(|value| value.split(','));
+    names
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+fn switch(
+    headers: &HeaderMap,
+    protocol: Option<&str>,
+    messages: Messages,
+) -> Result<Response<ResponseBody>, Failure> {
+    let mut request = Request::new(());
+    request.headers_mut().clone_from(headers);
+    let accepted =
+        create_response(&request).map_err(|error| Failure::bad_request(error.to_string()))?;
+    let mut response = accepted.map(|()| full(""));
+    if let Some(protocol) = protocol {
+        let value = HeaderValue::from_str(protocol).map_err(Failure::internal)?;
+        response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, value);
+    }
+    response.extensions_mut().insert(Tunnel::new(messages));
+    Ok(response)
+}
+
+/// A body whose chunks are sent as messages.
+struct Messages {
+    body: ResponseBody,
+    form: Form,
+    /// True if an empty message comes first.
+    greets: bool,
+    clock: Clock,
+}
+
+impl Messages {
+    fn new(body: ResponseBody, form: Form, greets: bool, clock: &Clock) -> Self {
+        Self {
+            body,
+            form,
+            greets,
+            clock: clock.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Upgraded for Messages {
+    async fn run(mut self: Box<Self>, client: Box<dyn Duplex>, unread: Bytes) -> io::Result<()> {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(RECEIVED_BYTES_MAX))
+            .max_frame_size(Some(RECEIVED_BYTES_MAX));
+        let unread = unread.to_vec();
+        let mut socket =
+            WebSocketStream::from_partially_read(client, unread, Role::Server, Some(config)).await;
+        if self.greets {
+            in_time(&self.clock, socket.send(self.form.message(Bytes::new()))).await?;
+        }
+        let client_closes = loop {
+            tokio::select! {
+                frame = self.body.frame() => {
+                    let Some(frame) = frame else { break false };
+                    if let Ok(chunk) = frame.map_err(io::Error::other)?.into_data() {
+                        in_time(&self.clock, socket.send(self.form.message(chunk))).await?;
+                    }
+                }
+                received = socket.next() => match received {
+                    Some(Ok(Message::Close(_))) => break true,
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return Ok(()),
+                },
+            }
+        };
+        let closing = async {
+            if client_closes {
+                // Reading on sends the reply to the close frame.
+                while let Some(Ok(_)) = socket.next().await {}
+            } else {
+                socket.close(None).await?;
+            }
+            Ok(socket.get_mut().shutdown().await?)
+        };
+        in_time(&self.clock, closing).await
+    }
+}
+
+/// Waits until a message is sent.
+///
+/// # Errors
+/// [`io::ErrorKind::TimedOut`] if the client does not read in time, and those of the connection.
+async fn in_time(clock: &Clock, sent: impl Future<Output = Result<(), Error>>) -> io::Result<()> {
+    let sent = clock.timeout(SEND_MAX, sent).await;
+    sent.map_err(|_| io::ErrorKind::TimedOut)?
+        .map_err(|error| match error {
+            Error::Io(error) => error,
+            other => io::Error::other(other),
+        })
+}
+
+impl Form {
+    fn message(self, chunk: Bytes) -> Message {
+        match self {
+            // Events in JSON are always valid UTF-8.
+            Self::Text => Message::text(String::from_utf8_lossy(&chunk).into_owned()),
+            Self::Binary => Message::binary(chunk),
+            Self::Base64 => Message::text(BASE64_STANDARD.encode(chunk)),
+        }
+    }
+}

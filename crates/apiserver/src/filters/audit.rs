@@ -1,0 +1,332 @@
+//! The audit filter: records the stages of a request, around everything that comes after authentication.
+//!
+//! `WithAudit` and `WithFailedAuthenticationAudit` of Kubernetes 1.36 (`endpoints/filters`).
+
+use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use jiff::Timestamp;
+use ringwatch::clock::Instant;
+use ringwatch_apimachinery::User;
+use ringwatch_audit::{
+    Auditor, Body, Encoding, Level, Recording, RequestHead, Response as Outcome,
+};
+use ringwatch_authorization::Attributes;
+
+use super::audited_body::{AuditedBody, Capture};
+use super::chain::{Filters, panic_text};
+use super::{HeldBody, answer};
+use crate::audit_id::AUDIT_ID;
+use crate::endpoints::{
+    self, EventStream, ProxiedResponse, Refusal, RequestBody, RequestInfo, TextError, Tunnel,
+};
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// Maximum number of bytes of the Status of a failed watch, which is read before the response begins.
+const STATUS_BYTES_MAX: u64 = 1 << 20;
+
+/// The client's side of a connection, in the extensions of a request. Only audit asks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientSide {
+    /// The address of the client, or of the last proxy before this server.
+    pub address: Option<SocketAddr>,
+    /// True if it has shown a certificate, valid or not.
+    pub shows_certificate: bool,
+}
+
+/// The time at which a request came.
+type Began = (Instant, Timestamp);
+
+/// A request without a response yet. If it is dropped, its client has gone.
+struct Unanswered(Option<Arc<Recording>>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(recording) = self.0.take() {
+            recording.complete_now(None);
+        }
+    }
+}
+
+impl Filters {
+    /// Answers a request of an authenticated user, and records it if the policy says so.
+    pub(super) async fn audited(
+        &self,
+        auditor: &Arc<Auditor>,
+        mut request: Request<RequestBody>,
+        user: User,
+        began: Began,
+    ) -> Response<HeldBody> {
+        let path = request.uri().path();
+        let query = request.uri().query().unwrap_or_default();
+        let info = RequestInfo::new(request.method(), path, query);
+        let Some(recording) = begin(auditor, &request, &info, &user, began) else {
+            return self.acting(request, user).await;
+        };
+        let authenticated = self.clock.now().duration_since(began.0);
+        recording.took("authentication", authenticated);
+        if let Err(error) = recording.received().await {
+            let text = format!("Internal Server Error: {path:?}: {error}");
+            return TextError::Internal(&text).response().map(HeldBody::from);
+        }
+        request.extensions_mut().insert(Arc::clone(&recording));
+        let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
+        let answered = AssertUnwindSafe(self.acting(request, user)).catch_unwind();
+        let response = match answered.await {
+            Ok(response) => response,
+            Err(panic) => {
+                let text = panic_text(&*panic).to_owned();
+                recording.panicked(&text).await;
+                resume_unwind(panic)
+            }
+        };
+        let response = match info.is_long_running() {
+            true => begin_response(&recording, response).await,
+            false => response,
+        };
+        let capture = capture(&info, &response, recording.level());
+        let code = response.status().as_u16();
+        unanswered.0 = None;
+        response.map(|held| {
+            held.wrapped(|body| AuditedBody::new(body, recording, code, capture).boxed_unsync())
+        })
+    }
+
+    /// Answers a request without valid credentials, which has one event: that its response begins.
+    pub(super) async fn unauthenticated(
+        &self,
+        request: Request<RequestBody>,
+        began: Began,
+    ) -> Response<HeldBody> {
+        let response = answer::refused(&Refusal::Unauthenticated);
+        let Some(auditor) = &self.auditor else {
+            return response.map(HeldBody::from);
+        };
+        let query = request.uri().query().unwrap_or_default();
+        let info = RequestInfo::new(request.method(), request.uri().path(), query);
+        let nobody = User::default();
+        let Some(recording) = begin(auditor, &request, &info, &nobody, began) else {
+            return response.map(HeldBody::from);
+        };
+        let response = response.map(HeldBody::from);
+        let message = attempts(&request);
+        let (response, outcome) = with_content(response).await;
+        recording.refused(Outcome { message, ..outcome }).await;
+        response
+    }
+}
+
+/// Begins the record of a request; returns `None` if nothing is recorded.
+fn begin(
+    auditor: &Arc<Auditor>,
+    request: &Request<RequestBody>,
+    info: &RequestInfo,
+    user: &User,
+    began: Began,
+) -> Option<Arc<Recording>> {
+    let query = request.uri().query().unwrap_or_default();
+    let selected = endpoints::selected_name(info, query);
+    let attributes = if info.is_resource {
+        Attributes {
+            namespace: &info.namespace,
+            version: &info.version,
+            subresource: &info.subresource,
+            name: selected.as_deref().unwrap_or(&info.name),
+            path: &info.path,
+            ..Attributes::of_resource(user, info.verb.name(), &info.group, &info.resource)
+        }
+    } else {
+        Attributes::of_path(user, info.verb.name(), &info.path)
+    };
+    let headers = request.headers();
+    let text = |name: &HeaderName| {
+        let value = headers
+            .get(name)
+            .map(|it| String::from_utf8_lossy(it.as_bytes()));
+        value.unwrap_or_default()
+    };
+    let client = request.extensions().get::<ClientSide>();
+    let address = client.and_then(|it| it.address).map(|it| it.ip());
+    let uri = request.uri();
+    let uri = uri
+        .path_and_query()
+        .map_or_else(|| uri.path(), |it| it.as_str());
+    let head = RequestHead {
+        audit_id: &text(&AUDIT_ID),
+        uri,
+        user_agent: &text(&USER_AGENT),
+        source_ips: source_ips(&text(&FORWARDED_FOR), &text(&REAL_IP), address),
+        began,
+    };
+    auditor.begin(&attributes, head)
+}
+
+/// Returns the addresses that a request came from: `SourceIPs` of Kubernetes 1.36 (`apimachinery/pkg/util/net`).
+fn source_ips(forwarded_for: &str, real_ip: &str, remote: Option<IpAddr>) -> Vec<IpAddr> {
+    let parsed = forwarded_for.split(',').map(|it| it.trim().parse());
+    let mut found: Vec<IpAddr> = parsed.filter_map(Result::ok).collect();
+    if let Ok(real) = real_ip.parse()
+        && !found.contains(&real)
+    {
+        found.push(real);
+    }
+    if let Some(remote) = remote.map(|it| it.to_canonical())
+        && found.last() != Some(&remote)
+    {
+        found.push(remote);
+    }
+    found
+}
+
+/// Says which credentials a request has that are not valid.
+fn attempts(request: &Request<RequestBody>) -> String {
+    let mut attempted = Vec::new();
+    let authorization = request.headers().get(AUTHORIZATION);
+    let authorization = authorization
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
+    let scheme = authorization
+        .trim()
+        .split_once(' ')
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
+    if let Some(scheme @ ("basic" | "bearer")) = scheme.as_deref() {
+        attempted.push(scheme);
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    if parameters.any(|(name, value)| name == "access_token" && !value.trim().is_empty()) {
+        attempted.push("access_token");
+    }
+    let client = request.extensions().get::<ClientSide>();
+    if client.is_some_and(|it| it.shows_certificate) {
+        attempted.push("x509");
+    }
+    if attempted.is_empty() {
+        return "Authentication failed, no credentials provided".to_owned();
+    }
+    format!("Authentication failed, attempted: {}", attempted.join(", "))
+}
+
+/// Records that a long-running response begins. The Status of one that fails is part of that event.
+async fn begin_response(recording: &Recording, response: Response<HeldBody>) -> Response<HeldBody> {
+    let length = response.body().size_hint().exact();
+    let is_short = length.is_some_and(|it| it > 0 && it <= STATUS_BYTES_MAX);
+    let is_own = response.extensions().get::<ProxiedResponse>().is_none();
+    let fails = response.status().is_client_error() || response.status().is_server_error();
+    if !(is_short && is_own && fails && encoding(response.headers()).is_some()) {
+        recording.started(outcome(&response, None)).await;
+        return response;
+    }
+    let (response, outcome) = with_content(response).await;
+    recording.started(outcome).await;
+    response
+}
+
+/// Reads the body of one of the server's own short responses, for an event before it is sent.
+async fn with_content(response: Response<HeldBody>) -> (Response<HeldBody>, Outcome) {
+    let (parts, held) = response.into_parts();
+    let (content, held) = held.read_whole().await;
+    let response = Response::from_parts(parts, held);
+    let outcome = outcome(&response, content);
+    (response, outcome)
+}
+
+fn outcome(response: &Response<HeldBody>, content: Option<Bytes>) -> Outcome {
+    let encoding = encoding(response.headers());
+    let body = content
+        .zip(encoding)
+        .map(|(content, encoding)| Body::whole(encoding, content));
+    Outcome {
+        code: response.status().as_u16(),
+        body,
+        ..Outcome::default()
+    }
+}
+
+fn encoding(headers: &HeaderMap) -> Option<Encoding> {
+    let media_type = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    Encoding::of_media_type(media_type)
+}
+
+/// Decides what is kept of a response's body.
+fn capture(info: &RequestInfo, response: &Response<HeldBody>, level: Level) -> Capture {
+    let extensions = response.extensions();
+    let is_passed_on = extensions.get::<ProxiedResponse>().is_some()
+        || extensions.get::<EventStream>().is_some()
+        || extensions.get::<Tunnel>().is_some();
+    // The refusal of a form that cannot be written is in none that was asked for, and kube-apiserver does not record it.
+    let is_unwritten = response.status() == StatusCode::NOT_ACCEPTABLE;
+    let is_stream = info.is_long_running() && response.status() < StatusCode::BAD_REQUEST;
+    let Some(encoding) =
+        encoding(response.headers()).filter(|_| !is_passed_on && !is_stream && !is_unwritten)
+    else {
+        return Capture::Nothing;
+    };
+    let is_gzip = response.headers().contains_key(CONTENT_ENCODING);
+    let body = Body::new(encoding, is_gzip);
+    let first = info.path.split('/').nth(1).unwrap_or_default();
+    let has_objects = info.is_resource || matches!(first, "api" | "apis");
+    if level >= Level::RequestResponse && has_objects {
+        Capture::All(body)
+    } else {
+        Capture::Status(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoints::full;
+
+    #[test]
+    fn the_addresses_of_proxies_come_before_the_connections_own() {
+        let ips = |forwarded: &str, real: &str, remote: &str| -> Vec<String> {
+            let remote = remote.parse().ok();
+            let found = source_ips(forwarded, real, remote);
+            found.iter().map(IpAddr::to_string).collect()
+        };
+        assert_eq!(ips("", "", "::ffff:10.0.0.1"), ["10.0.0.1"]);
+        assert_eq!(
+            ips("1.1.1.1, x, 2.2.2.2", "3.3.3.3", "4.4.4.4"),
+            ["1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"]
+        );
+        assert_eq!(
+            ips("1.1.1.1,4.4.4.4", "1.1.1.1", "4.4.4.4"),
+            ["1.1.1.1", "4.4.4.4"]
+        );
+        assert_eq!(ips("", "", ""), [""; 0]);
+    }
+
+    #[test]
+    fn failed_credentials_are_named() {
+        let attempt = |uri: &str, authorization: Option<&str>, shows_certificate| {
+            let mut request = Request::get(uri);
+            if let Some(value) = authorization {
+                request = request.header(AUTHORIZATION, value);
+            }
+            let mut request = request.body(full("")).expect("a request");
+            let address = None;
+            request.extensions_mut().insert(ClientSide {
+                address,
+                shows_certificate,
+            });
+            attempts(&request)
+        };
+        let none = "Authentication failed, no credentials provided";
+        assert_eq!(attempt("/api", None, false), none);
+        assert_eq!(attempt("/api", Some("Bearer"), false), none);
+        assert_eq!(
+            attempt("/api?access_token=x", Some("bearer t"), true),
+            "Authentication failed, attempted: bearer, access_token, x509"
+        );
+    }
+}

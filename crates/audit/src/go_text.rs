@@ -1,0 +1,95 @@
+//! Texts as Go writes them: quoted strings and durations.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Quotes a text as Go's `%q` does.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..' ' | '\u{7f}' => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "\\x{:02x}", letter as u32);
+            }
+            '\u{80}'..='\u{a0}' | '\u{ad}' => {
+                let _ = write!(out, "\\u{:04x}", letter as u32);
+            }
+            _ => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Writes a duration as Go's `Duration.String` does, such as `1m2.5s`, `13ms` or `0s`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    for (unit, size) in [("ns", 1_u128), ("µs", 1_000), ("ms", 1_000_000)] {
+        if nanos != 0 && nanos < size * 1000 {
+            return format!("{}{unit}", decimal(nanos, size));
+        }
+    }
+    let seconds = duration.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    let rest = u128::from(seconds % 60) * 1_000_000_000 + u128::from(duration.subsec_nanos());
+    let rest = decimal(rest, 1_000_000_000);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, _) => format!("{minutes}m{rest}s"),
+        _ => format!("{hours}h{minutes}m{rest}s"),
+    }
+}
+
+/// Writes `value / size` without trailing zeros; `size` is a power of ten.
+fn decimal(value: u128, size: u128) -> String {
+    let (whole, part) = (value / size, value % size);
+    if part == 0 {
+        return whole.to_string();
+    }
+    let digits = size.ilog10() as usize;
+    let part = format!("{part:0digits$}");
+    format!("{whole}.{}", part.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_in_go() {
+        for (text, written) in [
+            ("", "\"\""),
+            ("a\"b\\", "\"a\\\"b\\\\\""),
+            ("a\nb\t\u{1}", "\"a\\nb\\t\\x01\""),
+            ("é世\u{a0}", "\"é世\\u00a0\""),
+        ] {
+            assert_eq!(quoted(text), written);
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_in_go() {
+        for (nanos, written) in [
+            (0, "0s"),
+            (7, "7ns"),
+            (1_500, "1.5µs"),
+            (13_000_000, "13ms"),
+            (501_234_567, "501.234567ms"),
+            (1_000_000_000, "1s"),
+            (62_500_000_000, "1m2.5s"),
+            (3_600_000_000_000, "1h0m0s"),
+        ] {
+            assert_eq!(duration(Duration::from_nanos(nanos)), written);
+        }
+    }
+}

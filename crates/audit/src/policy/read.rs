@@ -1,0 +1,200 @@
+//! Reads a policy: strictly first, and where that fails leniently, with a warning.
+//!
+//! `LoadPolicyFromFile` of Kubernetes 1.36 (`audit/policy/reader.go`), with its error texts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ringwatch_apimachinery::FieldError;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::{GroupResources, Policy, Rule, validation};
+
+/// The group and version of policies.
+const API_VERSION: &str = "audit.k8s.io/v1";
+/// The kind of policies, and the other kinds of the version.
+const KIND: &str = "Policy";
+const OTHER_KINDS: [&str; 3] = ["Event", "EventList", "PolicyList"];
+
+/// The reason why a policy cannot be used. Correct the file, and start again.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The content is no policy.
+    #[error("failed decoding: {0}")]
+    Undecoded(String),
+    /// Fields have values that they cannot have.
+    #[error("{}", FieldError::join(.0))]
+    Invalid(Vec<FieldError>),
+    /// There are no rules.
+    #[error("loaded illegal policy with 0 rules")]
+    WithoutRules,
+}
+
+/// Fields that a type does not have.
+type Unknown = BTreeMap<String, IgnoredAny>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PolicyFile {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default, rename = "metadata")]
+    _metadata: Option<Value>,
+    rules: Option<Vec<RuleFile>>,
+    omit_stages: Option<Vec<String>>,
+    #[serde(default)]
+    omit_managed_fields: bool,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RuleFile {
+    #[serde(default)]
+    pub(super) level: String,
+    users: Option<Vec<String>>,
+    user_groups: Option<Vec<String>>,
+    verbs: Option<Vec<String>>,
+    pub(super) resources: Option<Vec<GroupResourcesFile>>,
+    pub(super) namespaces: Option<Vec<String>>,
+    #[serde(rename = "nonResourceURLs")]
+    pub(super) non_resource_urls: Option<Vec<String>>,
+    pub(super) omit_stages: Option<Vec<String>>,
+    omit_managed_fields: Option<bool>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupResourcesFile {
+    #[serde(default)]
+    pub(super) group: String,
+    pub(super) resources: Option<Vec<String>>,
+    pub(super) resource_names: Option<Vec<String>>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+impl Policy {
+    /// Reads the policy in a file. One with unknown or duplicate fields is used, with a warning.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a [`PolicyError`] with the path behind it.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|why| format!("failed to read file path \"{shown}\": {why}"))?;
+        Self::parse(&text).map_err(|error| format!("{error}: from file {shown}"))
+    }
+
+    /// Reads a policy in YAML or JSON; see [`Self::read`].
+    ///
+    /// # Errors
+    /// [`PolicyError`]
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let undecoded = |error: &dyn std::fmt::Display| PolicyError::Undecoded(error.to_string());
+        let mut complaints = Vec::new();
+        let value: Value = match serde_saphyr::from_str(text) {
+            Ok(value) => value,
+            Err(strict) => {
+                let lenient = serde_saphyr::options! {
+                    duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+                };
+                let value = serde_saphyr::from_str_with_options(text, lenient);
+                let value = value.map_err(|error| undecoded(&error))?;
+                complaints.push(strict.to_string());
+                value
+            }
+        };
+        let file: PolicyFile = serde_json::from_value(value).map_err(|error| undecoded(&error))?;
+        check_type(&file, text)?;
+        complaints.extend(file.unknown_fields());
+        if !complaints.is_empty() {
+            let error = complaints.join(", ");
+            tracing::warn!(
+                "Audit policy contains errors, falling back to lenient decoding: strict decoding error: {error}"
+            );
+        }
+        let errors = validation::validate(file.rules.as_deref(), file.omit_stages.as_deref());
+        if !errors.is_empty() {
+            return Err(PolicyError::Invalid(errors));
+        }
+        let rules = file.rules.unwrap_or_default();
+        if rules.is_empty() {
+            return Err(PolicyError::WithoutRules);
+        }
+        Ok(Self {
+            rules: rules.into_iter().map(Rule::from).collect(),
+            omit_stages: validation::stages(file.omit_stages.as_deref()),
+            omit_managed_fields: file.omit_managed_fields,
+        })
+    }
+}
+
+/// Checks kind and version, with the errors of a decoder that knows the types of the group alone.
+fn check_type(file: &PolicyFile, text: &str) -> Result<(), PolicyError> {
+    let (kind, version) = (file.kind.as_str(), file.api_version.as_str());
+    let why = match (kind, version) {
+        (KIND, API_VERSION) => return Ok(()),
+        ("", _) => format!("Object 'Kind' is missing in '{}'", text.trim_end()),
+        (_, "") => format!("Object 'apiVersion' is missing in '{}'", text.trim_end()),
+        (kind, API_VERSION) if OTHER_KINDS.contains(&kind) => {
+            format!("converting (v1.{kind}) to (audit.Policy): unknown conversion")
+        }
+        _ => format!("no kind {kind:?} is registered for version {version:?} of audit policies"),
+    };
+    Err(PolicyError::Undecoded(why))
+}
+
+impl PolicyFile {
+    fn unknown_fields(&self) -> Vec<String> {
+        let told = |at: String, unknown: &Unknown| -> Vec<String> {
+            let fields = unknown.keys();
+            fields
+                .map(|it| format!("unknown field \"{at}{it}\""))
+                .collect()
+        };
+        let mut found = told(String::new(), &self.unknown);
+        for (place, rule) in self.rules.iter().flatten().enumerate() {
+            found.extend(told(format!("rules[{place}]."), &rule.unknown));
+            for (inner, resources) in rule.resources.iter().flatten().enumerate() {
+                let at = format!("rules[{place}].resources[{inner}].");
+                found.extend(told(at, &resources.unknown));
+            }
+        }
+        found
+    }
+}
+
+impl From<RuleFile> for Rule {
+    fn from(file: RuleFile) -> Self {
+        let resources = file.resources.unwrap_or_default().into_iter();
+        Self {
+            level: validation::level(&file.level).unwrap_or_default(),
+            users: file.users.unwrap_or_default(),
+            user_groups: file.user_groups.unwrap_or_default(),
+            verbs: file.verbs.unwrap_or_default(),
+            resources: resources.map(GroupResources::from).collect(),
+            namespaces: file.namespaces.unwrap_or_default(),
+            non_resource_urls: file.non_resource_urls.unwrap_or_default(),
+            omit_stages: validation::stages(file.omit_stages.as_deref()),
+            omit_managed_fields: file.omit_managed_fields,
+        }
+    }
+}
+
+impl From<GroupResourcesFile> for GroupResources {
+    fn from(file: GroupResourcesFile) -> Self {
+        Self {
+            group: file.group,
+            resources: file.resources.unwrap_or_default(),
+            names: file.resource_names.unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Hands events to the backends, and counts their memory.
+
+use std::sync::Arc;
+
+use ringwatch::budget::{Account, Ledger, Share};
+use ringwatch::clock::Clock;
+
+use crate::backend::Queue;
+use crate::event::Event;
+use crate::held_event::{HeldEvent, NotStored};
+use crate::metrics::Metrics;
+
+/// The queues of the backends.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    queues: Vec<Queue>,
+    metrics: Metrics,
+    /// The memory budget of events.
+    ledger: Ledger,
+    clock: Clock,
+}
+
+impl Recorder {
+    pub(crate) fn new(queues: Vec<Queue>, metrics: Metrics, ledger: Ledger, clock: Clock) -> Self {
+        Self {
+            queues,
+            metrics,
+            ledger,
+            clock,
+        }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn share(&self) -> Share {
+        self.ledger.share(Account::Requests)
+    }
+
+    /// Hands an event to all backends, and waits for those that are to have stored it.
+    pub(crate) async fn store(&self, event: Event) -> Result<(), NotStored> {
+        self.metrics.event();
+        let held = self.hold(event);
+        let mut stored = Ok(());
+        for queue in &self.queues {
+            stored = stored.and(queue.store(&held, &self.metrics).await);
+        }
+        stored
+    }
+
+    /// Hands an event to all backends without waiting.
+    pub(crate) fn store_now(&self, event: Event) {
+        self.metrics.event();
+        let held = self.hold(event);
+        for queue in &self.queues {
+            queue.store_now(&held, &self.metrics);
+        }
+    }
+
+    /// Counts the memory of an event. One whose bodies have no room in the budget goes on without them.
+    fn hold(&self, mut event: Event) -> Arc<HeldEvent> {
+        let mut memory = self.share();
+        let bodies = event.bytes_of_bodies();
+        let mut may_wait = memory.admit(event.bytes_without_bodies() + bodies).is_ok();
+        if !may_wait {
+            if bodies > 0 {
+                event.truncate();
+            }
+            let bytes = event.bytes_without_bodies();
+            may_wait = memory.admit(bytes).is_ok();
+            memory.set(bytes);
+        }
+        Arc::new(HeldEvent {
+            event,
+            memory,
+            may_wait,
+        })
+    }
+}

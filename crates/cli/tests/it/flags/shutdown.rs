@@ -1,0 +1,100 @@
+//! The end of a server that turns requests away, and gives watches time.
+
+use std::process::Command;
+
+use rustls::DEFAULT_VERSIONS;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{ADMIN, Folder, LOOK_EVERY, LOOKS_MAX, anyone, ask, dial, send};
+use crate::support::server::Server;
+
+fn terminate(server: &Server) {
+    let sent = Command::new("kill")
+        .args(["-TERM", &server.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+#[tokio::test]
+async fn requests_are_turned_away_until_those_in_progress_are_answered() {
+    let folder = Folder::new();
+    let flags = [
+        "--storage-backend=memory",
+        &folder.tokens(),
+        "--shutdown-send-retry-after",
+    ];
+    let mut server = Server::start(&flags);
+    server.client().await;
+    let port = server.port();
+    let body = r#"{"metadata": {"name": "a"}}"#;
+    let mut slow = dial(port, "localhost", anyone(DEFAULT_VERSIONS))
+        .await
+        .unwrap();
+    let head = format!(
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: localhost\r\n{ADMIN}\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let (first, rest) = body.split_at(5);
+    slow.write_all(first.as_bytes()).await.unwrap();
+    slow.flush().await.unwrap();
+    // The request is in progress once another, which came later, is answered.
+    ask(port, "GET /version", ADMIN).await;
+    terminate(&server);
+    let mut answer = String::new();
+    for _ in 0..LOOKS_MAX {
+        answer = ask(port, "GET /version", ADMIN).await;
+        if !answer.starts_with("HTTP/1.1 200") {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+    for words in [
+        "retry-after: 5\r\n",
+        "connection: close\r\n",
+        "The apiserver is shutting down, please try again later.\n",
+    ] {
+        assert!(answer.contains(words), "{answer}");
+    }
+    let answer = ask(port, "GET /readyz", ADMIN).await;
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    slow.write_all(rest.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = slow.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn watches_end_in_order_within_their_time() {
+    let folder = Folder::new();
+    let flags = [
+        "--storage-backend=memory",
+        &folder.tokens(),
+        "--shutdown-watch-termination-grace-period=5s",
+    ];
+    let mut server = Server::start(&flags);
+    server.client().await;
+    let line = "GET /api/v1/namespaces/default/configmaps?watch=1";
+    let mut watches = Vec::new();
+    for _ in 0..5 {
+        let mut watch = dial(server.port(), "localhost", anyone(DEFAULT_VERSIONS))
+            .await
+            .unwrap();
+        send(&mut watch, line, ADMIN).await;
+        let mut head = [0; 12];
+        watch.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        watches.push(watch);
+    }
+    server.stop().await;
+    for mut watch in watches {
+        let mut rest = String::new();
+        let _ = watch.read_to_string(&mut rest).await;
+        // The last chunk says that the stream is whole.
+        assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
+        assert!(!rest.contains("ERROR"), "{rest}");
+    }
+}

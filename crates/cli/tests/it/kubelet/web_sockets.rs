@@ -1,0 +1,166 @@
+//! Logs and watches over WebSockets, as browsers read them.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use futures::{SinkExt, StreamExt};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::*;
+
+const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+const ORIGIN: &str = "Origin: https://127.0.0.1";
+/// What a watch of two ConfigMaps that ends by itself is asked by.
+const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Da";
+
+type Socket = WebSocketStream<TlsStream<TcpStream>>;
+
+/// Opens a WebSocket and returns it with the head of the answer.
+async fn open(cluster: &Cluster, path: &str, headers: &str) -> (Socket, String) {
+    let headers = format!("{HANDSHAKE}\r\n{headers}");
+    let (stream, head) = cluster
+        .raw(&format!("GET {path} HTTP/1.1"), headers.trim_end())
+        .await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    // What RFC 6455 gives as the answer to its sample key.
+    assert!(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
+    (
+        WebSocketStream::from_raw_socket(stream, Role::Client, None).await,
+        head,
+    )
+}
+
+/// Reads the messages up to the server's close frame.
+async fn messages(socket: &mut Socket) -> Vec<Message> {
+    let mut all = Vec::new();
+    let reading = async {
+        while let Some(message) = socket.next().await {
+            match message.expect("a message") {
+                Message::Close(_) => break,
+                other => all.push(other),
+            }
+        }
+    };
+    let read = tokio::time::timeout(PATIENCE, reading).await;
+    read.expect("an end in time");
+    all
+}
+
+#[tokio::test]
+async fn logs_come_in_the_subprotocol_that_is_asked_for() {
+    let cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    let path = format!("{PODS}/p/log");
+    for (protocols, chosen) in [
+        ("", ""),
+        ("Sec-WebSocket-Protocol: binary.k8s.io", "binary.k8s.io"),
+        (
+            "Sec-WebSocket-Protocol: other, base64.binary.k8s.io",
+            "base64.binary.k8s.io",
+        ),
+    ] {
+        let (mut socket, head) = open(&cluster, &path, protocols).await;
+        let head = head.to_ascii_lowercase();
+        let named = head.contains(&format!("sec-websocket-protocol: {chosen}\r\n"));
+        assert_eq!(named, !chosen.is_empty(), "{head}");
+        let messages = messages(&mut socket).await;
+        let mut log = Vec::new();
+        for message in &messages {
+            match message {
+                Message::Text(text) => log.extend(BASE64_STANDARD.decode(text.as_bytes()).unwrap()),
+                other => log.extend_from_slice(&other.clone().into_data()),
+            }
+        }
+        assert!(messages[0].is_empty(), "the first message greets");
+        assert_eq!(messages[0].is_text(), chosen.starts_with("base64"));
+        assert_eq!(String::from_utf8(log).unwrap(), "one\n\ntwo\n", "{chosen}");
+    }
+}
+
+#[tokio::test]
+async fn events_come_as_messages_of_their_own() {
+    let cluster = Cluster::start(&[]).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    cluster
+        .create(maps, json!({"metadata": {"name": "a"}, "data": {"k": "1"}}))
+        .await;
+    let (mut socket, _) = open(&cluster, WATCH, ORIGIN).await;
+    cluster
+        .ask("DELETE", &format!("{maps}/a"), "")
+        .await
+        .expect("deleted");
+    let events = messages(&mut socket).await;
+    let types = events.iter().map(|message| {
+        let event: Value = serde_json::from_str(message.to_text().expect("text")).expect("JSON");
+        (
+            event["type"].clone(),
+            event["object"]["metadata"]["name"].clone(),
+        )
+    });
+    let expected = [(json!("ADDED"), json!("a")), (json!("DELETED"), json!("a"))];
+    assert_eq!(types.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn events_in_protobuf_come_without_a_length() {
+    let cluster = Cluster::start(&[]).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    cluster
+        .create(maps, json!({"metadata": {"name": "a"}}))
+        .await;
+    let accept = "Accept: application/vnd.kubernetes.protobuf;stream=watch";
+    let (mut socket, _) = open(&cluster, WATCH, &format!("{ORIGIN}\r\n{accept}")).await;
+    let events = messages(&mut socket).await;
+    let [Message::Binary(event)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    // Field 1 of a WatchEvent is its type.
+    assert!(event.starts_with(b"\x0a\x05ADDED"), "{event:?}");
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_client_closes() {
+    let cluster = Cluster::start(&[]).await;
+    let path = WATCH.replace("timeoutSeconds=2&", "");
+    let (mut socket, _) = open(&cluster, &path, ORIGIN).await;
+    let longer = "x".repeat(10_000);
+    for ignored in [Message::text(longer), Message::Ping("p".into())] {
+        socket.send(ignored).await.expect("sent");
+    }
+    socket.close(None).await.expect("closed");
+    let answers = messages(&mut socket).await;
+    assert_eq!(answers, [Message::Pong("p".into())]);
+}
+
+#[tokio::test]
+async fn handshakes_that_are_not_acceptable_are_refused() {
+    let cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    let log = format!("{PODS}/p/log");
+    for (path, headers, status) in [
+        (WATCH, HANDSHAKE.to_owned(), "403"),
+        (
+            WATCH,
+            format!("{}\r\n{ORIGIN}", HANDSHAKE.replace("13", "8")),
+            "400",
+        ),
+        (
+            WATCH,
+            format!("{HANDSHAKE}\r\n{ORIGIN}\r\nSec-WebSocket-Protocol: a, b"),
+            "400",
+        ),
+        (
+            &log,
+            format!("{HANDSHAKE}\r\nSec-WebSocket-Protocol: other"),
+            "403",
+        ),
+    ] {
+        let (_, head) = cluster.raw(&format!("GET {path} HTTP/1.1"), &headers).await;
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{path}: {head}"
+        );
+    }
+}

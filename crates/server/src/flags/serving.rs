@@ -1,0 +1,193 @@
+//! The flags of the listener, of HTTP, and of the end of the server.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use ringwatch_apimachinery::duration;
+use ringwatch_apiserver::filters::{AllowedOrigin, GoawayChance, TransportSecurity};
+use ringwatch_controllers::api_endpoints::advertised_address;
+
+use super::go_values::parse_bool;
+
+/// Flags of the listener and of HTTP.
+#[derive(Args, Clone, Debug)]
+pub struct ServingFlags {
+    /// Port for HTTPS. 0 picks a free one, which is printed.
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    pub secure_port: u16,
+
+    /// Address to listen on. The default can only be reached from this machine.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub bind_address: IpAddr,
+
+    /// Let several processes listen on the same port, which the kernel spreads connections over (SO_REUSEPORT).
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub permit_port_sharing: bool,
+
+    /// Address at which members of the cluster reach the server. The default is --bind-address, or the address of the
+    /// default route if that is a loopback or unspecified address.
+    #[arg(long, value_name = "IP")]
+    pub advertise_address: Option<IpAddr>,
+
+    /// How the addresses of the Service `kubernetes` are kept: lease (by leases that the servers of one etcd renew) or none
+    /// (this server leaves them alone).
+    #[arg(long, value_name = "TYPE", default_value = "lease", value_parser = ReconcilerType::parse)]
+    pub endpoint_reconciler_type: ReconcilerType,
+
+    /// Host name, with or without a port, in URLs that lead to this server: in discovery and in that of the keys of service
+    /// account tokens. The default is the advertised address.
+    #[arg(long, value_name = "HOST")]
+    pub external_hostname: Option<String>,
+
+    /// Maximum number of concurrent streams of an HTTP/2 connection; 0 means 100.
+    #[arg(
+        long = "http2-max-streams-per-connection",
+        value_name = "N",
+        default_value_t = 0
+    )]
+    pub http2_max_streams_per_connection: u32,
+
+    /// Serve HTTP/1.1 alone.
+    #[arg(long = "disable-http2-serving", default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub disable_http2_serving: bool,
+
+    /// Share of requests after which an HTTP/2 client is told to open a new connection, between 0 and 0.02, so that the
+    /// connections of several servers behind a load balancer even out. Not for a single server.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = GoawayChance::parse)]
+    pub goaway_chance: GoawayChance,
+
+    /// Regular expressions of the origins whose pages may read answers, comma-separated (CORS).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = AllowedOrigin::parse)]
+    pub cors_allowed_origins: Vec<AllowedOrigin>,
+
+    /// Directives of the header Strict-Transport-Security of all responses, comma-separated: max-age=SECONDS,
+    /// includeSubDomains, preload.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = TransportSecurity::parse)]
+    pub strict_transport_security_directives: Vec<TransportSecurity>,
+
+    /// Time after the start during which /livez does not fail for steps of the start that are not done.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub livez_grace_period: Duration,
+
+    /// Time to go on serving after a termination signal, while /readyz already fails.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub shutdown_delay_duration: Duration,
+
+    /// Go on listening after that time until requests in progress are answered, and answer others with 429.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub shutdown_send_retry_after: bool,
+
+    /// Time over which the ends of watches are spread at the end of the server; 0 ends them at once.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub shutdown_watch_termination_grace_period: Duration,
+}
+
+/// How the addresses of the Service `kubernetes` are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReconcilerType {
+    /// By leases that servers renew.
+    Lease,
+    /// They are left alone.
+    None,
+}
+
+impl ReconcilerType {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "lease" => Ok(Self::Lease),
+            "none" => Ok(Self::None),
+            "master-count" => Err("it is not supported; use lease, which counts no servers".into()),
+            _ => Err("no such reconciler; use lease or none".into()),
+        }
+    }
+}
+
+impl ServingFlags {
+    /// Returns the address at which others reach the server; `None` if the host has no such address.
+    #[must_use]
+    pub fn advertised_address(&self) -> Option<IpAddr> {
+        advertised_address(self.advertise_address, self.bind_address)
+    }
+
+    /// Returns the host and port for URLs that lead to the server, which listens on this port.
+    #[must_use]
+    pub fn external_address(&self, listening: SocketAddr) -> String {
+        let port = listening.port();
+        match self.external_hostname.as_deref() {
+            None | Some("") => {
+                let address = self.advertised_address().unwrap_or_else(|| listening.ip());
+                SocketAddr::new(address, port).to_string()
+            }
+            Some(host) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
+            Some(host) if has_port(host) => host.to_owned(),
+            Some(host) => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// Returns true if a host name has a port. A colon inside brackets belongs to an IPv6 address.
+fn has_port(host: &str) -> bool {
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        flags: ServingFlags,
+    }
+
+    fn parse(flags: &[&str]) -> Result<ServingFlags, String> {
+        let line = Line::try_parse_from(std::iter::once(&"serve").chain(flags));
+        line.map(|line| line.flags)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn urls_have_the_external_host_name_with_a_port() {
+        let listening: SocketAddr = "127.0.0.1:6443".parse().expect("an address");
+        for (flag, expected) in [
+            ("--external-hostname=api.example", "api.example:6443"),
+            ("--external-hostname=api.example:443", "api.example:443"),
+            ("--external-hostname=[2001:db8::1]", "[2001:db8::1]:6443"),
+            ("--external-hostname=2001:db8::1", "[2001:db8::1]:6443"),
+            ("--external-hostname=", "127.0.0.1:6443"),
+            ("--advertise-address=192.0.2.7", "192.0.2.7:6443"),
+        ] {
+            let mut flags = parse(&[flag]).expect(flag);
+            // The default is an address of the machine.
+            flags
+                .advertise_address
+                .get_or_insert_with(|| listening.ip());
+            assert_eq!(flags.external_address(listening), expected);
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for (flag, words) in [
+            ("--goaway-chance=0.03", "greater than 0.02"),
+            ("--goaway-chance=-0.1", "less than 0"),
+            ("--goaway-chance=NaN", "less than 0"),
+            ("--cors-allowed-origins=example.com", "does not pin"),
+            ("--cors-allowed-origins=^(", "invalid regular expression"),
+            ("--strict-transport-security-directives=x", "allowed values"),
+            ("--endpoint-reconciler-type=master-count", "use lease"),
+            ("--endpoint-reconciler-type=x", "lease or none"),
+            ("--permit-port-sharing=2", "true or false"),
+        ] {
+            let error = parse(&[flag]).expect_err(flag);
+            assert!(error.contains(words), "{flag}: {error}");
+        }
+    }
+}
