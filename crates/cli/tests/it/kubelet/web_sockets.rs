@@ -12,7 +12,7 @@ use super::*;
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 const ORIGIN: &str = "Origin: https://127.0.0.1";
-/// What a watch of two ConfigMaps that ends by itself is asked by.
+/// The path of a watch of two ConfigMaps that ends by itself.
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Da";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
