@@ -43,7 +43,7 @@ fn fraction(all: u64, unit: u64) -> String {
 }
 
 /// Parses a duration into nanoseconds; `None` if the text is not a duration.
-pub(super) fn parse(text: &str) -> Option<i64> {
+pub(crate) fn parse(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),

@@ -19,7 +19,7 @@
 
 mod absent_field;
 mod canonical;
-mod duration;
+pub(crate) mod duration;
 mod encode;
 mod encode_custom;
 mod envelope;

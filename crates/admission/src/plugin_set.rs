@@ -17,7 +17,7 @@ const PLUGINS: [(&str, Availability); 37] = [
     ("TaintNodesByCondition", Availability::Yes),
     ("AlwaysPullImages", Availability::No),
     ("ImagePolicyWebhook", Availability::No),
-    ("PodSecurity", Availability::No),
+    ("PodSecurity", Availability::Yes),
     ("PodNodeSelector", Availability::No),
     ("Priority", Availability::Yes),
     ("DefaultTolerationSeconds", Availability::Yes),
@@ -99,7 +99,7 @@ impl PluginSet {
         let absent = |name: &&&'static str| PLUGINS.contains(&(**name, Availability::No));
         match enabled.iter().find(absent) {
             Some(absent) => Err(format!(
-                "--enable-admission-plugins names {absent}, which this server does not have; here are {}",
+                "{absent} is an admission plugin that this server does not have; here are {}",
                 all_here()
             )),
             None => Ok(()),
@@ -115,6 +115,16 @@ impl PluginSet {
         }
     }
 
+    /// Makes the set of these plugins alone, as of `--admission-control`.
+    #[must_use]
+    pub fn only(enabled: &[&'static str]) -> Self {
+        let others = PLUGINS.iter().map(|(name, _)| *name);
+        Self {
+            enabled: enabled.to_vec(),
+            disabled: others.filter(|name| !enabled.contains(name)).collect(),
+        }
+    }
+
     /// Returns the set with NodeRestriction, on which the Node authorizer relies, unless it is disabled.
     #[must_use]
     pub fn with_node_restriction(mut self) -> Self {
@@ -126,7 +136,13 @@ impl PluginSet {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let enabled = PLUGINS.contains(&(name, Availability::Yes)) || self.enabled.contains(&name);
-        enabled && !self.disabled.contains(&name)
+        enabled && !self.disables(name)
+    }
+
+    /// Returns true if a plugin, which may not be here, is disabled by name.
+    #[must_use]
+    pub fn disables(&self, name: &str) -> bool {
+        self.disabled.contains(&name)
     }
 }
 
@@ -145,8 +161,18 @@ mod tests {
         assert!(!all.has(name) && all.with_node_restriction().has(name));
         let disabled = PluginSet::new(&[], &[name]).with_node_restriction();
         assert!(!disabled.has(name));
-        let fewer = PluginSet::new(&[], &["Priority", "PodSecurity"]);
+        let fewer = PluginSet::new(&[], &["Priority", "AlwaysPullImages"]);
         assert!(!fewer.has("Priority") && fewer.has("NamespaceLifecycle"));
+    }
+
+    #[test]
+    fn a_list_of_plugins_excludes_all_others() {
+        let only = PluginSet::only(&["Priority", "ServiceAccount"]);
+        assert!(only.has("Priority") && only.has("ServiceAccount"));
+        assert!(!only.has("LimitRanger"));
+        assert!(!only.with_node_restriction().has(NODE_RESTRICTION));
+        let none = PluginSet::only(&[]);
+        assert!(!none.has("Priority"));
     }
 
     #[test]
@@ -154,9 +180,12 @@ mod tests {
         assert_eq!(parse_plugin("NodeRestriction"), Ok("NodeRestriction"));
         let unknown = parse_plugin("Nope").expect_err("unknown");
         assert!(unknown.contains("NamespaceLifecycle, "), "{unknown}");
-        let absent = PluginSet::check(&["PodSecurity"], &[]).expect_err("absent");
+        let absent = PluginSet::check(&["AlwaysPullImages"], &[]).expect_err("absent");
         assert!(absent.contains("does not have"), "{absent}");
-        assert_eq!(PluginSet::check(&["Priority"], &["PodSecurity"]), Ok(()));
+        assert_eq!(
+            PluginSet::check(&["Priority"], &["AlwaysPullImages"]),
+            Ok(())
+        );
         let both = PluginSet::check(&["Priority"], &["Priority"]).expect_err("both");
         assert_eq!(
             both,

@@ -13,6 +13,7 @@ mod limit_ranger;
 mod namespace_lifecycle;
 mod node_restriction;
 mod node_troubles;
+mod pod_security;
 mod priority;
 pub mod quota;
 mod resource_quota;
@@ -30,6 +31,9 @@ pub use self::limit_ranger::LimitRanger;
 pub use self::namespace_lifecycle::NamespaceLifecycle;
 pub use self::node_restriction::{NodeRestriction, NodeStorages};
 pub use self::node_troubles::{DefaultTolerations, NodeTaint};
+pub use self::pod_security::{
+    PodSecurity, PodSecurityConfiguration, PodSecurityConfigurationError, PodSecurityMetrics,
+};
 pub use self::priority::Priority;
 pub use self::resource_quota::ResourceQuota;
 pub use self::runtime_class::RuntimeClass;

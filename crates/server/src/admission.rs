@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
@@ -13,12 +14,14 @@ use ringwatch_admission::{Chain, MatchContext, ParsedObjects, Plugin, PluginSet}
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
-    CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, DefaultTolerations,
-    LimitRanger, NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, Priority,
-    ResourceQuota, RuntimeClass, ServiceAccount, StorageProtection, TopologyLabels,
+    CertificateSigners, CertificateSubjects, ClaimResize, DefaultClass, LimitRanger,
+    NamespaceLifecycle, NodeRestriction, NodeStorages, NodeTaint, PodSecurity, PodSecurityMetrics,
+    Priority, ResourceQuota, RuntimeClass, ServiceAccount, StorageProtection, TopologyLabels,
 };
 use ringwatch_registry::{Store, Stores};
 
+use super::admission_config::AdmissionConfig;
+use super::flags::AdmissionFlags;
 use super::storages::Storages;
 
 /// The group of configurations and policies.
@@ -46,7 +49,7 @@ impl Admission {
     /// Builds the plugins of a set, which read objects from these storages. `webhooks` calls webhooks.
     pub(super) fn new(
         set: &PluginSet,
-        tolerations: DefaultTolerations,
+        configured: Vec<Arc<dyn Plugin>>,
         storages: &Storages,
         match_context: &MatchContext,
         webhooks: &Arc<dyn WebhookClient>,
@@ -54,14 +57,30 @@ impl Admission {
     ) -> Self {
         let objects = AdmissionObjectSets::new(clock);
         let mut plugins = own_plugins(storages, clock);
-        plugins.push(Arc::new(tolerations));
         plugins.extend(objects.plugins(match_context, webhooks));
+        plugins.extend(configured);
         plugins.retain(|plugin| set.has(plugin.name()));
         Self {
             chain: Arc::new(Chain::new(plugins)),
             objects,
         }
     }
+}
+
+/// Builds the plugins that flags and files configure.
+pub(super) fn configured_plugins(
+    flags: &AdmissionFlags,
+    config: AdmissionConfig,
+    storages: &Storages,
+    registry: &mut Registry,
+) -> Vec<Arc<dyn Plugin>> {
+    let pod_security = PodSecurity::new(
+        config.pod_security,
+        PodSecurityMetrics::register(registry),
+        storages.get_or_empty("namespaces"),
+        storages.get_or_empty("pods"),
+    );
+    vec![Arc::new(flags.tolerations()), Arc::new(pod_security)]
 }
 
 impl AdmissionObjectSets {

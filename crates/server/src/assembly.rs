@@ -34,7 +34,9 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
 use tokio::sync::{oneshot, watch};
 
+use super::admission_config::AdmissionConfig;
 use super::audit::{AuditBackends, AuditFiles};
+use super::authorization_config::Authorizers;
 use super::backend_factory::{OpenBackend, OpenOverride, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
@@ -110,8 +112,8 @@ impl Assembly<'_> {
         let (storages, reflector) =
             Storages::new(factory, &self.flags.cluster_options(), &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
-        let (authorizers, clock) = (security.authorizers, &self.clock);
-        let resources = Resources::new(self.flags, storages, authorizers, clock, background);
+        let deciding = (security.authorizers, security.admission);
+        let resources = self.resources(storages, deciding, &mut registry, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
         let flags = &self.flags.limits;
         let enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
@@ -170,6 +172,18 @@ impl Assembly<'_> {
         self.assembled(connections, resources, enabled, audit)
     }
 
+    /// Builds the stores, with what decides about requests and writes.
+    fn resources(
+        &self,
+        storages: Storages,
+        deciding: (Authorizers, AdmissionConfig),
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Resources {
+        let (flags, clock) = (self.flags, &self.clock);
+        Resources::new(flags, storages, deciding, clock, registry, background)
+    }
+
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
     fn storage_factory(
         &self,
@@ -201,6 +215,7 @@ impl Assembly<'_> {
         let end = background.end().cancelled_owned();
         background.run_to_its_end(compactor.run(end));
         background.run(factory.counts.clone().run(self.clock.clone()));
+        background.run_serving(factory.encryption.clone().poll_kms());
         Arc::new(factory)
     }
 
@@ -316,6 +331,7 @@ impl Assembly<'_> {
         let health = health_checks(
             (self.backend, self.overrides),
             self.flags,
+            &resources.storages.factory.encryption,
             &resources.storages.cachers,
             &enabled.hooks,
             self.steps.shutting_down.clone(),

@@ -87,7 +87,7 @@ pub struct ServeFlags {
     pub storage_media_type: StorageMediaType,
 
     /// An EncryptionConfiguration with the resources that are encrypted in the store, and their keys. Supported providers
-    /// are aesgcm, secretbox and identity.
+    /// are aesgcm, aescbc, secretbox, kms (version 2) and identity.
     #[arg(long, value_name = "FILE")]
     pub encryption_provider_config: Option<PathBuf>,
 
@@ -595,9 +595,25 @@ mod tests {
             ),
             ("--disable-admission-plugins=Priority,x", "here are Namesp"),
             ("--enable-admission-plugins=AlwaysDeny", "does not have"),
+            ("--admission-control=Nope", "no such admission plugin"),
+            ("--admission-control=Priority,AlwaysAdmit", "does not have"),
         ] {
             let error = parse(&[flag]).expect_err(flag);
             assert!(error.contains(words), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_all_plugins_stands_alone() {
+        let flags = parse(&["--admission-control=Priority,LimitRanger"]).expect("flags");
+        let plugins = flags.admission.plugins();
+        assert!(plugins.has("Priority") && !plugins.has("PodSecurity"));
+        for other in [
+            "--enable-admission-plugins=Priority",
+            "--disable-admission-plugins=Priority",
+        ] {
+            let error = parse(&["--admission-control=Priority", other]).expect_err(other);
+            assert!(error.contains("mutually exclusive"), "{error}");
         }
     }
 

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::Cacher;
+use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,7 @@ const UNREADY_NAMED_MAX: usize = 5;
 pub(super) fn health_checks(
     (backend, overrides): (&OpenBackend, &[OpenOverride]),
     flags: &ServeFlags,
+    encryption: &EncryptionConfig,
     cachers: &[Arc<Cacher>],
     hooks: &PostStartHooks,
     shutting_down: CancellationToken,
@@ -38,10 +41,22 @@ pub(super) fn health_checks(
     if let Some(embedded) = &backend.embedded {
         add_store_checks(embedded, &mut health);
     }
+    if encryption.uses_kms() {
+        health.add("kms-providers", Scope::Serving, plugins_healthy(encryption));
+    }
     health.add("watch-caches", Scope::Readiness, all_filled(cachers));
     let alive_until = clock.now() + flags.serving.livez_grace_period;
     hooks.add_checks(&mut health, alive_until, clock);
     health
+}
+
+/// Returns the check that all KMS plugins are healthy.
+fn plugins_healthy(encryption: &EncryptionConfig) -> Check {
+    let encryption = encryption.clone();
+    Arc::new(move || {
+        let encryption = encryption.clone();
+        async move { encryption.check_kms().await }.boxed()
+    })
 }
 
 /// Returns the check that all watch caches are filled.

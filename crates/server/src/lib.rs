@@ -4,6 +4,7 @@
 //! this one composes. What a process has once (logging, the allocator, exit codes) is in `ringwatch-cli`.
 
 mod admission;
+mod admission_config;
 mod assembly;
 mod audit;
 mod authentication_file;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::{MatchContext, ServedTypes};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
@@ -10,7 +11,8 @@ use ringwatch_authorization::Authorizer;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
 
-use super::admission::Admission;
+use super::admission::{Admission, configured_plugins};
+use super::admission_config::AdmissionConfig;
 use super::authorization_config::Authorizers;
 use super::background::Background;
 use super::flags::ServeFlags;
@@ -42,8 +44,9 @@ impl Resources {
     pub(super) fn new(
         flags: &ServeFlags,
         storages: Storages,
-        authorizers: Authorizers,
+        (authorizers, admission): (Authorizers, AdmissionConfig),
         clock: &Clock,
+        registry: &mut Registry,
         background: &mut Background,
     ) -> Self {
         let webhooks = webhook_client::client(storages.service_addresses(), clock.clone());
@@ -61,9 +64,10 @@ impl Resources {
             types: Arc::clone(&types),
             authorizer: Arc::clone(&authorizer),
         };
+        let configured = configured_plugins(&flags.admission, admission, &storages, registry);
         let admission = Admission::new(
             &plugins,
-            flags.admission.tolerations(),
+            configured,
             &storages,
             &match_context,
             &webhooks,

@@ -1,4 +1,4 @@
-//! Reads the files that flags name for TLS, authentication, authorization and encryption.
+//! Reads the files that flags name for TLS, authentication, authorization, admission and encryption.
 
 use std::net::IpAddr;
 
@@ -16,6 +16,7 @@ use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
 
+use super::admission_config::AdmissionConfig;
 use super::authentication_file::TokenIssuers;
 use super::authenticator::AuthenticationFiles;
 use super::authorization_config::Authorizers;
@@ -23,7 +24,7 @@ use super::credentials::CredentialFiles;
 use super::flags::{AggregationFlags, ServeFlags, TokenWebhookFlags};
 use super::{kubelets, service_account_keys, webhook_kubeconfig};
 
-/// The configuration of TLS, authentication, authorization and encryption.
+/// The configuration of TLS, authentication, authorization, admission and encryption.
 #[derive(Debug)]
 pub(super) struct Security {
     /// The server's side of TLS, and the authorities of client certificates.
@@ -38,6 +39,8 @@ pub(super) struct Security {
     pub(super) issuers: TokenIssuers,
     /// The authorizers, not built yet.
     pub(super) authorizers: Authorizers,
+    /// The configurations of admission plugins.
+    pub(super) admission: AdmissionConfig,
     /// The resources that are encrypted in the store.
     pub(super) encryption: EncryptionConfig,
     /// How kubelets are reached, and the TLS client for that.
@@ -95,19 +98,20 @@ impl Security {
             service_accounts: service_account_keys::load(flags)?,
             issuers,
             authorizers,
-            encryption: encryption(flags)?,
+            admission: AdmissionConfig::load(&flags.admission)?,
+            encryption: encryption(flags, clock)?,
             kubelets,
             proxy,
         })
     }
 }
 
-fn encryption(flags: &ServeFlags) -> Result<EncryptionConfig, StartError> {
+fn encryption(flags: &ServeFlags, clock: &Clock) -> Result<EncryptionConfig, StartError> {
     let Some(path) = &flags.encryption_provider_config else {
         return Ok(EncryptionConfig::default());
     };
     let text = pem::read(path, "--encryption-provider-config")?;
-    EncryptionConfig::parse(&text).map_err(|why| {
+    EncryptionConfig::parse(&text, clock).map_err(|why| {
         StartError::new(
             format!("use the encryption configuration {}", path.display()),
             why,

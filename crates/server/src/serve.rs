@@ -138,6 +138,10 @@ impl Server {
         }
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
+        // A plugin that does not answer yet is asked again later, and keeps the server from being ready.
+        if let Err(error) = security.encryption.check_kms().await {
+            tracing::warn!(error, "KMS plugins are not ready");
+        }
         let audit = AuditFiles::load(&flags.audit, &clock)?;
         let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
         let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;

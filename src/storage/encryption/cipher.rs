@@ -1,4 +1,4 @@
-//! The two ciphers and the layout of their output.
+//! The ciphers and the layout of their output.
 
 use std::fmt;
 
@@ -6,10 +6,16 @@ use aws_lc_rs::aead::{
     AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, Algorithm, LessSafeKey, NONCE_LEN, Nonce,
     UnboundKey,
 };
+use aws_lc_rs::cipher::{
+    AES_128, AES_192, AES_256, Algorithm as BlockAlgorithm, DecryptionContext,
+    PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey,
+};
 use aws_lc_rs::rand;
 use crypto_secretbox::aead::{Aead, KeyInit};
 use crypto_secretbox::{Key, XSalsa20Poly1305};
 
+/// The length of AES' blocks, and so of the initialization vectors of AES-CBC, in bytes.
+const BLOCK_BYTES: usize = 16;
 /// The length of secretbox's nonces in bytes.
 const SECRETBOX_NONCE_BYTES: usize = 24;
 
@@ -18,8 +24,16 @@ pub(super) enum Cipher {
     /// AES-GCM with random nonces. The storage key is authenticated along with the value, so that
     /// a value cannot be moved to another key.
     AesGcm(LessSafeKey),
+    /// AES-CBC with random initialization vectors and the padding of PKCS#7. It authenticates nothing.
+    AesCbc(Box<CbcKeys>),
     /// XSalsa20 and Poly1305. It authenticates the value alone.
     Secretbox(Box<XSalsa20Poly1305>),
+}
+
+/// The two directions of a key of AES-CBC.
+pub(super) struct CbcKeys {
+    encrypting: PaddedBlockEncryptingKey,
+    decrypting: PaddedBlockDecryptingKey,
 }
 
 /// An error about a value that was not encrypted with this key, or has been changed.
@@ -43,6 +57,21 @@ impl Cipher {
         Some(Self::AesGcm(LessSafeKey::new(key)))
     }
 
+    /// Creates AES-CBC with a key; `None` unless it has 16, 24 or 32 bytes.
+    pub(super) fn aes_cbc(secret: &[u8]) -> Option<Self> {
+        let algorithm: &BlockAlgorithm = match secret.len() {
+            16 => &AES_128,
+            24 => &AES_192,
+            32 => &AES_256,
+            _ => return None,
+        };
+        let key = || UnboundCipherKey::new(algorithm, secret);
+        Some(Self::AesCbc(Box::new(CbcKeys {
+            encrypting: PaddedBlockEncryptingKey::cbc_pkcs7(key().ok()?).ok()?,
+            decrypting: PaddedBlockDecryptingKey::cbc_pkcs7(key().ok()?).ok()?,
+        })))
+    }
+
     /// Creates secretbox with a key; `None` unless it has 32 bytes.
     pub(super) fn secretbox(secret: &[u8]) -> Option<Self> {
         let key: [u8; 32] = secret.try_into().ok()?;
@@ -61,6 +90,14 @@ impl Cipher {
                 key.seal_in_place_append_tag(nonce_used, aad, &mut sealed)
                     .map_err(|_| CannotEncrypt)?;
                 Ok([&nonce[..], &sealed].concat())
+            }
+            Self::AesCbc(keys) => {
+                let mut sealed = plain.to_vec();
+                let context = keys.encrypting.encrypt(&mut sealed);
+                let DecryptionContext::Iv128(vector) = context.map_err(|_| CannotEncrypt)? else {
+                    return Err(CannotEncrypt);
+                };
+                Ok([&vector.as_ref()[..], &sealed].concat())
             }
             Self::Secretbox(cipher) => {
                 let nonce: [u8; SECRETBOX_NONCE_BYTES] = random()?;
@@ -83,6 +120,17 @@ impl Cipher {
                 sealed.truncate(length);
                 Ok(sealed)
             }
+            Self::AesCbc(keys) => {
+                let (vector, sealed) = sealed
+                    .split_first_chunk::<BLOCK_BYTES>()
+                    .ok_or(NotAuthentic)?;
+                let mut sealed = sealed.to_vec();
+                let context = DecryptionContext::Iv128(vector.into());
+                let plain = keys.decrypting.decrypt(&mut sealed, context);
+                let length = plain.map_err(|_| NotAuthentic)?.len();
+                sealed.truncate(length);
+                Ok(sealed)
+            }
             Self::Secretbox(cipher) => {
                 let (nonce, sealed) = sealed
                     .split_first_chunk::<SECRETBOX_NONCE_BYTES>()
@@ -99,6 +147,7 @@ impl fmt::Debug for Cipher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::AesGcm(_) => "AesGcm",
+            Self::AesCbc(_) => "AesCbc",
             Self::Secretbox(_) => "Secretbox",
         })
     }
@@ -200,12 +249,62 @@ mod tests {
         }
     }
 
+    /// The example of AES-CBC with 256 bits in NIST SP 800-38A, F.2.5, followed by a block of padding.
+    #[test]
+    fn aes_cbc_makes_the_blocks_of_the_standard() {
+        let secret = bytes("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4");
+        let vector = bytes("000102030405060708090a0b0c0d0e0f");
+        let plain = bytes(
+            "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51\
+             30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710",
+        );
+        let blocks = bytes(
+            "f58c4c04d6e5f1ba779eabfb5f7bfbd69cfc4e967edb808d679f777bc6702c7d\
+             39f23369a9d9bacfa530e26304231461b2eb05e2c39be9fcda6c19078c6a9d1b",
+        );
+        let keys = Cipher::aes_cbc(&secret).expect("a key");
+        let sealed = keys.seal(&plain, "/k").expect("sealed");
+        assert_eq!(sealed.len(), BLOCK_BYTES + plain.len() + BLOCK_BYTES);
+        let Cipher::AesCbc(made) = &keys else {
+            panic!("another cipher")
+        };
+        let iv: [u8; BLOCK_BYTES] = vector.clone().try_into().expect("16 bytes");
+        let context = aws_lc_rs::cipher::EncryptionContext::Iv128(iv.into());
+        let mut padded = plain.clone();
+        let encrypted = made.encrypting.less_safe_encrypt(&mut padded, context);
+        encrypted.expect("encrypted");
+        assert_eq!(padded[..blocks.len()], blocks[..]);
+        let stored = [vector, padded].concat();
+        assert_eq!(keys.open(&stored, "/any"), Ok(plain));
+    }
+
+    #[test]
+    fn aes_cbc_pads_to_whole_blocks() {
+        for secret in [vec![1; 16], vec![1; 24], vec![1; 32]] {
+            let cipher = Cipher::aes_cbc(&secret).expect("a key");
+            for length in 0..50 {
+                let plain = vec![7; length];
+                let sealed = cipher.seal(&plain, "/k").expect("sealed");
+                assert_eq!(sealed.len() % BLOCK_BYTES, 0);
+                assert!(sealed.len() > BLOCK_BYTES + length);
+                assert_eq!(cipher.open(&sealed, "/k"), Ok(plain));
+            }
+            let sealed = cipher.seal(b"value", "/k").expect("sealed");
+            let again = cipher.seal(b"value", "/k").expect("sealed");
+            assert_ne!(sealed, again, "vectors differ");
+            for short in 0..sealed.len() {
+                assert_eq!(cipher.open(&sealed[..short], "/k"), Err(NotAuthentic));
+            }
+        }
+    }
+
     #[test]
     fn keys_have_their_length() {
         for length in 0..40 {
             let secret = vec![0; length];
             let (aes, secretbox) = (Cipher::aes_gcm(&secret), Cipher::secretbox(&secret));
             assert_eq!(aes.is_some(), matches!(length, 16 | 24 | 32));
+            assert_eq!(Cipher::aes_cbc(&secret).is_some(), aes.is_some());
             assert_eq!(secretbox.is_some(), length == 32);
         }
     }

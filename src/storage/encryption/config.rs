@@ -8,15 +8,20 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::cipher::Cipher;
+use super::kms::{KmsConfig, KmsProvider};
 use super::transformer::{NamedKey, Provider, Transformer};
+use crate::clock::Clock;
+use crate::sync::Arc;
 
 /// The encryption of each type. By default none is encrypted.
 ///
 /// ```
+/// use ringwatch::clock::Clock;
 /// use ringwatch::storage::encryption::EncryptionConfig;
 ///
 /// let config = EncryptionConfig::parse(
@@ -30,6 +35,7 @@ use super::transformer::{NamedKey, Provider, Transformer};
 ///       keys: [{name: key1, secret: AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=}]
 ///   - identity: {}
 /// ",
+///     &Clock::real(),
 /// )?;
 /// let secrets = config.transformer("secrets", "");
 /// let key = "/registry/secrets/default/a";
@@ -44,6 +50,8 @@ use super::transformer::{NamedKey, Provider, Transformer};
 pub struct EncryptionConfig {
     /// The transformers by resource and group, either of which may be a star.
     rules: BTreeMap<(String, String), Transformer>,
+    /// The providers that encrypt with KMS plugins, in the order of the file.
+    kms: Vec<Arc<KmsProvider>>,
 }
 
 /// An error in the file, with its position.
@@ -75,8 +83,8 @@ struct ProviderRule {
     identity: Option<BTreeMap<String, IgnoredAny>>,
     aesgcm: Option<Keys>,
     secretbox: Option<Keys>,
-    aescbc: Option<IgnoredAny>,
-    kms: Option<IgnoredAny>,
+    aescbc: Option<Keys>,
+    kms: Option<KmsConfig>,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +111,7 @@ impl EncryptionConfig {
     ///
     /// # Errors
     /// [`ConfigError`], which never contains a secret.
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+    pub fn parse(text: &str, clock: &Clock) -> Result<Self, ConfigError> {
         // The message of the YAML reader may quote the file, secrets included.
         let place = |error: serde_saphyr::Error| {
             let at = error.location().map(|at| format!(" at line {}", at.line()));
@@ -128,7 +136,7 @@ impl EncryptionConfig {
         let mut config = Self::default();
         for (index, rule) in file.resources.iter().enumerate() {
             config
-                .add(rule)
+                .add(rule, clock)
                 .map_err(|error| ConfigError(format!("resources[{index}].{error}")))?;
         }
         Ok(config)
@@ -138,6 +146,36 @@ impl EncryptionConfig {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// Returns true if values are encrypted with KMS plugins.
+    #[must_use]
+    pub fn uses_kms(&self) -> bool {
+        !self.kms.is_empty()
+    }
+
+    /// Checks that all KMS plugins are healthy, one after the other. One that was asked a moment ago is not asked again.
+    ///
+    /// # Errors
+    /// An explanation for the log.
+    pub async fn check_kms(&self) -> Result<(), String> {
+        let mut failed = Vec::new();
+        for (index, provider) in self.kms.iter().enumerate() {
+            if let Err(error) = provider.check().await {
+                failed.push(format!("kms-provider-{index}: {error}"));
+            }
+        }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(failed.join(", "))
+        }
+    }
+
+    /// Keeps the keys of all KMS plugins confirmed, until it is dropped. Without this, nothing is encrypted with them after
+    /// some minutes.
+    pub async fn poll_kms(self) {
+        join_all(self.kms.iter().map(|it| it.poll())).await;
     }
 
     /// Returns the transformer of a type's values.
@@ -151,7 +189,7 @@ impl EncryptionConfig {
         found.cloned().unwrap_or_default()
     }
 
-    fn add(&mut self, rule: &Rule) -> Result<(), String> {
+    fn add(&mut self, rule: &Rule, clock: &Clock) -> Result<(), String> {
         if rule.resources.is_empty() {
             return Err("resources: at least one is required".to_owned());
         }
@@ -168,8 +206,15 @@ impl EncryptionConfig {
         let mut providers = Vec::new();
         for (index, provider) in rule.providers.iter().enumerate() {
             let provider = provider
-                .read()
+                .read(clock)
                 .map_err(|why| format!("providers[{index}]{why}"))?;
+            if let Provider::Kms(kms) = &provider {
+                if self.kms.iter().any(|other| other.prefix() == kms.prefix()) {
+                    let why = "it is named twice; names must be unique";
+                    return Err(format!("providers[{index}].kms.name: {why}"));
+                }
+                self.kms.push(Arc::clone(kms));
+            }
             providers.push(provider);
         }
         let transformer = Transformer::new(providers);
@@ -228,8 +273,7 @@ fn name(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl ProviderRule {
-    fn read(&self) -> Result<Provider, String> {
-        let unsupported = |name| format!(": {name} is not supported; use aesgcm or secretbox");
+    fn read(&self, clock: &Clock) -> Result<Provider, String> {
         let named = [
             self.identity.is_some(),
             self.aesgcm.is_some(),
@@ -238,7 +282,10 @@ impl ProviderRule {
             self.kms.is_some(),
         ];
         match named.into_iter().filter(|it| *it).count() {
-            0 => return Err(": it names no provider: identity, aesgcm or secretbox".to_owned()),
+            0 => {
+                let why = ": it names no provider: identity, aesgcm, aescbc, secretbox or kms";
+                return Err(why.to_owned());
+            }
             1 => {}
             _ => return Err(": it names more than one provider; give each its own entry".into()),
         }
@@ -256,10 +303,19 @@ impl ProviderRule {
                 keys: keys.read("secretbox", "32", Cipher::secretbox)?,
             });
         }
-        match (&self.aescbc, &self.kms) {
-            (Some(_), _) => Err(unsupported("aescbc")),
-            (_, Some(_)) => Err(unsupported("kms")),
-            (None, None) => Ok(Provider::Identity),
+        if let Some(keys) = &self.aescbc {
+            return Ok(Provider::Encrypted {
+                prefix: "k8s:enc:aescbc:v1:",
+                name: "AES",
+                keys: keys.read("aescbc", "16, 24 or 32", Cipher::aes_cbc)?,
+            });
+        }
+        match &self.kms {
+            Some(kms) => match kms.read(clock) {
+                Ok(provider) => Ok(Provider::Kms(Arc::new(provider))),
+                Err(why) => Err(format!(".kms.{why}")),
+            },
+            None => Ok(Provider::Identity),
         }
     }
 }
@@ -311,9 +367,38 @@ mod tests {
     const SECRET: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 
     fn file(rules: &str) -> Result<EncryptionConfig, ConfigError> {
-        EncryptionConfig::parse(&format!(
+        let text = format!(
             "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n{rules}"
-        ))
+        );
+        EncryptionConfig::parse(&text, &Clock::real())
+    }
+
+    const KMS: &str = "- resources: [secrets]\n  providers:\n  \
+        - kms: {apiVersion: v2, name: x, endpoint: \"unix:///a\", timeout: 1m30s}\n";
+
+    #[test]
+    fn plugins_have_names_of_their_own() {
+        let twice = "  - kms: {apiVersion: v2, name: x, endpoint: \"unix:///b\"}\n";
+        let error = file(&[KMS, twice].concat()).expect_err("twice").to_string();
+        let expected =
+            "resources[0].providers[1].kms.name: it is named twice; names must be unique";
+        assert_eq!(error, expected);
+        let error = file(&KMS.replace("x,", "\"a:b\",")).expect_err("a colon");
+        assert!(
+            error.to_string().contains("providers[0].kms.name: invalid"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn plugins_are_not_connected_to_before_they_are_asked() {
+        let config = file(KMS).expect("a configuration");
+        assert!(config.uses_kms());
+        let secrets = config.transformer("secrets", "");
+        assert!(!secrets.is_identity());
+        let error = secrets.seal(Bytes::from_static(b"plain"), "/k");
+        let error = error.expect_err("no plugin has answered").to_string();
+        assert!(error.contains("its plugin has not answered yet"), "{error}");
     }
 
     fn aesgcm(name: &str, resources: &str) -> String {
@@ -365,7 +450,7 @@ mod tests {
             "resources":[{{"resources":["secrets"],"providers":[{{"secretbox":{{"keys":[
             {{"name":"a","secret":"{SECRET}"}}]}}}}]}}]}}"#
         );
-        let config = EncryptionConfig::parse(&json).expect("a configuration");
+        let config = EncryptionConfig::parse(&json, &Clock::real()).expect("a configuration");
         assert!(!config.transformer("secrets", "").is_identity());
         assert!(config.transformer("secrets", "apps").is_identity());
     }
@@ -394,10 +479,9 @@ mod tests {
                 "more than one provider",
             ),
             (
-                provider("kms: {name: x}"),
-                "providers[0]: kms is not supported",
+                provider("aescbc: {keys: []}"),
+                "providers[0].aescbc.keys: at least one",
             ),
-            (provider("aescbc: {keys: []}"), "aescbc is not supported"),
             (
                 provider("aesgcm: {keys: []}"),
                 "providers[0].aesgcm.keys: at least one",
@@ -429,9 +513,10 @@ mod tests {
             assert!(error.contains(words), "{words}: {error}");
             assert!(!error.contains("c2VjcmV0"), "{error}");
         }
-        let other = EncryptionConfig::parse("apiVersion: v1\nkind: Pod\nresources: []\n");
+        let other =
+            EncryptionConfig::parse("apiVersion: v1\nkind: Pod\nresources: []\n", &Clock::real());
         let error = other.expect_err("another kind").to_string();
         assert!(error.contains("found \"v1\" and \"Pod\""), "{error}");
-        EncryptionConfig::parse("").expect_err("an empty file");
+        EncryptionConfig::parse("", &Clock::real()).expect_err("an empty file");
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! k8s:enc:aesgcm:v1:key1:    12 bytes of nonce, ciphertext, 16 bytes of tag
+//! k8s:enc:aescbc:v1:key1:    16 bytes of initialization vector, ciphertext with padding
 //! k8s:enc:secretbox:v1:key1: 24 bytes of nonce, 16 bytes of tag, ciphertext
+//! k8s:enc:kms:v2:plugin1:    a protobuf message with the encrypted seed of the key, and the ciphertext
 //! ```
 //!
 //! A stored value names its provider and its key, so that keys and providers can be replaced while old values are still
@@ -12,6 +14,7 @@
 
 mod cipher;
 mod config;
+mod kms;
 mod transformer;
 
 pub use config::{ConfigError, EncryptionConfig};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cipher::Cipher;
+use super::kms::{KmsProvider, OpenError};
 
 /// The prefix of every encrypted value.
 pub const ENCRYPTED: &[u8] = b"k8s:enc:";
@@ -34,6 +35,8 @@ pub(super) enum Provider {
         /// The keys; the first one encrypts.
         keys: Vec<NamedKey>,
     },
+    /// Values are encrypted with keys of a KMS plugin.
+    Kms(Arc<KmsProvider>),
 }
 
 /// A key of the configuration, with its cipher.
@@ -46,8 +49,14 @@ pub(super) struct NamedKey {
 
 /// An error about a value that cannot be decrypted or encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TransformError(String);
+pub enum TransformError {
+    /// No provider can read the value.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The value cannot be encrypted or decrypted now, since a KMS plugin does not answer. Retry later.
+    #[error("{0}")]
+    Unavailable(String),
+}
 
 impl Default for Transformer {
     /// Creates a transformer that encrypts nothing.
@@ -90,18 +99,41 @@ impl Transformer {
         } else {
             "no matching prefix found"
         };
-        Err(failure.unwrap_or_else(|| TransformError(unknown.to_owned())))
+        Err(failure.unwrap_or_else(|| TransformError::Unreadable(unknown.to_owned())))
+    }
+
+    /// Makes keys of KMS plugins known with which these values are encrypted, so that [`Self::open`] finds them.
+    pub async fn fetch_keys(&self, stored: &[Bytes]) {
+        for provider in &*self.providers {
+            if let Provider::Kms(kms) = provider {
+                let sealed = stored.iter();
+                let sealed = sealed.filter_map(|it| without_prefix(it, kms.prefix()));
+                kms.fetch_seeds(sealed.collect()).await;
+            }
+        }
+    }
+
+    /// Returns true if values are encrypted with a KMS plugin, so that their keys have to be fetched.
+    #[must_use]
+    pub fn uses_kms(&self) -> bool {
+        let mut providers = self.providers.iter();
+        providers.any(|it| matches!(it, Provider::Kms(_)))
     }
 
     /// Encrypts a value for a full key.
     ///
     /// # Errors
-    /// [`TransformError`] when there is no randomness.
+    /// [`TransformError`] when there is no randomness, or a KMS plugin does not answer.
     pub fn seal(&self, plain: Bytes, key: &str) -> Result<Bytes, TransformError> {
-        let Some(Provider::Encrypted { prefix, keys, .. }) = self.providers.first() else {
-            return Ok(plain);
+        let (prefix, keys) = match self.providers.first() {
+            Some(Provider::Encrypted { prefix, keys, .. }) => (prefix, keys),
+            Some(Provider::Kms(kms)) => {
+                let sealed = kms.seal(&plain, key).map_err(TransformError::Unavailable)?;
+                return Ok([kms.prefix().as_bytes(), &sealed].concat().into());
+            }
+            Some(Provider::Identity) | None => return Ok(plain),
         };
-        let failed = || TransformError("the value cannot be encrypted".to_owned());
+        let failed = || TransformError::Unreadable("the value cannot be encrypted".to_owned());
         let first = keys.first().ok_or_else(failed)?;
         let sealed = first.cipher.seal(&plain, key).map_err(|_| failed())?;
         Ok([prefix.as_bytes(), first.prefix.as_bytes(), &sealed]
@@ -117,6 +149,13 @@ impl Provider {
             Self::Identity if stored.starts_with(ENCRYPTED) => return None,
             Self::Identity => return Some(Ok((stored.clone(), false))),
             Self::Encrypted { prefix, name, keys } => (prefix, name, keys),
+            Self::Kms(kms) => {
+                let sealed = without_prefix(stored, kms.prefix())?;
+                return Some(kms.open(sealed, key).map_err(|error| match error {
+                    OpenError::Unreadable(why) => TransformError::Unreadable(why),
+                    OpenError::Unavailable(why) => TransformError::Unavailable(why),
+                }));
+            }
         };
         let rest = stored.strip_prefix(prefix.as_bytes())?;
         let mut authentic = true;
@@ -135,8 +174,15 @@ impl Provider {
         } else {
             format!("the value cannot be decrypted with the keys of the {name} transformer")
         };
-        Some(Err(TransformError(error)))
+        Some(Err(TransformError::Unreadable(error)))
     }
+}
+
+/// Returns the part of a value after a prefix; `None` if it has another one.
+fn without_prefix(stored: &Bytes, prefix: &str) -> Option<Bytes> {
+    stored
+        .starts_with(prefix.as_bytes())
+        .then(|| stored.slice(prefix.len()..))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The raw objects and the changes of all types under a prefix, for a cache.
 
 use std::collections::BTreeMap;
+use std::slice;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,10 +10,10 @@ use futures::StreamExt;
 
 use super::request_metrics::{Operation, TypeRequestMetrics};
 use crate::storage::backend::{
-    Backend, BackendError, Event, EventKind, KeyRange, RangeContent, RangeRequest, WatchRequest,
-    WatchResponse, prefix_end,
+    Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
+    WatchRequest, WatchResponse, prefix_end,
 };
-use crate::storage::encryption::{ENCRYPTED, EncryptionConfig, Transformer};
+use crate::storage::encryption::{ENCRYPTED, EncryptionConfig, TransformError, Transformer};
 use crate::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
     StorageError,
@@ -86,20 +87,32 @@ impl Changes {
 
     /// Decrypts a value. One that no provider can decrypt, including a plain value of a type that must be encrypted, is
     /// replaced by bytes that are not an object, and so is reported as unreadable.
-    fn plain(&self, full_key: &str, value: Bytes) -> Bytes {
+    ///
+    /// # Errors
+    /// [`StorageError::Internal`] when a KMS plugin does not decrypt the key of the value now.
+    fn plain(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
         let nothing_encrypted = self.encrypted.is_empty() && self.encryption.is_empty();
         if nothing_encrypted && !value.starts_with(ENCRYPTED) {
-            return value;
+            return Ok(value);
         }
-        let key = full_key
-            .strip_prefix(&*self.path_prefix)
-            .unwrap_or(full_key);
-        match self.transformer(key).open(&value, full_key) {
-            Ok((plain, _)) => plain,
-            Err(error) => {
-                tracing::error!(key = full_key, %error, "a stored value cannot be decrypted");
-                Bytes::from_static(ENCRYPTED)
-            }
+        let opened = self.transformer_of(full_key).open(&value, full_key);
+        match opened {
+            Ok((plain, _)) => Ok(plain),
+            Err(TransformError::Unavailable(message)) => Err(StorageError::Internal { message }),
+            Err(error @ TransformError::Unreadable(_)) => Ok(unreadable(full_key, &error)),
+        }
+    }
+
+    fn transformer_of(&self, full_key: &str) -> Transformer {
+        let key = full_key.strip_prefix(&*self.path_prefix);
+        self.transformer(key.unwrap_or(full_key))
+    }
+
+    /// Makes the keys known with which the value of a key is encrypted, if that is by a KMS plugin.
+    async fn fetch_keys(&self, kv: &KeyValue) {
+        if self.encryption.uses_kms() && kv.value.starts_with(ENCRYPTED) {
+            let transformer = self.transformer_of(&kv.key);
+            transformer.fetch_keys(slice::from_ref(&kv.value)).await;
         }
     }
 
@@ -110,15 +123,19 @@ impl Changes {
     }
 
     fn change(&self, event: &Event) -> Change {
+        let (key, value) = (&event.kv.key, &event.kv.value);
         let kind = match event.kind {
             EventKind::Put => ChangeKind::Put {
-                value: self.plain(&event.kv.key, event.kv.value.clone()),
+                // The stream is that of all types, which do not wait for the plugin of one.
+                value: self
+                    .plain(key, value.clone())
+                    .unwrap_or_else(|error| unreadable(key, &error)),
                 created: event.kv.create_revision == event.kv.mod_revision,
             },
             EventKind::Delete => ChangeKind::Delete,
         };
         Change {
-            key: self.key(&event.kv.key),
+            key: self.key(key),
             revision: event.kv.mod_revision,
             kind,
         }
@@ -126,7 +143,10 @@ impl Changes {
 
     /// Converts a response. One with events covers the revisions up to that of its last event, one without up to its
     /// own.
-    fn batch(&self, response: WatchResponse) -> ChangeBatch {
+    async fn batch(&self, response: WatchResponse) -> ChangeBatch {
+        for event in &response.events {
+            self.fetch_keys(&event.kv).await;
+        }
         let last = response.events.last().map(|event| event.kv.mod_revision);
         ChangeBatch {
             revision: last.unwrap_or(response.revision),
@@ -137,6 +157,12 @@ impl Changes {
                 .collect(),
         }
     }
+}
+
+/// Returns bytes that stand for a value which cannot be decrypted.
+fn unreadable(full_key: &str, error: &dyn std::error::Error) -> Bytes {
+    tracing::error!(key = full_key, %error, "a stored value cannot be decrypted");
+    Bytes::from_static(ENCRYPTED)
 }
 
 #[async_trait]
@@ -162,18 +188,22 @@ impl ChangeSource for Changes {
             Some(requests) => requests.count(Operation::List, read).await?,
             None => read.await?,
         };
-        let items = response.kvs.into_iter().map(|kv| RawObject {
-            key: self.key(&kv.key),
-            revision: kv.mod_revision,
-            value: self.plain(&kv.key, kv.value),
-        });
+        let mut items = Vec::with_capacity(response.kvs.len());
+        for kv in response.kvs {
+            self.fetch_keys(&kv).await;
+            items.push(RawObject {
+                key: self.key(&kv.key),
+                revision: kv.mod_revision,
+                value: self.plain(&kv.key, kv.value)?,
+            });
+        }
         Ok(ChangePage {
             revision: if revision == 0 {
                 response.revision
             } else {
                 revision
             },
-            items: items.collect(),
+            items,
             more: response.more,
         })
     }
@@ -187,10 +217,15 @@ impl ChangeSource for Changes {
         };
         let responses = self.backend.watch(request).await?;
         let changes = self.clone();
-        let batches = responses.map(move |item| match item {
-            Ok(response) => Ok(changes.batch(response)),
-            Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
-            Err(other) => Err(other.into()),
+        let batches = responses.then(move |item| {
+            let changes = changes.clone();
+            async move {
+                match item {
+                    Ok(response) => Ok(changes.batch(response).await),
+                    Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
+                    Err(other) => Err(other.into()),
+                }
+            }
         });
         Ok(batches.boxed())
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::meta::Object;
 use crate::storage::backend::KeyValue;
-use crate::storage::encryption::Transformer;
+use crate::storage::encryption::{TransformError, Transformer};
 use crate::storage::{CORRUPT_KEYS_MAX, StorageError, Versioner};
 
 /// The decoding and encoding of a type's values.
@@ -26,6 +26,15 @@ pub(super) struct Plain {
 }
 
 impl Values {
+    /// Makes the keys known with which these values are encrypted. Whoever reads values from the store does this before
+    /// they are decoded.
+    pub(super) async fn fetch_keys(&self, kvs: &[KeyValue]) {
+        if self.transformer.uses_kms() {
+            let stored: Vec<Bytes> = kvs.iter().map(|kv| kv.value.clone()).collect();
+            self.transformer.fetch_keys(&stored).await;
+        }
+    }
+
     /// Decrypts and decodes the object of a key-value, at the revision that wrote it.
     ///
     /// # Errors
@@ -38,14 +47,15 @@ impl Values {
     /// Decrypts the value of a key-value.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] when it cannot be decrypted.
+    /// [`StorageError::Corrupt`] when it cannot be decrypted; [`StorageError::Internal`] when it cannot be now.
     pub(super) fn open(&self, kv: &KeyValue) -> Result<Plain, StorageError> {
         let opened = self.transformer.open(&kv.value, &kv.key);
         let (bytes, stale) = opened.map_err(|error| {
-            corrupt(
-                kv,
-                format!("data from the storage is not transformable revision=0: {error}"),
-            )
+            let why = format!("data from the storage is not transformable revision=0: {error}");
+            match error {
+                TransformError::Unreadable(_) => corrupt(kv, why),
+                TransformError::Unavailable(_) => StorageError::Internal { message: why },
+            }
         })?;
         Ok(Plain { bytes, stale })
     }

@@ -1,5 +1,6 @@
 //! Deletion of an object, on condition of its content.
 
+use std::slice;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -51,7 +52,7 @@ pub(super) async fn delete(
         if response.succeeded {
             return Ok(Arc::new(object.at_revision(response.revision)));
         }
-        state = State::from_response(store, key, response.found, response.revision, false)?;
+        state = State::from_response(store, key, response.found, response.revision, false).await?;
     }
     Err(conflict(key, state.revision))
 }
@@ -67,11 +68,18 @@ pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Objec
             let (key, revision) = (key.to_owned(), seen_at);
             return Err(StorageError::KeyNotFound { key, revision });
         };
-        if store.values().decode(&kv).is_ok() {
-            return Err(StorageError::InvalidObject {
-                key: key.to_owned(),
-                message: "the object can be read, so it is not deleted as a corrupt one".to_owned(),
-            });
+        store.values().fetch_keys(slice::from_ref(&kv)).await;
+        match store.values().decode(&kv) {
+            Ok(_) => {
+                let message = "the object can be read, so it is not deleted as a corrupt one";
+                return Err(StorageError::InvalidObject {
+                    key: key.to_owned(),
+                    message: message.to_owned(),
+                });
+            }
+            Err(StorageError::Corrupt { .. }) => {}
+            // It cannot be read now, but may be later.
+            Err(error) => return Err(error),
         }
         let response = delete_at(store, key, kv.mod_revision).await?;
         if response.succeeded {

@@ -77,7 +77,7 @@ pub(super) async fn guaranteed_update(
             return Ok(Arc::new(proposal.object.at_revision(response.revision)));
         }
         let (found, revision) = (response.found, response.revision);
-        state = State::from_response(store, key, found, revision, ignore_not_found)?;
+        state = State::from_response(store, key, found, revision, ignore_not_found).await?;
     }
     Err(StorageError::Conflict {
         key: key.to_owned(),

@@ -68,6 +68,7 @@ pub(super) async fn get_list(
         }
         list.revision = request.revision;
         let before = list.items.len();
+        store.values().fetch_keys(&page.kvs).await;
         let taken = take(store, options, &page, bucket, &mut list, &mut corrupt)?;
         memory.keep(&list.items[before..]);
         cost.fetched += page.kvs.len();

@@ -1,5 +1,6 @@
 //! The content of an object before it is changed.
 
+use std::slice;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -47,11 +48,11 @@ impl State {
         let read = store.backend().range(RangeRequest::key(key));
         let response = store.requests().count(Operation::Get, read).await?;
         let found = response.kvs.into_iter().next();
-        Self::from_response(store, key, found, response.revision, ignore_not_found)
+        Self::from_response(store, key, found, response.revision, ignore_not_found).await
     }
 
     /// Returns the state that the backend found at `revision`.
-    pub(super) fn from_response(
+    pub(super) async fn from_response(
         store: &Store,
         key: &str,
         found: Option<KeyValue>,
@@ -71,6 +72,7 @@ impl State {
                 current: true,
             });
         };
+        store.values().fetch_keys(slice::from_ref(&kv)).await;
         let plain = store.values().open(&kv)?;
         let object = store.values().read(&kv, &plain)?;
         Ok(Self {

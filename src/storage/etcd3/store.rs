@@ -1,5 +1,6 @@
 //! The store of one type: create and get; the other operations are in files of their own.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -284,6 +285,7 @@ impl Interface for Store {
             let revision = response.revision;
             return Err(StorageError::KeyNotFound { key, revision });
         };
+        self.values.fetch_keys(slice::from_ref(kv)).await;
         Ok(Arc::new(self.values.decode(kv)?))
     }
 

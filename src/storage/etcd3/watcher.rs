@@ -5,6 +5,7 @@
 //! the time of the request and not of the first poll.
 
 use std::collections::VecDeque;
+use std::slice;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
@@ -121,6 +122,7 @@ impl Watcher {
         if self.revision == 0 {
             self.revision = page.revision;
         }
+        self.store.values().fetch_keys(&page.kvs).await;
         for kv in &page.kvs {
             let object = self.store.values().decode(kv)?;
             if self.options.predicate.matches(object.attributes()) {
@@ -169,6 +171,11 @@ impl Watcher {
     async fn follow(&mut self, mut responses: WatchResponses) -> Result<Phase, StorageError> {
         match responses.next().await {
             Some(Ok(response)) => {
+                for event in &response.events {
+                    let values = self.store.values();
+                    values.fetch_keys(slice::from_ref(&event.kv)).await;
+                    values.fetch_keys(event.previous.as_slice()).await;
+                }
                 self.take(&response)?;
                 Ok(Phase::Follow(responses))
             }

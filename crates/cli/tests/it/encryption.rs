@@ -1,5 +1,8 @@
 //! Encryption at rest, end to end: what lies in etcd, and what becomes of it when keys change.
 
+mod kms;
+mod kms_plugin;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use ringwatch_apimachinery::duration;
 use ringwatch_registry::DeletionSettings;
 
-use super::etcd_overrides::EtcdOverride;
+use super::etcd_overrides::{EtcdOverride, parse_etcd_server};
 use super::go_values::parse_bool;
 
 /// The default quota of the embedded store: the most that etcd recommends.
@@ -116,15 +116,6 @@ impl EtcdFlags {
             Duration::ZERO => READYCHECK_TIMEOUT_OF_ZERO,
             timeout => timeout,
         }
-    }
-}
-
-/// Checks the URL of a server of etcd.
-pub(super) fn parse_etcd_server(text: &str) -> Result<String, String> {
-    let uri: http::Uri = text.parse().map_err(|error| format!("{error}"))?;
-    match (uri.scheme_str(), uri.host()) {
-        (Some("http" | "https"), Some(_)) => Ok(text.to_owned()),
-        _ => Err("not of the form http://HOST:PORT or https://HOST:PORT".to_owned()),
     }
 }
 

@@ -1,7 +1,5 @@
 //! `--etcd-servers-overrides`: other etcds for some resources.
 
-use super::etcd::parse_etcd_server;
-
 /// The etcd servers of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdOverride {
@@ -42,6 +40,15 @@ impl EtcdOverride {
             plural: plural.to_owned(),
             servers,
         })
+    }
+}
+
+/// Reads the URL of an etcd server.
+pub(super) fn parse_etcd_server(text: &str) -> Result<String, String> {
+    let uri: http::Uri = text.parse().map_err(|error| format!("{error}"))?;
+    match (uri.scheme_str(), uri.host()) {
+        (Some("http" | "https"), Some(_)) => Ok(text.to_owned()),
+        _ => Err("not of the form http://HOST:PORT or https://HOST:PORT".to_owned()),
     }
 }
 

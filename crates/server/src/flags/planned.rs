@@ -4,8 +4,4 @@
 pub(super) const REASON: &str = "it is not supported yet; leave it out";
 
 /// The names, without dashes.
-pub(super) const NAMES: &[&str] = &[
-    "admission-control",
-    "admission-control-config-file",
-    "encryption-provider-config-automatic-reload",
-];
+pub(super) const NAMES: &[&str] = &["encryption-provider-config-automatic-reload"];

@@ -30,6 +30,7 @@ const HAS_LEFT: &[&str] = &[
     "apiserver/src/endpoints/decode/mod.rs",
     "apiserver/src/endpoints/decode/yaml.rs",
     "apiserver/src/endpoints/response.rs",
+    "plugins/src/pod_security/existing_pods.rs",
     "plugins/src/write_guards/policy_parameters.rs",
     "registry/src/store/read.rs",
 ];
@@ -76,7 +77,7 @@ const BACKGROUND: &[&str] = &[
     "resources/src/allocation/repair.rs",
     "resources/src/apiregistration/registrations.rs",
     "resources/src/default_objects/role_reconciliation.rs",
-    "resources/src/default_objects/service_range.rs",
+    "server/src/admission_config.rs",
     "server/src/audit.rs",
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",

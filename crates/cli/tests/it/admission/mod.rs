@@ -4,6 +4,7 @@ mod conversion;
 mod hostile;
 mod mutating;
 mod mutating_policies;
+mod pod_security;
 mod policies;
 mod validating;
 mod written;

@@ -123,9 +123,14 @@ impl Server {
 
     /// A client as the admin, once the server is ready.
     pub(crate) async fn client(&mut self) -> kube::Client {
+        self.client_once("/readyz").await
+    }
+
+    /// A client as the admin, once this path of health says ok.
+    pub(crate) async fn client_once(&mut self, path: &str) -> kube::Client {
         for _ in 0..LOOKS_MAX {
             assert!(self.is_running(), "the server ended:\n{}", self.log());
-            if let Some(client) = self.try_client().await {
+            if let Some(client) = self.try_client(path).await {
                 return client;
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -161,14 +166,14 @@ impl Server {
         kube::Client::try_from(config).expect("a client")
     }
 
-    async fn try_client(&self) -> Option<kube::Client> {
+    async fn try_client(&self, path: &str) -> Option<kube::Client> {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).ok()?;
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .ok()?;
         let client = kube::Client::try_from(config).ok()?;
-        let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
+        let request = http::Request::get(path).body(Vec::new()).ok()?;
         client.request_text(request).await.ok().map(|_| client)
     }
 }

@@ -1,0 +1,30 @@
+//! Containers may not be privileged.
+
+use super::violation::containers;
+use super::{Check, Revision, Violation};
+use crate::pod_security::level::Level;
+use crate::pod_security::pod::Pod;
+
+pub(super) const CHECK: Check = Check {
+    id: "privileged",
+    level: Level::Baseline,
+    replaces: None,
+    revisions: &[Revision {
+        since: 0,
+        run: check,
+    }],
+};
+
+fn check(pod: Pod<'_>) -> Option<Violation> {
+    let bad = pod.containers_where(|it| it.setting("privileged") == true);
+    if bad.is_empty() {
+        return None;
+    }
+    Some(Violation::new(
+        "privileged",
+        format!(
+            "{} must not set securityContext.privileged=true",
+            containers(&bad)
+        ),
+    ))
+}

@@ -1,0 +1,58 @@
+//! Containers may not unmask `/proc`; since 1.35 they may if the pod has a user namespace of its own.
+
+use std::collections::BTreeSet;
+
+use super::violation::{containers, quoted};
+use super::{Check, Revision, Violation};
+use crate::pod_security::level::Level;
+use crate::pod_security::pod::{Pod, text};
+
+pub(super) const ID: &str = "procMount";
+
+pub(super) const CHECK: Check = Check {
+    id: ID,
+    level: Level::Baseline,
+    replaces: None,
+    revisions: &[
+        Revision {
+            since: 0,
+            run: check,
+        },
+        Revision {
+            since: 35,
+            run: check_unless_own_users,
+        },
+    ],
+};
+
+fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
+    if pod.has_own_users() {
+        None
+    } else {
+        check(pod)
+    }
+}
+
+/// Refuses every mount but the default one.
+pub(super) fn check(pod: Pod<'_>) -> Option<Violation> {
+    let mut mounts = BTreeSet::new();
+    let bad = pod.containers_where(|container| {
+        let mount = container.setting("procMount");
+        let is_bad = !mount.is_null() && mount != "Default";
+        if is_bad {
+            mounts.insert(text(mount));
+        }
+        is_bad
+    });
+    if bad.is_empty() {
+        return None;
+    }
+    Some(Violation::new(
+        "procMount",
+        format!(
+            "{} must not set securityContext.procMount to {}",
+            containers(&bad),
+            quoted(mounts)
+        ),
+    ))
+}

@@ -1,0 +1,43 @@
+//! Pods and containers may not set `runAsUser=0`, since 1.23; since 1.35 they may in a user namespace of the pod's own.
+
+use super::violation::parts;
+use super::{Check, Revision, Violation};
+use crate::pod_security::level::Level;
+use crate::pod_security::pod::{Part, Pod};
+
+pub(super) const CHECK: Check = Check {
+    id: "runAsUser",
+    level: Level::Restricted,
+    replaces: None,
+    revisions: &[
+        Revision {
+            since: 23,
+            run: check,
+        },
+        Revision {
+            since: 35,
+            run: check_unless_own_users,
+        },
+    ],
+};
+
+fn check_unless_own_users(pod: Pod<'_>) -> Option<Violation> {
+    if pod.has_own_users() {
+        None
+    } else {
+        check(pod)
+    }
+}
+
+fn check(pod: Pod<'_>) -> Option<Violation> {
+    let settings = pod.settings("runAsUser");
+    let root = settings.filter(|(_, user)| user.as_i64() == Some(0));
+    let root: Vec<Part<'_>> = root.map(|(part, _)| part).collect();
+    if root.is_empty() {
+        return None;
+    }
+    Some(Violation::new(
+        "runAsUser=0",
+        format!("{} must not set runAsUser=0", parts(&root)),
+    ))
+}

@@ -1,0 +1,100 @@
+"""kube-apiserver and ringwatch beside each other on one etcd, for scripts that compare them.
+
+All runs on loopback, with processes that end with the script. Python's standard library is enough.
+"""
+import http.client
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/debug/ringwatch'))
+START_SECONDS_MAX = 120
+
+
+class Server:
+    """A process and a connection to it."""
+
+    def __init__(self, command, port, scheme, log):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.port, self.scheme = port, scheme
+
+    def ask(self, method, path, body=None, accept='application/json', first_bytes=None):
+        if self.scheme == 'http':
+            connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=60)
+        else:
+            tls = ssl.create_default_context()
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+            connection = http.client.HTTPSConnection('127.0.0.1', self.port, timeout=60, context=tls)
+        try:
+            connection.request(method, path, body, {'Authorization': 'Bearer token', 'Accept': accept})
+            answer = connection.getresponse()
+            return answer.status, first_bytes(answer) if first_bytes else answer.read()
+        finally:
+            connection.close()
+
+    def until_ready(self, path):
+        end = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                sys.exit('%s ended' % self.process.args[0])
+            try:
+                if self.ask('GET', path)[0] == 200:
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            time.sleep(0.2)
+        sys.exit('%s is not ready' % self.process.args[0])
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        return one.getsockname()[1]
+
+
+def start_etcd(binaries, folder, servers, log):
+    """Starts an etcd, of the folder or else of .tools; adds it to `servers`, and returns it with its URL."""
+    program = next((it for it in (binaries / 'etcd', ROOT / '.tools/bin/etcd') if it.exists()), shutil.which('etcd'))
+    client, peer = free_port(), free_port()
+    store = 'http://127.0.0.1:%d' % client
+    peers = 'http://127.0.0.1:%d' % peer
+    etcd = Server([program, '--name=one', '--data-dir=%s' % (folder / 'etcd'), '--listen-client-urls=' + store,
+                   '--advertise-client-urls=' + store, '--listen-peer-urls=' + peers,
+                   '--initial-advertise-peer-urls=' + peers, '--initial-cluster=one=' + peers, '--unsafe-no-fsync'],
+                  client, 'http', log)
+    servers.append(etcd)
+    etcd.until_ready('/health')
+    return etcd, store
+
+
+def start(binaries, folder, servers, log, store, *flags):
+    """Starts kube-apiserver and ringwatch on an etcd with these flags; adds both to `servers`, and returns them."""
+    tokens = folder / 'tokens.csv'
+    tokens.write_text('token,admin,1,"system:masters"\n')
+    key = folder / 'service-accounts.key'
+    if not key.exists():
+        subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
+    same = ['--etcd-servers=' + store, '--token-auth-file=%s' % tokens, '--bind-address=127.0.0.1', *flags]
+    port = free_port()
+    theirs = Server([binaries / 'kube-apiserver', '--secure-port=%d' % port, '--cert-dir=%s' % (folder / 'certificates'),
+                     '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=%s' % key,
+                     '--service-account-signing-key-file=%s' % key, '--service-cluster-ip-range=10.0.0.0/24',
+                     '--authorization-mode=AlwaysAllow', *same], port, 'https', log)
+    servers.append(theirs)
+    port = free_port()
+    ours = Server([RINGWATCH, 'serve', '--secure-port=%d' % port, '--data-dir=%s' % (folder / 'ringwatch'), *same],
+                  port, 'https', log)
+    servers.append(ours)
+    theirs.until_ready('/readyz')
+    ours.until_ready('/readyz')
+    return theirs, ours

@@ -1,0 +1,291 @@
+//! Tests of the provider with a plugin in this process.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::client::{Plugin, PluginError, socket_path};
+use super::envelope;
+use super::messages::{
+    DecryptRequest, DecryptResponse, EncryptRequest, EncryptResponse, StatusResponse,
+};
+use super::{KmsProvider, OpenError};
+use crate::clock::Clock;
+use crate::sync::{Arc, Mutex};
+
+/// A plugin that "encrypts" by the exclusive or with a byte of the key, and notes its calls.
+#[derive(Clone, Debug)]
+struct Stub(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    key_id: String,
+    version: String,
+    healthz: String,
+    is_down: bool,
+    annotation: String,
+    calls: Vec<&'static str>,
+}
+
+impl Stub {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            key_id: "1".to_owned(),
+            version: "v2".to_owned(),
+            healthz: "ok".to_owned(),
+            is_down: false,
+            annotation: "version.example.com".to_owned(),
+            calls: Vec::new(),
+        })))
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().expect("sound"));
+    }
+
+    fn take_calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.0.lock().expect("sound").calls)
+    }
+
+    fn call<T>(
+        &self,
+        name: &'static str,
+        answer: impl FnOnce(&State) -> T,
+    ) -> Result<T, PluginError> {
+        let mut state = self.0.lock().expect("sound");
+        state.calls.push(name);
+        if state.is_down {
+            return Err(PluginError::new("Unavailable", "it is down"));
+        }
+        Ok(answer(&state))
+    }
+}
+
+fn crypt(plain: &[u8], key_id: &str) -> Vec<u8> {
+    let key = key_id.bytes().next().unwrap_or_default();
+    plain.iter().map(|byte| byte ^ key).collect()
+}
+
+#[async_trait]
+impl Plugin for Stub {
+    async fn status(&self) -> Result<StatusResponse, PluginError> {
+        self.call("status", |state| StatusResponse {
+            version: state.version.clone(),
+            healthz: state.healthz.clone(),
+            key_id: state.key_id.clone(),
+        })
+    }
+
+    async fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, PluginError> {
+        self.call("encrypt", |state| EncryptResponse {
+            ciphertext: crypt(&request.plaintext, &state.key_id).into(),
+            key_id: state.key_id.clone(),
+            annotations: [(state.annotation.clone(), b"1".to_vec())].into(),
+        })
+    }
+
+    async fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, PluginError> {
+        assert_eq!(request.annotations["version.example.com"], b"1");
+        self.call("decrypt", |_| DecryptResponse {
+            plaintext: crypt(&request.ciphertext, &request.key_id),
+        })
+    }
+}
+
+fn provider(stub: &Stub) -> KmsProvider {
+    KmsProvider::new("p", Box::new(stub.clone()), Clock::real())
+}
+
+async fn read(provider: &KmsProvider, stored: &Bytes) -> Result<(Bytes, bool), OpenError> {
+    provider.fetch_seeds(vec![stored.clone()]).await;
+    provider.open(stored.clone(), "/k")
+}
+
+fn sealed(provider: &KmsProvider) -> Bytes {
+    provider.seal(b"plain", "/k").expect("sealed").into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_seed_serves_until_the_key_changes() {
+    let stub = Stub::new();
+    let one = provider(&stub);
+    assert_eq!(one.prefix(), "k8s:enc:kms:v2:p:");
+    one.seal(b"plain", "/k").expect_err("nothing is known yet");
+    one.check().await.expect("healthy");
+    assert_eq!(stub.take_calls(), ["status", "encrypt"]);
+    let (first, second) = (sealed(&one), sealed(&one));
+    assert_ne!(first, second);
+    let [(source, _), (again, _)] =
+        [&first, &second].map(|it| envelope::unwrap(it.clone()).expect("an envelope"));
+    assert_eq!(source, again);
+    assert_eq!(read(&one, &first).await, Ok((Bytes::from("plain"), false)));
+    assert_eq!(stub.take_calls(), [""; 0], "the seed is known");
+
+    // Another server asks the plugin once.
+    let other = provider(&stub);
+    for stored in [&first, &second] {
+        assert_eq!(
+            read(&other, stored).await,
+            Ok((Bytes::from("plain"), false))
+        );
+    }
+    assert_eq!(stub.take_calls(), ["decrypt"]);
+    assert!(matches!(
+        other.open(first.clone(), "/other"),
+        Err(OpenError::Unreadable(_))
+    ));
+
+    stub.set(|state| state.key_id = "2".to_owned());
+    one.check().await.expect("answered with the last status");
+    assert_eq!(stub.take_calls(), [""; 0]);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    one.check().await.expect("healthy");
+    assert_eq!(stub.take_calls(), ["status", "encrypt"]);
+    assert_eq!(read(&one, &first).await, Ok((Bytes::from("plain"), true)));
+    assert_eq!(
+        read(&one, &sealed(&one)).await,
+        Ok((Bytes::from("plain"), false))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_dies_stops_writes_after_a_while_and_no_reads() {
+    let stub = Stub::new();
+    let one = provider(&stub);
+    one.check().await.expect("healthy");
+    let stored = sealed(&one);
+    stub.set(|state| state.is_down = true);
+    tokio::time::advance(Duration::from_secs(170)).await;
+    let error = one.check().await.expect_err("it is down");
+    assert_eq!(
+        error,
+        "failed to perform status section of the healthz check for KMS Provider p, error: rpc error: code = Unavailable \
+         desc = it is down"
+    );
+    sealed(&one);
+    tokio::time::advance(Duration::from_secs(11)).await;
+    let error = one
+        .seal(b"plain", "/k")
+        .expect_err("not confirmed for long");
+    assert_eq!(
+        error,
+        "KMS provider \"p\" cannot encrypt: its plugin has not confirmed the key for 181 seconds"
+    );
+    assert!(read(&one, &stored).await.is_ok());
+    let unknown = provider(&stub);
+    let failed = "failed to decrypt DEK, error: rpc error: code = Unavailable desc = it is down";
+    assert_eq!(
+        read(&unknown, &stored).await,
+        Err(OpenError::Unavailable(failed.to_owned()))
+    );
+
+    stub.set(|state| state.is_down = false);
+    one.check().await.expect("healthy again");
+    sealed(&one);
+    assert!(read(&unknown, &stored).await.is_ok(), "asked again");
+    assert_eq!(
+        stub.take_calls()
+            .iter()
+            .filter(|it| **it == "encrypt")
+            .count(),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn polling_keeps_the_key_confirmed() {
+    let stub = Stub::new();
+    let one = Arc::new(provider(&stub));
+    let polled = Arc::clone(&one);
+    let poll = async move { polled.poll().await };
+    let wait = async {
+        Clock::real().sleep(Duration::from_secs(1_000)).await;
+        sealed(&one);
+    };
+    tokio::select! {
+        () = poll => {}
+        () = wait => {}
+    }
+    let calls = stub.take_calls();
+    assert_eq!(calls.iter().filter(|it| **it == "encrypt").count(), 1);
+    assert_eq!(calls.iter().filter(|it| **it == "status").count(), 17);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_make_no_sense_are_not_used() {
+    let long = "x".repeat(1025);
+    type Change = Box<dyn FnOnce(&mut State)>;
+    let changes: [(Change, &str); 5] = [
+        (
+            Box::new(|it| it.healthz = "sick".to_owned()),
+            "got unexpected healthz status: sick",
+        ),
+        (
+            Box::new(|it| it.version = "v3".to_owned()),
+            "expected KMSv2 API version v2, got v3",
+        ),
+        (
+            Box::new(|it| it.key_id = String::new()),
+            "got invalid KMSv2 KeyID: keyID is empty",
+        ),
+        (
+            Box::new(move |it| it.key_id = long),
+            "keyID is 1025 bytes, which exceeds the max size of 1024",
+        ),
+        (
+            Box::new(|it| it.annotation = "plain".to_owned()),
+            "is not a fully qualified domain name",
+        ),
+    ];
+    for (change, words) in changes {
+        let stub = Stub::new();
+        stub.set(change);
+        let error = provider(&stub).check().await.expect_err(words);
+        assert!(
+            error.starts_with("kmsv2 Provider p is not healthy, error: "),
+            "{error}"
+        );
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    let stub = Stub::new();
+    let one = provider(&stub);
+    one.check().await.expect("healthy");
+    stub.set(|state| state.version = "v2beta1".to_owned());
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let error = one.check().await.expect_err("another version");
+    assert!(error.contains("should not change"), "{error}");
+}
+
+#[test]
+fn values_that_are_no_envelope_are_unreadable() {
+    let stub = Stub::new();
+    let one = provider(&stub);
+    for stored in ["", "\u{7f}", "\u{a}\u{1}x", "\u{28}\u{2}"] {
+        let opened = one.open(Bytes::from(stored), "/k");
+        assert!(
+            matches!(opened, Err(OpenError::Unreadable(_))),
+            "{stored:?}: {opened:?}"
+        );
+    }
+}
+
+#[test]
+fn sockets_are_named_by_urls() {
+    assert_eq!(
+        socket_path("unix:///var/run/kms.sock").as_deref(),
+        Ok("/var/run/kms.sock")
+    );
+    for (url, words) in [
+        ("/var/run/kms.sock", "no URL"),
+        ("unix://kms.sock", "no URL"),
+        (
+            "http://localhost",
+            "unsupported scheme \"http\" for KMS provider",
+        ),
+        ("unix:///@kms", "without a file"),
+    ] {
+        let error = socket_path(url).expect_err(url);
+        assert!(error.contains(words), "{error}");
+    }
+}
