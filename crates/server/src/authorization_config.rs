@@ -408,13 +408,10 @@ impl ConnectionInfo {
                 ));
             }
         };
-        let wrong = |why: String| {
-            format!(
-                "connectionInfo.kubeConfigFile: Invalid value: {}: {why}",
-                path.display()
-            )
-        };
-        webhook_kubeconfig::read(&path).map_err(|why| wrong(why.to_string()))
+        webhook_kubeconfig::read(&path).map_err(|why| {
+            let path = path.display();
+            format!("connectionInfo.kubeConfigFile: Invalid value: {path}: {why}")
+        })
     }
 }
 

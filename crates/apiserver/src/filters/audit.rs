@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use jiff::Timestamp;
@@ -25,7 +25,8 @@ use super::chain::{Filters, panic_text};
 use super::{HeldBody, answer};
 use crate::audit_id::AUDIT_ID;
 use crate::endpoints::{
-    self, EventStream, ProxiedResponse, Refusal, RequestBody, RequestInfo, TextError, Tunnel,
+    self, EventStream, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestBody, RequestInfo,
+    TextError, Tunnel,
 };
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -264,8 +265,10 @@ fn capture(info: &RequestInfo, response: &Response<HeldBody>, level: Level) -> C
         || extensions.get::<EventStream>().is_some()
         || extensions.get::<Tunnel>().is_some();
     // The refusal of a form that cannot be written is in none that was asked for, and kube-apiserver does not record it.
-    let is_unwritten = response.status() == StatusCode::NOT_ACCEPTABLE;
-    let is_stream = info.is_long_running() && response.status() < StatusCode::BAD_REQUEST;
+    let status = response.status();
+    let is_unwritten = status == NOT_ACCEPTABLE;
+    let is_stream =
+        info.is_long_running() && !(status.is_client_error() || status.is_server_error());
     let Some(encoding) =
         encoding(response.headers()).filter(|_| !is_passed_on && !is_stream && !is_unwritten)
     else {

@@ -63,7 +63,10 @@ fn working() -> Vec<String> {
     let command = ServeFlags::augment_args(Command::new("serve"));
     let mut names: Vec<String> = command
         .get_arguments()
-        .filter_map(|argument| argument.get_long())
+        .flat_map(|argument| {
+            let aliases = argument.get_all_aliases().unwrap_or_default();
+            argument.get_long().into_iter().chain(aliases)
+        })
         .map(ToOwned::to_owned)
         .collect();
     for name in inert::FLAGS
