@@ -77,6 +77,7 @@ const BACKGROUND: &[&str] = &[
     "resources/src/allocation/repair.rs",
     "resources/src/apiregistration/registrations.rs",
     "resources/src/default_objects/role_reconciliation.rs",
+    "resources/src/default_objects/service_range.rs",
     "server/src/admission_config.rs",
     "server/src/audit.rs",
     "server/src/authorization_config.rs",
