@@ -4,13 +4,18 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use kube::Client;
-use ringwatch_server::InProcessServer;
+use ringwatch_server::{Builder, InProcessServer};
 use serde_json::{Value, json};
 
 use super::{Answered, LOOK_PERIOD, WAIT_SECONDS_MAX, ask, message};
 use crate::support::in_process::client;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// A server that leaves the refusal of privileged containers to PodSecurity.
+fn privileged() -> Builder {
+    InProcessServer::builder().flag("--allow-privileged=true")
+}
 
 fn namespace(name: &str, labels: &[(&str, &str)]) -> Value {
     let labels = labels
@@ -39,7 +44,7 @@ async fn metrics(client: &Client) -> String {
 
 #[tokio::test]
 async fn pods_are_refused_and_what_makes_them_is_warned_of() {
-    let server = InProcessServer::builder().start().await.expect("a server");
+    let server = privileged().start().await.expect("a server");
     let client = client(&server).await;
     let modes = [("enforce", "restricted"), ("enforce-version", "v1.36")];
     let created = create(&client, NAMESPACES, &namespace("strict", &modes)).await;
@@ -94,7 +99,7 @@ async fn pods_are_refused_and_what_makes_them_is_warned_of() {
 
 #[tokio::test]
 async fn labels_of_namespaces_are_checked_and_warn_of_their_pods() {
-    let server = InProcessServer::builder().start().await.expect("a server");
+    let server = privileged().start().await.expect("a server");
     let client = client(&server).await;
     let wrong = namespace("wrong", &[("enforce", "none"), ("audit-version", "1")]);
     let refused = create(&client, NAMESPACES, &wrong).await;
@@ -157,7 +162,7 @@ async fn a_file_sets_defaults_and_exemptions() {
     };
     std::fs::write(&path, config("nobody")).expect("a file");
     let flag = format!("--admission-control-config-file={}", path.display());
-    let server = InProcessServer::builder().flag(&flag).start().await;
+    let server = privileged().flag(&flag).start().await;
     let server = server.expect("a server");
     let client = client(&server).await;
     for (name, code) in [("free", 201), ("bound", 403)] {
@@ -169,7 +174,7 @@ async fn a_file_sets_defaults_and_exemptions() {
     }
 
     std::fs::write(&path, config("")).expect("a file");
-    let error = InProcessServer::builder().flag(&flag).start().await;
+    let error = privileged().flag(&flag).start().await;
     let error = error.expect_err("a wrong file").to_string();
     assert!(
         error.starts_with("cannot use the admission configuration "),
@@ -180,7 +185,7 @@ async fn a_file_sets_defaults_and_exemptions() {
         "{error}"
     );
 
-    let disabled = InProcessServer::builder()
+    let disabled = privileged()
         .flag("--admission-control=NamespaceLifecycle")
         .flag(&flag)
         .start();
@@ -221,7 +226,7 @@ async fn decisions_are_annotated_in_the_audit_log() {
     );
     let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
     std::fs::write(&policy, rules).expect("a file");
-    let server = InProcessServer::builder()
+    let server = privileged()
         .flag(format!("--audit-policy-file={}", policy.display()))
         .flag(format!("--audit-log-path={}", log.display()))
         .start();

@@ -38,7 +38,10 @@ const ALWAYS_CONFIGURED: &[&str] = &[
 #[tokio::test]
 async fn manifests_are_applied_and_stay_as_they_are() {
     // No controller here lets protected claims go.
-    let flags = ["--disable-admission-plugins=StorageObjectInUseProtection"];
+    let flags = [
+        "--disable-admission-plugins=StorageObjectInUseProtection",
+        "--allow-privileged=true",
+    ];
     over_each_store("manifests", &flags, |kubectl| {
         let files: Vec<_> = MANIFESTS
             .iter()
