@@ -57,9 +57,10 @@ impl<A: Answer> AnswerCache<A> {
         }
         let mut kept = self.kept();
         let value = (now + ttl, answer.clone());
-        if kept.answers.insert(question.clone(), value).is_none() {
-            kept.order.push_back(question);
+        if kept.answers.insert(question.clone(), value).is_some() {
+            kept.order.retain(|known| *known != question);
         }
+        kept.order.push_back(question);
         if kept.order.len() > ANSWERS_MAX
             && let Some(oldest) = kept.order.pop_front()
         {

@@ -112,7 +112,7 @@ impl Body {
             }
             Encoding::Json | Encoding::Yaml => content.trim_ascii(),
         };
-        let is_one_line = !in_json.contains(&b'\n');
+        let is_one_line = !in_json.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
         if is_one_line && let Ok(found) = serde_json::from_slice::<Box<RawValue>>(in_json) {
             return Ok(found);
         }
@@ -166,6 +166,7 @@ mod tests {
             ("{\n  \"a\": \"x y\"\n}\n", "{\"a\":\"x y\"}"),
             ("a: 1\nb: [x]\n", "{\"a\":1,\"b\":[\"x\"]}"),
             ("a: [", "\"a: [\""),
+            ("[\r{\"kind\":\"Event\"}\r]", "[{\"kind\":\"Event\"}]"),
         ] {
             assert_eq!(json(Encoding::Yaml, content), line);
         }

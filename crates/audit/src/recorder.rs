@@ -46,9 +46,14 @@ impl Recorder {
     pub(crate) async fn store(&self, event: Event) -> Result<(), NotStored> {
         self.metrics.event();
         let held = self.hold(event);
+        // In all queues before one is waited for: a request that is given up meanwhile loses nothing.
+        let receipts = self.queues.iter();
+        let receipts: Vec<_> = receipts
+            .map(|queue| queue.store(&held, &self.metrics))
+            .collect();
         let mut stored = Ok(());
-        for queue in &self.queues {
-            stored = stored.and(queue.store(&held, &self.metrics).await);
+        for receipt in receipts {
+            stored = stored.and(receipt.settled().await);
         }
         stored
     }

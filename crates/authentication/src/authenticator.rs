@@ -62,7 +62,7 @@ impl Authenticator {
         }
     }
 
-    /// Adds the tokens of new nodes.
+    /// Adds bootstrap tokens.
     #[must_use]
     pub fn with_bootstrap_tokens(self, bootstrap_tokens: Option<BootstrapTokens>) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Authenticator {
         wanted: &[String],
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
-        // What does not say for which servers it is, is for this one.
+        // Tokens that name no audiences are for this server's.
         let own = target_audiences(&[], &self.audiences, wanted).ok();
         let of_this_server = |user: Option<User>| {
             let (user, audiences) = user.zip(own.clone())?;
@@ -231,7 +231,7 @@ fn anonymous() -> User {
     }
 }
 
-/// Adds the group of everybody who has been identified. Who was let in without that, be it by a proxy, is not in it.
+/// Adds the group `system:authenticated`. Users in `system:unauthenticated` do not get it.
 fn authenticated(mut user: User) -> User {
     let decided = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
     if user.name != ANONYMOUS && !user.groups.iter().any(decided) {
@@ -240,15 +240,13 @@ fn authenticated(mut user: User) -> User {
     user
 }
 
+/// Returns the token, which ends at the next space; one that is no text is a wrong one.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers
-        .get(AUTHORIZATION)?
-        .to_str()
-        .ok()?
-        .trim()
-        .split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
+    let mut parts = value.splitn(3, |byte| *byte == b' ');
+    let (scheme, token) = (parts.next()?, parts.next()?);
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty();
+    is_bearer.then(|| std::str::from_utf8(token).unwrap_or("\u{fffd}"))
 }
 
 #[cfg(test)]

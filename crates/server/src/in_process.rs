@@ -229,7 +229,8 @@ impl Builder {
             *signing_key = Some(write_signing_key(folder)?);
         }
         let plugins = &mut flags.admission;
-        if !plugins.enable_admission_plugins.contains(&SERVICE_ACCOUNT)
+        if plugins.admission_control.is_empty()
+            && !plugins.enable_admission_plugins.contains(&SERVICE_ACCOUNT)
             && !plugins.disable_admission_plugins.contains(&SERVICE_ACCOUNT)
         {
             plugins.disable_admission_plugins.push(SERVICE_ACCOUNT);

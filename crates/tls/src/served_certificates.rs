@@ -105,8 +105,8 @@ impl ServedCertificates {
     fn named(&self, name: &str) -> &Arc<CertifiedKey> {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         let wildcard = || {
-            let (_, parent) = name.split_once('.')?;
-            self.by_name.get(&format!("*.{parent}"))
+            let parent = name.find('.').map_or("", |dot| &name[dot..]);
+            self.by_name.get(&format!("*{parent}"))
         };
         let found = self.by_name.get(&name).or_else(wildcard);
         found.unwrap_or(&self.default)

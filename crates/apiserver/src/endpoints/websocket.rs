@@ -61,7 +61,7 @@ pub(super) fn watch(
     is_text: bool,
     clock: &Clock,
 ) -> Result<Response<ResponseBody>, Failure> {
-    if !headers.contains_key(ORIGIN) {
+    if !has_origin(headers) {
         return Err(Failure::handshake("null origin"));
     }
     let protocols = protocols(headers);
@@ -95,6 +95,14 @@ pub(super) fn log(
         _ => Form::Binary,
     };
     switch(headers, chosen, Messages::new(log, form, true, clock))
+}
+
+/// Returns true if the header `Origin` is a URL with a scheme, or a path. Pages without an origin of their own send the
+/// text `null`.
+fn has_origin(headers: &HeaderMap) -> bool {
+    let origin = headers.get(ORIGIN).and_then(|value| value.to_str().ok());
+    let origin = origin.and_then(|text| text.parse::<http::Uri>().ok());
+    origin.is_some_and(|uri| uri.scheme().is_some() || uri.path().starts_with('/'))
 }
 
 /// Returns the subprotocols that the client offers, in its order of preference.

@@ -75,12 +75,12 @@ impl Filters {
         };
         let authenticated = self.clock.now().duration_since(began.0);
         recording.took("authentication", authenticated);
+        let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
         if let Err(error) = recording.received().await {
             let text = format!("Internal Server Error: {path:?}: {error}");
             return TextError::Internal(&text).response().map(HeldBody::from);
         }
         request.extensions_mut().insert(Arc::clone(&recording));
-        let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
         let answered = AssertUnwindSafe(self.acting(request, user)).catch_unwind();
         let response = match answered.await {
             Ok(response) => response,

@@ -72,55 +72,79 @@ pub(super) fn queue(options: QueueOptions) -> (Queue, mpsc::Receiver<Queued>) {
 }
 
 impl Queue {
-    /// Puts an event into the queue and waits as the mode demands.
-    ///
-    /// # Errors
-    /// [`NotStored`] if the backend failed to store it, and the mode is [`Mode::BlockingStrict`].
-    pub(crate) async fn store(
-        &self,
-        event: &Arc<HeldEvent>,
-        metrics: &Metrics,
-    ) -> Result<(), NotStored> {
+    /// Puts an event into the queue, and returns the receipt that the mode demands.
+    pub(crate) fn store(&self, event: &Arc<HeldEvent>, metrics: &Metrics) -> Receipt {
         if self.mode == Mode::Batch {
             self.store_now(event, metrics);
-            return Ok(());
+            return Receipt::NotNeeded;
         }
         let (stored, storing) = oneshot::channel();
-        let queued = Queued {
-            held: Arc::clone(event),
-            stored: Some(stored),
-        };
-        let is_stored = match self.sender.send(queued).await {
-            // A backend that ends without an answer has not stored it.
-            Ok(()) => storing.await.unwrap_or(false),
-            Err(_) => {
-                metrics.errors(BUFFERED, 1);
-                false
-            }
-        };
-        if is_stored || self.mode == Mode::Blocking {
-            Ok(())
-        } else {
-            Err(NotStored)
+        // The event of a request that waits is not refused for memory: the request itself is what takes it.
+        self.send(event, Some(stored), metrics);
+        Receipt::Awaited {
+            is_strict: self.mode == Mode::BlockingStrict,
+            storing,
         }
     }
 
     /// Puts an event into the queue; if there is no room, or the memory budget is spent, the event is lost and counted.
     pub(crate) fn store_now(&self, event: &Arc<HeldEvent>, metrics: &Metrics) {
-        let why = if event.may_wait {
-            let sent = self.sender.try_send(Queued {
-                held: Arc::clone(event),
-                stored: None,
-            });
-            match sent {
-                Ok(()) => return,
-                Err(TrySendError::Full(_)) => "audit buffer queue blocked",
-                Err(TrySendError::Closed(_)) => "audit backend shut down",
-            }
+        if event.may_wait {
+            self.send(event, None, metrics);
         } else {
-            "the memory budget is spent"
+            lost("the memory budget is spent", metrics);
+        }
+    }
+
+    fn send(
+        &self,
+        event: &Arc<HeldEvent>,
+        stored: Option<oneshot::Sender<bool>>,
+        metrics: &Metrics,
+    ) {
+        let held = Arc::clone(event);
+        match self.sender.try_send(Queued { held, stored }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => lost("audit buffer queue blocked", metrics),
+            Err(TrySendError::Closed(_)) => lost("audit backend shut down", metrics),
+        }
+    }
+}
+
+fn lost(why: &str, metrics: &Metrics) {
+    tracing::debug!(why, "an audit event is lost");
+    metrics.errors(BUFFERED, 1);
+}
+
+/// The promise of a queue to tell if an event is stored.
+#[derive(Debug)]
+pub(crate) enum Receipt {
+    /// Nobody waits in the mode [`Mode::Batch`].
+    NotNeeded,
+    /// The event is in the queue, or lost.
+    Awaited {
+        /// True if a failure counts.
+        is_strict: bool,
+        /// Told by the backend.
+        storing: oneshot::Receiver<bool>,
+    },
+}
+
+impl Receipt {
+    /// Waits until the event is stored or lost.
+    ///
+    /// # Errors
+    /// [`NotStored`] if it is lost, and the mode is [`Mode::BlockingStrict`].
+    pub(crate) async fn settled(self) -> Result<(), NotStored> {
+        let Self::Awaited { is_strict, storing } = self else {
+            return Ok(());
         };
-        tracing::debug!(why, "an audit event is lost");
-        metrics.errors(BUFFERED, 1);
+        // A backend that ends without an answer has not stored it.
+        let is_stored = storing.await.unwrap_or(false);
+        if is_stored || !is_strict {
+            Ok(())
+        } else {
+            Err(NotStored)
+        }
     }
 }

@@ -8,6 +8,8 @@ use super::envelope::SourceKind;
 
 /// The least length of a seed, and the length of the random bytes of which a key is derived with it.
 const SEED_BYTES: usize = 32;
+/// The greatest length of a seed that the derivation takes.
+const SEED_BYTES_MAX: usize = 64;
 const INFO_BYTES: usize = 32;
 
 /// A decrypted seed or key.
@@ -24,8 +26,10 @@ impl DataKey {
     pub(super) fn new(kind: SourceKind, plain: &[u8]) -> Option<Self> {
         match kind {
             SourceKind::Key => Cipher::aes_gcm(plain).map(Self::Key),
-            SourceKind::Seed if plain.len() < SEED_BYTES => None,
-            SourceKind::Seed => Some(Self::Seed(Prk::new_less_safe(HKDF_SHA256, plain))),
+            SourceKind::Seed if (SEED_BYTES..=SEED_BYTES_MAX).contains(&plain.len()) => {
+                Some(Self::Seed(Prk::new_less_safe(HKDF_SHA256, plain)))
+            }
+            SourceKind::Seed => None,
         }
     }
 
@@ -39,11 +43,14 @@ impl DataKey {
         Ok(seed)
     }
 
-    /// Encrypts a value that will be stored under a key.
+    /// Encrypts a value that will be stored under a key, which only seeds do.
+    ///
+    /// # Errors
+    /// There is no randomness, or this is no seed.
     pub(super) fn seal(&self, plain: &[u8], storage_key: &str) -> Result<Vec<u8>, CannotEncrypt> {
         let seed = match self {
             Self::Seed(seed) => seed,
-            Self::Key(cipher) => return cipher.seal(plain, storage_key),
+            Self::Key(_) => return Err(CannotEncrypt),
         };
         let mut info = [0; INFO_BYTES];
         rand::fill(&mut info).map_err(|_| CannotEncrypt)?;
@@ -104,10 +111,14 @@ mod tests {
         for short in 0..one.len() {
             assert_eq!(data_key.open(&one[..short], "/k"), Err(NotAuthentic));
         }
-        assert!(DataKey::new(SourceKind::Seed, &[1; 31]).is_none());
+        for wrong in [31, 65] {
+            assert!(DataKey::new(SourceKind::Seed, &vec![1; wrong]).is_none());
+        }
         assert!(DataKey::new(SourceKind::Key, &[1; 31]).is_none());
         let key = DataKey::new(SourceKind::Key, &[1; 32]).expect("a key");
-        let sealed = key.seal(b"value", "/k").expect("sealed");
+        assert!(key.seal(b"value", "/k").is_err(), "keys only decrypt");
+        let cipher = Cipher::aes_gcm(&[1; 32]).expect("a key");
+        let sealed = cipher.seal(b"value", "/k").expect("sealed");
         assert_eq!(key.open(&sealed, "/k").as_deref(), Ok(&b"value"[..]));
     }
 }

@@ -51,9 +51,14 @@ impl Seeds {
         matches!(self.get(source), Some(Known::Key(_)))
     }
 
-    /// Remembers what is known of a source from now on.
+    /// Remembers what is known of a source from now on. A failure does not replace a key, which another task has got
+    /// meanwhile.
     pub(super) fn insert(&self, source: EncryptedSource, known: Known) {
         let mut state = self.state();
+        let before = state.known.get(&source).map(|(known, _)| known);
+        if matches!((before, &known), (Some(Known::Key(_)), Known::Failed(_))) {
+            return;
+        }
         state.uses += 1;
         let now = state.uses;
         if state.known.len() >= SEEDS_MAX && !state.known.contains_key(&source) {
@@ -93,5 +98,15 @@ mod tests {
         assert!(seeds.get(&source(0)).is_some(), "used lately");
         assert!(seeds.get(&source(1)).is_none(), "not used for longest");
         assert!(seeds.get(&source(SEEDS_MAX)).is_some());
+    }
+
+    #[test]
+    fn a_failure_does_not_replace_a_key() {
+        let seeds = Seeds::default();
+        let key = DataKey::new(SourceKind::Seed, &[1; 32]).expect("a seed");
+        seeds.insert(source(0), Known::Failed("late".to_owned()));
+        seeds.insert(source(0), Known::Key(Arc::new(key)));
+        seeds.insert(source(0), Known::Failed("late".to_owned()));
+        assert!(seeds.has_key(&source(0)));
     }
 }

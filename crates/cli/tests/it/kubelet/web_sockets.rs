@@ -141,6 +141,8 @@ async fn handshakes_that_are_not_acceptable_are_refused() {
     let log = format!("{PODS}/p/log");
     for (path, headers, status) in [
         (WATCH, HANDSHAKE.to_owned(), "403"),
+        (WATCH, format!("{HANDSHAKE}\r\nOrigin: null"), "403"),
+        (WATCH, format!("{HANDSHAKE}\r\nOrigin:"), "403"),
         (
             WATCH,
             format!("{}\r\n{ORIGIN}", HANDSHAKE.replace("13", "8")),
