@@ -73,15 +73,14 @@ pub async fn ensure_kubernetes_service(
         "metadata": {"name": "kubernetes", "namespace": "default",
             "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {
-            "type": "ClusterIP", "clusterIP": cluster_ip, "clusterIPs": [cluster_ip],
+            "type": "ClusterIP", "clusterIP": cluster_ip,
             "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
             "internalTrafficPolicy": "Cluster",
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]}});
     ensure(services, "default", service, clock).await
 }
 
-/// Creates the ConfigMap with the date since which uses of tokens in Secrets are tracked, unless it exists. This server
-/// issues and accepts no such tokens.
+/// Creates the ConfigMap with the date since which uses of tokens in Secrets are tracked, unless it exists.
 ///
 /// # Errors
 /// An error of the store if it cannot be read or created.
