@@ -67,8 +67,16 @@ async fn redirections_are_passed_on_if_that_is_asked_for() {
     let trust = json!({"caBundle": encoded(&remote.pem)});
     front.aggregate("odd", "odd", remote.port, &trust).await;
     front.condition("odd", "True", "Passed").await;
-    let answer = front.raw("secret", "GET /apis/odd/v1/redirect", "").await;
-    assert_eq!(answer.status, 302, "{answer:?}");
+    // The condition is in the store before the proxy has followed it.
+    let answer = eventually(async || {
+        let answer = front.raw("secret", "GET /apis/odd/v1/redirect", "").await;
+        if answer.status == 302 {
+            Ok(answer)
+        } else {
+            Err(answer)
+        }
+    })
+    .await;
     assert!(
         answer.head.contains("location: https://10.0.0.1/x"),
         "{answer:?}"
