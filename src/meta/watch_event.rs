@@ -11,6 +11,14 @@ pub enum WatchEvent {
     Added(Arc<Object>),
     /// The object changed within the selection.
     Modified(Arc<Object>),
+    /// The object changed within the selection. Sent instead of [`WatchEvent::Modified`] to watches that want to see
+    /// what objects were before.
+    Replaced {
+        /// The object as it is now.
+        object: Arc<Object>,
+        /// The object before, at the revision that wrote it.
+        previous: Arc<Object>,
+    },
     /// The object left the selection: its last selected content, with the revision of the change
     /// that took it out.
     Deleted(Arc<Object>),
@@ -28,9 +36,10 @@ impl WatchEvent {
     #[must_use]
     pub fn revision(&self) -> u64 {
         match self {
-            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => {
-                object.revision()
-            }
+            Self::Added(object)
+            | Self::Modified(object)
+            | Self::Replaced { object, .. }
+            | Self::Deleted(object) => object.revision(),
             Self::Bookmark { revision, .. } => *revision,
         }
     }

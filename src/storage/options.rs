@@ -27,6 +27,8 @@ pub struct ListOptions {
     pub recursive: bool,
     /// True if a watch begins with the current state and a bookmark after it; see KEP-3157.
     pub send_initial_events: Option<bool>,
+    /// True if a watch says what changed objects were before, see [`WatchEvent::Replaced`](crate::meta::WatchEvent).
+    pub with_previous: bool,
     /// True if a watch of an uncached store reports progress as bookmarks.
     pub progress_notify: bool,
     /// The time at which the caller will end the watch, so that a last bookmark can be sent shortly before.

@@ -248,9 +248,11 @@ impl<'a, S: Copy + Send + 'a> Changes<'a, S> {
             let mut changes = Vec::with_capacity(events.len());
             for (source, event) in events {
                 let change = match event {
-                    Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
-                        Change::Upserted(object)
-                    }
+                    Some(Ok(
+                        WatchEvent::Added(object)
+                        | WatchEvent::Modified(object)
+                        | WatchEvent::Replaced { object, .. },
+                    )) => Change::Upserted(object),
                     Some(Ok(WatchEvent::Deleted(object))) => Change::Deleted(object),
                     Some(Ok(WatchEvent::Bookmark { .. })) => continue,
                     Some(Err(error)) => {

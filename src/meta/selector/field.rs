@@ -96,6 +96,14 @@ impl FieldSelector {
         Ok(Self::from_terms(self.terms))
     }
 
+    /// Returns this selector without the terms of all fields but these.
+    #[must_use]
+    pub fn of_fields(&self, names: &[&str]) -> Self {
+        let terms = self.terms.iter();
+        let terms = terms.filter(|term| names.contains(&&*term.name));
+        Self::from_terms(terms.cloned().collect())
+    }
+
     fn from_terms(mut terms: Vec<Term>) -> Self {
         terms.sort_by_cached_key(Term::to_string);
         let mut demands: BTreeMap<&str, Demand> = BTreeMap::new();

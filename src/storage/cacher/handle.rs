@@ -287,7 +287,10 @@ impl Cacher {
         }
         let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
         match start(&view, revision, plan, newest, end_bookmark) {
-            Ok(start) => Ok(CacheWatcher::new(attachment, start).boxed()),
+            Ok(start) => {
+                let watcher = CacheWatcher::new(attachment, start);
+                Ok(watcher.with_previous(options.with_previous).boxed())
+            }
             Err(error) => Ok(only(error)),
         }
     }

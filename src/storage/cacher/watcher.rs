@@ -48,6 +48,8 @@ pub(super) struct CacheWatcher {
     cursor: u64,
     /// Events at or below this revision are not delivered: the client has them, or did not request them.
     start_revision: u64,
+    /// True if changed objects are delivered with what they were before.
+    with_previous: bool,
     /// The revision of the last delivered item.
     reached: u64,
     /// Counts the watch in the metrics from the overflow of its channel until the channel is resumed.
@@ -103,9 +105,18 @@ impl CacheWatcher {
             phase: start.state.map_or(catch_up, Phase::State),
             cursor: start.cursor,
             start_revision: start.start_revision,
+            with_previous: false,
             reached: start.start_revision,
             overflowed: None,
             complete: start.start_revision,
+        }
+    }
+
+    /// Returns this watch, which delivers changed objects with what they were before if `with_previous`.
+    pub(super) fn with_previous(self, with_previous: bool) -> Self {
+        Self {
+            with_previous,
+            ..self
         }
     }
 
@@ -225,7 +236,15 @@ impl CacheWatcher {
         let seen = seen.filter(|_| event.revision > self.start_revision)?;
         self.reached = event.revision;
         self.complete = event.revision - 1;
-        Some(seen)
+        Some(match (seen, &event.previous) {
+            (WatchEvent::Modified(object), Some(previous)) if self.with_previous => {
+                WatchEvent::Replaced {
+                    object,
+                    previous: Arc::clone(previous),
+                }
+            }
+            (seen, _) => seen,
+        })
     }
 
     /// Handles an event at the cursor that has been evicted. Continues after it if everything evicted is at or below

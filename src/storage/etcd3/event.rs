@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::decode::Values;
 use crate::meta::{Object, WatchEvent};
 use crate::storage::backend::{Event, EventKind};
-use crate::storage::{SelectionPredicate, StorageError};
+use crate::storage::{ListOptions, StorageError};
 
 /// Converts an event for a watch, by whether the object was selected before and is selected now.
 ///
@@ -16,9 +16,10 @@ use crate::storage::{SelectionPredicate, StorageError};
 /// backend has no previous value of the event.
 pub(super) fn convert(
     values: &Values,
-    predicate: &SelectionPredicate,
+    options: &ListOptions,
     event: &Event,
 ) -> Result<Option<WatchEvent>, StorageError> {
+    let predicate = &options.predicate;
     let revision = event.kv.mod_revision;
     let everything = predicate.is_everything();
     let selected = |object: &Object| everything || predicate.matches(object.attributes());
@@ -30,7 +31,7 @@ pub(super) fn convert(
             if created {
                 return Ok(now.then_some(WatchEvent::Added(object)));
             }
-            if everything {
+            if everything && !options.with_previous {
                 return Ok(Some(WatchEvent::Modified(object)));
             }
             // A value that cannot be decoded was never delivered.
@@ -38,6 +39,10 @@ pub(super) fn convert(
                 .ok()
                 .filter(|before| selected(before));
             Ok(match (now, before) {
+                (true, Some(previous)) if options.with_previous => Some(WatchEvent::Replaced {
+                    object,
+                    previous: Arc::new(previous),
+                }),
                 (true, Some(_)) => Some(WatchEvent::Modified(object)),
                 (true, None) => Some(WatchEvent::Added(object)),
                 (false, Some(before)) => Some(deleted(&before, revision)),
@@ -82,6 +87,7 @@ mod tests {
     use super::*;
     use crate::codec;
     use crate::meta::LabelSelector;
+    use crate::storage::SelectionPredicate;
     use crate::storage::backend::KeyValue;
 
     fn kv(labels: &str, create_revision: u64, mod_revision: u64) -> KeyValue {
@@ -98,18 +104,29 @@ mod tests {
         }
     }
 
+    fn labelled() -> ListOptions {
+        ListOptions {
+            predicate: SelectionPredicate {
+                label: LabelSelector::parse("app=x").expect("a selector"),
+                ..SelectionPredicate::default()
+            },
+            ..ListOptions::default()
+        }
+    }
+
     fn delivered(event: &Event) -> Option<(&'static str, u64, String)> {
-        let predicate = SelectionPredicate {
-            label: LabelSelector::parse("app=x").expect("a selector"),
-            ..SelectionPredicate::default()
+        delivered_to(&labelled(), event)
+    }
+
+    fn delivered_to(options: &ListOptions, event: &Event) -> Option<(&'static str, u64, String)> {
+        let converted = convert(&Values::default(), options, event);
+        let (name, object) = match converted.expect("no error")? {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Replaced { previous, .. } => ("REPLACED", previous),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark { .. } => return None,
         };
-        let (name, object) =
-            match convert(&Values::default(), &predicate, event).expect("no error")? {
-                WatchEvent::Added(object) => ("ADDED", object),
-                WatchEvent::Modified(object) => ("MODIFIED", object),
-                WatchEvent::Deleted(object) => ("DELETED", object),
-                WatchEvent::Bookmark { .. } => return None,
-            };
         let label = object.attributes().labels.get("app").unwrap_or_default();
         Some((name, object.revision(), label.to_owned()))
     }
@@ -142,12 +159,28 @@ mod tests {
     }
 
     #[test]
+    fn a_watch_that_wants_it_sees_the_content_before() {
+        for predicate in [SelectionPredicate::default(), labelled().predicate] {
+            let options = ListOptions {
+                predicate,
+                with_previous: true,
+                ..ListOptions::default()
+            };
+            let (now, before) = (r#""app":"x","b":"c""#, r#""app":"x""#);
+            let seen = delivered_to(&options, &put(now, Some(before)));
+            assert_eq!(seen, Some(("REPLACED", 3, "x".to_owned())));
+            let seen = delivered_to(&options, &put(now, None));
+            assert_eq!(seen, Some(("ADDED", 5, "x".to_owned())));
+        }
+    }
+
+    #[test]
     fn a_deletion_without_the_content_is_an_error() {
         let mut event = put("", Some(""));
         event.kind = EventKind::Delete;
         event.previous = None;
-        let predicate = SelectionPredicate::default();
-        let error = convert(&Values::default(), &predicate, &event).expect_err("no content");
+        let error =
+            convert(&Values::default(), &ListOptions::default(), &event).expect_err("no content");
         assert!(error.to_string().contains("PrevKv=nil"), "{error}");
     }
 
@@ -183,6 +216,7 @@ mod tests {
             before in proptest::option::of(value()),
             deletes in any::<bool>(),
             selects in any::<bool>(),
+            with_previous in any::<bool>(),
         ) {
             let kind = if deletes { EventKind::Delete } else { EventKind::Put };
             let with = |value, revision| KeyValue { value, ..kv("", 3, revision) };
@@ -193,10 +227,12 @@ mod tests {
                 label: LabelSelector::parse(label).expect("a selector"),
                 ..SelectionPredicate::default()
             };
-            match convert(&Values::default(), &predicate, &event) {
+            let options = ListOptions { predicate, with_previous, ..ListOptions::default() };
+            match convert(&Values::default(), &options, &event) {
                 Ok(Some(
                     WatchEvent::Added(object)
                     | WatchEvent::Modified(object)
+                    | WatchEvent::Replaced { object, .. }
                     | WatchEvent::Deleted(object),
                 )) => prop_assert_eq!(object.revision(), 5),
                 Ok(None) => prop_assert!(selects, "everything is selected"),

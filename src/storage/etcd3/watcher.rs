@@ -198,8 +198,7 @@ impl Watcher {
             return Ok(());
         }
         for event in &response.events {
-            let predicate = &self.options.predicate;
-            let converted = convert(self.store.values(), predicate, event)?;
+            let converted = convert(self.store.values(), &self.options, event)?;
             self.revision = event.kv.mod_revision;
             self.ready.extend(converted.map(Ok));
         }

@@ -262,7 +262,9 @@ impl Client {
         let selects = |label| self.selection.selects(&expected.key, label);
         let (kind, object) = match event {
             WatchEvent::Added(object) => ((false, true), object),
-            WatchEvent::Modified(object) => ((true, true), object),
+            WatchEvent::Modified(object) | WatchEvent::Replaced { object, .. } => {
+                ((true, true), object)
+            }
             WatchEvent::Deleted(object) => ((true, false), object),
             WatchEvent::Bookmark { .. } => panic!("{event:?} after the state"),
         };

@@ -280,6 +280,7 @@ fn describe(event: &WatchEvent) -> (String, u64) {
     let what = match event {
         WatchEvent::Added(object) => format!("added {}", object.name()),
         WatchEvent::Modified(object) => format!("modified {}", object.name()),
+        WatchEvent::Replaced { object, .. } => format!("replaced {}", object.name()),
         WatchEvent::Deleted(object) => format!("deleted {}", object.name()),
         WatchEvent::Bookmark { .. } => "bookmark".to_owned(),
     };

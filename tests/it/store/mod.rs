@@ -159,6 +159,7 @@ async fn next(watch: &mut WatchStream) -> String {
     match next_item(watch).await {
         Ok(WatchEvent::Added(object)) => line("ADDED", &object),
         Ok(WatchEvent::Modified(object)) => line("MODIFIED", &object),
+        Ok(WatchEvent::Replaced { object, .. }) => line("REPLACED", &object),
         Ok(WatchEvent::Deleted(object)) => line("DELETED", &object),
         Ok(WatchEvent::Bookmark {
             revision,

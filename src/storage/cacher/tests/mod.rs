@@ -158,7 +158,7 @@ fn labelled(app: &str, mut options: ListOptions) -> ListOptions {
     options
 }
 
-/// Returns the next item of a watch, in short: `+a@2`, `~a@3`, `-a@4`, `=5`, `=5!`, or how it ended.
+/// Returns the next item of a watch, in short: `+a@2`, `~a@3`, `~a@2-3`, `-a@4`, `=5`, `=5!`, or how it ended.
 async fn next_item(watch: &mut WatchStream) -> String {
     let limit = Duration::from_secs(3600);
     match tokio::time::timeout(limit, watch.next()).await {
@@ -198,6 +198,10 @@ fn short(item: Option<Result<WatchEvent, StorageError>>) -> String {
         }
         Some(Ok(WatchEvent::Added(object))) => ('+', object),
         Some(Ok(WatchEvent::Modified(object))) => ('~', object),
+        Some(Ok(WatchEvent::Replaced { object, previous })) => {
+            let (name, from, to) = (object.name(), previous.revision(), object.revision());
+            return format!("~{name}@{from}-{to}");
+        }
         Some(Ok(WatchEvent::Deleted(object))) => ('-', object),
     };
     format!("{sign}{}@{}", object.name(), object.revision())

@@ -567,7 +567,9 @@ impl Watched {
         }
         let (sign, object) = match event {
             WatchEvent::Added(object) => ((false, true), object),
-            WatchEvent::Modified(object) => ((true, true), object),
+            WatchEvent::Modified(object) | WatchEvent::Replaced { object, .. } => {
+                ((true, true), object)
+            }
             WatchEvent::Deleted(object) => ((true, false), object),
             WatchEvent::Bookmark { .. } => return,
         };

@@ -103,9 +103,10 @@ async fn until(condition: impl Fn() -> bool) {
 
 fn revision_of(event: &WatchEvent) -> Option<u64> {
     match event {
-        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-            Some(object.revision())
-        }
+        WatchEvent::Added(object)
+        | WatchEvent::Modified(object)
+        | WatchEvent::Replaced { object, .. }
+        | WatchEvent::Deleted(object) => Some(object.revision()),
         WatchEvent::Bookmark { .. } => None,
     }
 }

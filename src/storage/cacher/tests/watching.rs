@@ -17,6 +17,22 @@ async fn k49956_a_watch_from_an_empty_window_gets_the_next_event() {
     assert_eq!(next_items(&mut older, 2).await, ended);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_wants_it_sees_what_objects_were_before() {
+    let world = World::new(WindowLimits::default()).await;
+    let options = ListOptions {
+        with_previous: true,
+        ..since(1)
+    };
+    let mut all = world.watch(options.clone()).await;
+    let mut some = world.watch(labelled("x", options)).await;
+    for app in ["x", "x", "y", "x"] {
+        world.script.put("/pods/d/a", app);
+    }
+    assert_eq!(next_items(&mut all, 4).await, "+a@2 ~a@2-3 ~a@3-4 ~a@4-5");
+    assert_eq!(next_items(&mut some, 4).await, "+a@2 ~a@2-3 -a@4 +a@5");
+}
+
 /// A cache that lags behind has not reached the version that a client saw. What leaves the window
 /// before that version is nothing that the client waits for.
 #[tokio::test(start_paused = true)]

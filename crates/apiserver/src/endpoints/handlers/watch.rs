@@ -162,7 +162,9 @@ impl WatchBody {
     fn write(&mut self, event: WatchEvent) -> Result<Bytes, Failure> {
         let written = match event {
             WatchEvent::Added(object) => self.encoder.event(EventType::Added, &object),
-            WatchEvent::Modified(object) => self.encoder.event(EventType::Modified, &object),
+            WatchEvent::Modified(object) | WatchEvent::Replaced { object, .. } => {
+                self.encoder.event(EventType::Modified, &object)
+            }
             WatchEvent::Deleted(object) => self.encoder.event(EventType::Deleted, &object),
             WatchEvent::Bookmark {
                 revision,
