@@ -8,7 +8,13 @@
 //!
 //! Only definitions that name a webhook have such a storage between, and only objects that were written in another
 //! version than they are read in are sent to it.
+//!
+//! Selectors are about objects as they are served. So a list or watch with selectors of labels or of the type's own
+//! fields converts everything in its scope, and selects after that.
 
+mod list;
+mod selection;
+mod served_version;
 mod storage;
 
 use std::sync::Arc;

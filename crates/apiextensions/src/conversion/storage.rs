@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use ringwatch::codec;
-use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
+use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats,
     StorageError, TryUpdate, UpdateOptions, Updated, Versioner, WatchStream,
@@ -13,10 +12,10 @@ use ringwatch::storage::{
 use ringwatch_registry::Resource;
 use serde_json::Value;
 
-use super::{Converter, NotConverted};
-
-/// Bytes of stored objects that are converted at once, unless one alone is longer.
-const BATCH_BYTES_MAX: usize = 1 << 20;
+use super::Converter;
+use super::list::ConvertedList;
+use super::selection::Selection;
+use super::served_version::{ServedVersion, failed, internal};
 
 /// Shows the objects of a storage as a resource is served.
 #[derive(Debug)]
@@ -27,14 +26,6 @@ pub struct ConvertedStorage {
     stored_version: String,
     /// The resource of the storage version, if that is served; it says how stored objects are completed.
     stored_resource: Option<Arc<Resource>>,
-}
-
-/// The version in which objects are shown.
-#[derive(Debug)]
-struct ServedVersion {
-    converter: Converter,
-    resource: Arc<Resource>,
-    version: String,
 }
 
 impl ConvertedStorage {
@@ -50,11 +41,7 @@ impl ConvertedStorage {
             stored_resource,
             inner,
             stored_version: resource.storage_version.to_string(),
-            shown: Arc::new(ServedVersion {
-                version: resource.group_version.to_string(),
-                converter,
-                resource,
-            }),
+            shown: Arc::new(ServedVersion::new(converter, resource)),
         }
     }
 
@@ -63,7 +50,7 @@ impl ConvertedStorage {
         if object["apiVersion"] == *self.stored_version {
             return Ok(object);
         }
-        let converter = &self.shown.converter;
+        let converter = self.shown.converter();
         let converted = converter.convert(vec![object], &self.stored_version).await;
         let mut stored = only(converted.map_err(failed)?)?;
         if let Some(resource) = &self.stored_resource {
@@ -71,73 +58,6 @@ impl ConvertedStorage {
         }
         Ok(stored)
     }
-}
-
-impl ServedVersion {
-    async fn object(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
-        let mut objects = vec![Arc::clone(object)];
-        self.objects(&mut objects).await?;
-        Ok(objects.swap_remove(0))
-    }
-
-    /// Replaces objects by what they are in the version that is served, those of another together.
-    async fn objects(&self, objects: &mut [Arc<Object>]) -> Result<(), StorageError> {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        for index in 0..objects.len() {
-            let value = tree(&objects[index])?;
-            if value["apiVersion"] == *self.version {
-                continue;
-            }
-            let length = objects[index].stored().len();
-            if bytes + length > BATCH_BYTES_MAX && !batch.is_empty() {
-                self.replace(objects, std::mem::take(&mut batch)).await?;
-                bytes = 0;
-            }
-            bytes += length;
-            batch.push((index, value));
-        }
-        self.replace(objects, batch).await
-    }
-
-    async fn replace(
-        &self,
-        objects: &mut [Arc<Object>],
-        batch: Vec<(usize, Value)>,
-    ) -> Result<(), StorageError> {
-        let (places, values): (Vec<usize>, Vec<Value>) = batch.into_iter().unzip();
-        let converted = self.converter.convert(values, &self.version).await;
-        for (place, mut value) in places.into_iter().zip(converted.map_err(failed)?) {
-            self.resource.strategy.default(&mut value);
-            let revision = objects[place].revision();
-            let object = Object::from_value(&value, revision, &self.resource.schema);
-            objects[place] = Arc::new(object.map_err(internal)?);
-        }
-        Ok(())
-    }
-
-    async fn event(&self, event: WatchEvent) -> Result<WatchEvent, StorageError> {
-        Ok(match event {
-            WatchEvent::Added(object) => WatchEvent::Added(self.object(&object).await?),
-            WatchEvent::Modified(object) => WatchEvent::Modified(self.object(&object).await?),
-            WatchEvent::Deleted(object) => WatchEvent::Deleted(self.object(&object).await?),
-            bookmark @ WatchEvent::Bookmark { .. } => bookmark,
-        })
-    }
-}
-
-fn tree(object: &Object) -> Result<Value, StorageError> {
-    codec::tree(object).map_err(internal)
-}
-
-fn internal(error: impl std::fmt::Display) -> StorageError {
-    StorageError::Internal {
-        message: error.to_string(),
-    }
-}
-
-fn failed(error: NotConverted) -> StorageError {
-    internal(error)
 }
 
 /// Returns the one object of a conversion of one.
@@ -220,14 +140,20 @@ impl Interface for ConvertedStorage {
     }
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
+        let selection = Arc::new(Selection::new(&options.predicate));
+        let options = ListOptions {
+            predicate: selection.stored().clone(),
+            with_previous: selection.looks_at_content(),
+            ..options
+        };
         let stream = self.inner.watch(key, options).await?;
         let shown = Arc::clone(&self.shown);
-        let stream = stream.then(move |event| {
-            let shown = Arc::clone(&shown);
+        let stream = stream.filter_map(move |event| {
+            let (shown, selection) = (Arc::clone(&shown), Arc::clone(&selection));
             async move {
                 match event {
-                    Ok(event) => shown.event(event).await,
-                    Err(error) => Err(error),
+                    Ok(event) => shown.event(event, &selection).await.transpose(),
+                    Err(error) => Some(Err(error)),
                 }
             }
         });
@@ -246,9 +172,8 @@ impl Interface for ConvertedStorage {
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
-        let mut list = self.inner.get_list(key, options).await?;
-        self.shown.objects(&mut list.items).await?;
-        Ok(list)
+        let list = ConvertedList::new(self.inner.as_ref(), &self.shown, key, &options);
+        list.read().await
     }
 
     async fn guaranteed_update(

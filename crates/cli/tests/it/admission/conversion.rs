@@ -91,15 +91,19 @@ fn widget(version: &str, name: &str, spec: Value) -> Value {
         "metadata": {"name": name}, "spec": spec})
 }
 
-/// A server with the definition, once it is served.
 async fn start(webhook: &Webhook) -> (Server, Client) {
-    let mut server = Server::start(&["--storage-backend=memory"]);
+    start_with(&[], &definition(webhook), V1).await
+}
+
+/// A server with a definition, once it is served at a path.
+pub(super) async fn start_with(flags: &[&str], definition: &Value, path: &str) -> (Server, Client) {
+    let mut server = Server::start(&[&["--storage-backend=memory"], flags].concat());
     let client = server.client().await;
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let created = ask(&client, Method::POST, path, &definition(webhook)).await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let created = ask(&client, Method::POST, definitions, definition).await;
     assert_eq!(created.0, 201, "{}", message(&created));
     let looking = async {
-        while ask(&client, Method::GET, V1, &Value::Null).await.0 != 200 {
+        while ask(&client, Method::GET, path, &Value::Null).await.0 != 200 {
             tokio::time::sleep(LOOK_PERIOD).await;
         }
     };

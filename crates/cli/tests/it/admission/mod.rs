@@ -1,6 +1,7 @@
 //! Admission: webhooks that the tests serve, and policies.
 
 mod conversion;
+mod converted_selection;
 mod hostile;
 mod mutating;
 mod mutating_policies;

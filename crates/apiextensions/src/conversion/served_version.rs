@@ -1,0 +1,144 @@
+//! The version in which objects are served, and what stored objects and events are in it.
+
+use std::sync::Arc;
+
+use ringwatch::codec;
+use ringwatch::meta::{Object, WatchEvent};
+use ringwatch::storage::StorageError;
+use ringwatch_registry::Resource;
+use serde_json::Value;
+
+use super::selection::Selection;
+use super::{Converter, NotConverted};
+
+/// Bytes of stored objects that are converted at once, unless one alone is longer.
+pub(super) const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// The version in which objects are served.
+#[derive(Debug)]
+pub(super) struct ServedVersion {
+    converter: Converter,
+    resource: Arc<Resource>,
+    version: String,
+}
+
+impl ServedVersion {
+    /// Creates the version in which this resource is served.
+    pub(super) fn new(converter: Converter, resource: Arc<Resource>) -> Self {
+        Self {
+            version: resource.group_version.to_string(),
+            converter,
+            resource,
+        }
+    }
+
+    /// Returns the conversion of its objects.
+    pub(super) fn converter(&self) -> &Converter {
+        &self.converter
+    }
+
+    /// Returns the resource that is served.
+    pub(super) fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// Returns a stored object as it is served.
+    pub(super) async fn object(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
+        let mut objects = vec![Arc::clone(object)];
+        self.objects(&mut objects).await?;
+        Ok(objects.swap_remove(0))
+    }
+
+    /// Replaces stored objects by what they are in the version that is served, those of another together.
+    pub(super) async fn objects(&self, objects: &mut [Arc<Object>]) -> Result<(), StorageError> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        for index in 0..objects.len() {
+            let value = codec::tree(&objects[index]).map_err(internal)?;
+            if value["apiVersion"] == *self.version {
+                continue;
+            }
+            let length = objects[index].bytes().len();
+            if bytes + length > BATCH_BYTES_MAX && !batch.is_empty() {
+                self.replace(objects, std::mem::take(&mut batch)).await?;
+                bytes = 0;
+            }
+            bytes += length;
+            batch.push((index, value));
+        }
+        self.replace(objects, batch).await
+    }
+
+    async fn replace(
+        &self,
+        objects: &mut [Arc<Object>],
+        batch: Vec<(usize, Value)>,
+    ) -> Result<(), StorageError> {
+        let (places, values): (Vec<usize>, Vec<Value>) = batch.into_iter().unzip();
+        let converted = self.converter.convert(values, &self.version).await;
+        for (place, mut value) in places.into_iter().zip(converted.map_err(failed)?) {
+            self.resource.strategy.default(&mut value);
+            let revision = objects[place].revision();
+            let object = Object::from_value(&value, revision, &self.resource.schema);
+            objects[place] = Arc::new(object.map_err(internal)?);
+        }
+        Ok(())
+    }
+
+    /// Returns what a watch sees of an event about stored objects. `None` if it selects neither the object as it is nor
+    /// as it was.
+    pub(super) async fn event(
+        &self,
+        event: WatchEvent,
+        selection: &Selection,
+    ) -> Result<Option<WatchEvent>, StorageError> {
+        Ok(match event {
+            WatchEvent::Added(object) => {
+                let object = self.object(&object).await?;
+                selection
+                    .selects(&object)
+                    .then(|| WatchEvent::Added(object))
+            }
+            WatchEvent::Modified(object) => {
+                let object = self.object(&object).await?;
+                selection
+                    .selects(&object)
+                    .then(|| WatchEvent::Modified(object))
+            }
+            WatchEvent::Replaced { object, previous } => {
+                let mut both = [previous, object];
+                self.objects(&mut both).await?;
+                let selected = both.each_ref().map(|it| selection.selects(it));
+                let [previous, object] = both;
+                match selected {
+                    [true, true] => Some(WatchEvent::Modified(object)),
+                    [false, true] => Some(WatchEvent::Added(object)),
+                    [true, false] => {
+                        let removed = previous.at_revision(object.revision());
+                        Some(WatchEvent::Deleted(Arc::new(removed)))
+                    }
+                    [false, false] => None,
+                }
+            }
+            WatchEvent::Deleted(object) => {
+                let object = self.object(&object).await?;
+                selection
+                    .selects(&object)
+                    .then(|| WatchEvent::Deleted(object))
+            }
+            bookmark @ WatchEvent::Bookmark { .. } => Some(bookmark),
+        })
+    }
+}
+
+/// Returns the error for something that can go wrong only in this program.
+pub(super) fn internal(error: impl std::fmt::Display) -> StorageError {
+    StorageError::Internal {
+        message: error.to_string(),
+    }
+}
+
+/// Returns the error for objects that cannot be converted.
+pub(super) fn failed(error: NotConverted) -> StorageError {
+    internal(error)
+}
