@@ -132,9 +132,12 @@ impl Api {
     ) -> Response<ResponseBody> {
         let started = self.config.clock.now();
         let served = self.served.load_full();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let query_text = parts.uri.query().unwrap_or_default();
         let info = RequestInfo::new(&parts.method, parts.uri.path(), query_text);
+        if info.subresource == "proxy" {
+            handlers::name_host(&parts.uri, &mut parts.headers);
+        }
         let query = Query::parse(query_text);
         let head = RequestHead {
             method: &parts.method,

@@ -33,6 +33,7 @@ pub(super) use list::list;
 pub(super) use patch::patch;
 use pod_log::pod_log;
 use pod_stream::pod_stream;
+pub(super) use proxy::name_host;
 use proxy::proxy;
 pub(super) use reviews::{Review, review};
 use scale::{get_scale, patch_scale, update_scale};

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::connect::admit_connection;
 use super::pod_container::container;
-use super::relaying::{kubelet, node_of, pod, upgrade};
-use crate::endpoints::body::ResponseBody;
+use super::relaying::{kubelet, node_of, pod, request, upgrade};
+use crate::endpoints::body::{ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::relay::is_upgrade;
@@ -49,7 +49,7 @@ pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>
     if !is_upgrade(call.headers) {
         return Err(Failure::bad_request("Upgrade request required"));
     }
-    upgrade(call, &backend, &path).await
+    upgrade(&backend, request(call, &path, full(""))?).await
 }
 
 /// Returns the options that only one of the subresources has.

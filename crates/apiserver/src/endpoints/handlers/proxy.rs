@@ -1,14 +1,16 @@
-//! The `proxy` subresource of nodes, pods and services: relays any request to them, and the response as it is.
+//! The `proxy` subresource of nodes, pods and services: relays any request to them, and the response, in which links lead
+//! through the proxy.
 
+mod html;
 mod location;
 mod target;
 
-use http::header::{HeaderName, LOCATION};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::header::{HOST, HeaderName, LOCATION};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 
 use serde_json::Map;
 
-use self::location::{Place, relocate};
+use self::location::{Links, Place};
 use super::connect::admit_connection;
 use super::relaying::{request, upgrade};
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
@@ -29,6 +31,14 @@ const METHODS: [Method; 7] = [
 
 /// The header with the path by which the client reaches the backend.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// Has the headers name the host that the client calls, as they do in HTTP/1.1. HTTP/2 has it in the URI.
+pub(crate) fn name_host(uri: &Uri, headers: &mut HeaderMap) {
+    let host = uri.authority().map(|it| HeaderValue::try_from(it.as_str()));
+    if let Some(Ok(host)) = host {
+        headers.entry(HOST).or_insert(host);
+    }
+}
 
 /// Relays the request to the node, pod or service that the path names, and the answer to the client.
 ///
@@ -54,7 +64,9 @@ pub(crate) async fn proxy(
         format!("?{query}")
     };
     if is_upgrade(call.headers) {
-        return upgrade(call, &backend, &format!("{}{query}", place.path())).await;
+        let mut request = request(call, &format!("{}{query}", place.path()), full(""))?;
+        keep_host(call, request.headers_mut());
+        return upgrade(&backend, request).await;
     }
     if place.rest.is_empty() && matches!(*call.method, Method::GET | Method::HEAD) {
         return redirect(&format!("{}/{query}", call.info.path));
@@ -72,6 +84,7 @@ async fn pass_on(
     let mut request = request(call, &format!("{}{query}", place.path()), body)?;
     let headers = request.headers_mut();
     strip(headers);
+    keep_host(call, headers);
     let uri = HeaderValue::try_from(&call.info.path).map_err(Failure::internal)?;
     headers.insert(FORWARDED_URI, uri);
     let mut answer = match exchange(backend, request).await {
@@ -79,18 +92,33 @@ async fn pass_on(
         Ok(Relayed::Switched(..)) => return Err(unreachable("an upgrade that nobody asked for")),
         Err(error) => return Err(unreachable(&error.to_string())),
     };
-    let headers = answer.headers_mut();
-    strip_answer(headers);
-    relocate_answer(headers, place, &backend.authority());
-    Ok(answer)
+    strip_answer(answer.headers_mut());
+    let host = call.headers.get(HOST).and_then(|it| it.to_str().ok());
+    let links = Links {
+        prefix: place.prefix.to_owned(),
+        authority: backend.authority(),
+        host: host.unwrap_or_default().to_owned(),
+    };
+    if answer.headers().contains_key(LOCATION) {
+        relocate(answer.headers_mut(), &links);
+        return Ok(answer);
+    }
+    Ok(html::rewrite(answer, call.method, links))
 }
 
 /// Rewrites the Location of a redirection that stays within what is proxied, so that the client stays behind the proxy.
-fn relocate_answer(headers: &mut HeaderMap, place: &Place<'_>, authority: &str) {
+fn relocate(headers: &mut HeaderMap, links: &Links) {
     let location = headers.get(LOCATION).and_then(|it| it.to_str().ok());
-    let location = location.and_then(|it| relocate(it, place.prefix, authority));
+    let location = location.and_then(|it| links.through_the_proxy(it));
     if let Some(location) = location.and_then(|it| HeaderValue::try_from(it).ok()) {
         headers.insert(LOCATION, location);
+    }
+}
+
+/// Names the host to the backend as the client does, which may have several.
+fn keep_host(call: &Call<'_>, headers: &mut HeaderMap) {
+    if let Some(host) = call.headers.get(HOST) {
+        headers.insert(HOST, host.clone());
     }
 }
 

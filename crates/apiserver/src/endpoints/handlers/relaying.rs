@@ -6,7 +6,7 @@ use ringwatch::storage::GetOptions;
 use ringwatch_registry::Verb;
 use serde_json::Value;
 
-use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::relay::{self, Backend};
@@ -58,15 +58,14 @@ pub(super) fn request(
     relay::passed_on(call.method, call.headers, path_and_query, body)
 }
 
-/// Asks the kubelet to speak what the client wants to speak.
+/// Asks a backend to speak what the client wants to speak.
 ///
 /// # Errors
-/// 500 when the kubelet cannot be reached or does not upgrade.
+/// 500 when the backend cannot be reached or does not upgrade.
 pub(super) async fn upgrade(
-    call: &Call<'_>,
     backend: &Backend,
-    path_and_query: &str,
+    request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let upgraded = relay::upgrade(backend, request(call, path_and_query, full(""))?).await;
+    let upgraded = relay::upgrade(backend, request).await;
     upgraded.map_err(|error| Failure::untranslated(error.to_string()))
 }

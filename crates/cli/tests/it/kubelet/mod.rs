@@ -94,6 +94,14 @@ impl Cluster {
         created.expect("created");
     }
 
+    async fn patch(&self, path: &str, patch: &Value) {
+        let request = http::Request::patch(path)
+            .header("content-type", "application/merge-patch+json")
+            .body(patch.to_string().into_bytes());
+        let patched = self.client.request_text(request.expect("a request")).await;
+        patched.expect("patched");
+    }
+
     async fn get(&self, path: &str) -> Result<String, (u16, String)> {
         self.ask("GET", path, "").await
     }

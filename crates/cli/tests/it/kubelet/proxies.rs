@@ -55,11 +55,8 @@ impl Cluster {
         let containers = json!([{"name": "c", "image": "i", "ports": ports}]);
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": containers}});
         self.create(PODS, pod).await;
-        let patch = json!({"status": {"phase": "Running", "podIP": address}}).to_string();
-        let request = http::Request::patch(format!("{PODS}/{name}/status"))
-            .header("content-type", "application/merge-patch+json");
-        let request = request.body(patch.into_bytes()).expect("a request");
-        self.client.request_text(request).await.expect("patched");
+        let running = json!({"status": {"phase": "Running", "podIP": address}});
+        self.patch(&format!("{PODS}/{name}/status"), &running).await;
     }
 
     /// The code and message of a refusal. kube-rs would try again when nothing is there.
@@ -140,6 +137,11 @@ async fn redirections_and_upgrades_pass_the_proxy() {
     );
     assert!(answer.contains("x-mine: kept"), "{answer}");
     assert!(!answer.contains("access-control"), "{answer}");
+    let asked = it.asked().await.to_lowercase();
+    assert!(asked.contains("host: x\r\n"), "{asked}");
+    let page = it.cluster.get(&format!("{proxy}/page")).await;
+    let link = format!(r#"<a href="{proxy}/there">"#);
+    assert_eq!(page, Ok(link));
     it.asked().await;
     let (_, answer) = it
         .cluster

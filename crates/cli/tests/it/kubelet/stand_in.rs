@@ -175,6 +175,11 @@ async fn serve(
             Access-Control-Allow-Origin: *\r\nContent-Length: 0\r\n\r\n";
         return stream.write_all(answer.as_bytes()).await;
     }
+    if target.starts_with("/page") {
+        let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
+            Content-Length: 17\r\n\r\n<a href='/there'>";
+        return stream.write_all(answer.as_bytes()).await;
+    }
     if target.starts_with("/echo") {
         let length = head.to_lowercase();
         let length = length.split("content-length: ").nth(1);

@@ -28,21 +28,56 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the path through the proxy to which a redirection leads; `None` if it stays as it is, since it is relative
-/// or leads elsewhere.
-pub(super) fn relocate(location: &str, prefix: &str, authority: &str) -> Option<String> {
-    let absolute = ["http://", "https://", "//"];
-    let path = match absolute.iter().find_map(|it| location.strip_prefix(it)) {
-        Some(rest) => rest.strip_prefix(authority)?,
-        None => location,
+/// The links of a proxied server, in its redirections and its pages.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    /// The path up to and including the `proxy` segment.
+    pub(super) prefix: String,
+    /// The host and port of the server.
+    pub(super) authority: String,
+    /// The host by which the client calls this server; empty if it did not say.
+    pub(super) host: String,
+}
+
+impl Links {
+    /// Returns the link through the proxy; `None` if it stays as it is, since it is relative or leads elsewhere:
+    /// `Transport.rewriteURL` of Kubernetes 1.36 (`apimachinery/pkg/util/proxy/transport.go`).
+    pub(super) fn through_the_proxy(&self, link: &str) -> Option<String> {
+        let (origin, path) = split(link);
+        let (_, host) = origin.split_once("//").unwrap_or_default();
+        if !(host.is_empty() || host == self.authority || host == self.host)
+            || !path.starts_with('/')
+        {
+            return None;
+        }
+        let kept = if !host.is_empty() && host == self.host {
+            origin
+        } else {
+            ""
+        };
+        let prefix = if path.starts_with(&self.prefix) {
+            ""
+        } else {
+            &self.prefix
+        };
+        let through = format!("{kept}{prefix}{path}");
+        (through != link).then_some(through)
+    }
+}
+
+/// Splits a URL behind its scheme and host.
+fn split(url: &str) -> (&str, &str) {
+    let scheme = url.find(|it: char| !it.is_ascii_alphanumeric() && !"+-.".contains(it));
+    let scheme = scheme.filter(|end| *end > 0 && url[*end..].starts_with(':'));
+    let after_scheme = scheme.map_or(0, |end| end + 1);
+    let path = match url[after_scheme..].strip_prefix("//") {
+        Some(rest) => {
+            let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            after_scheme + 2 + host
+        }
+        None => after_scheme,
     };
-    if !path.starts_with('/') {
-        return None;
-    }
-    if path.starts_with(prefix) {
-        return Some(path.to_owned());
-    }
-    Some(format!("{prefix}{path}"))
+    url.split_at(path)
 }
 
 #[cfg(test)]
@@ -87,18 +122,48 @@ mod tests {
     }
 
     #[test]
-    fn redirections_stay_behind_the_proxy() {
-        for (location, expected) in [
+    fn links_stay_behind_the_proxy() {
+        let links = Links {
+            prefix: "/p".to_owned(),
+            authority: "10.0.0.1:80".to_owned(),
+            host: "localhost:8001".to_owned(),
+        };
+        for (link, expected) in [
             ("/login?a=b", Some("/p/login?a=b")),
+            ("/a?b=1&amp;c=2#d", Some("/p/a?b=1&amp;c=2#d")),
             ("http://10.0.0.1:80/x", Some("/p/x")),
             ("//10.0.0.1:80/x", Some("/p/x")),
-            ("/p/there", Some("/p/there")),
+            ("http://10.0.0.1:80/p/x", Some("/p/x")),
+            ("http://localhost:8001/x", Some("http://localhost:8001/p/x")),
+            ("http://localhost:8001/p/x", None),
+            ("/p/there", None),
             ("here", None),
+            ("here:80/x", None),
+            ("", None),
+            ("#there", None),
+            ("?a=/b", None),
+            ("mailto:a@b", None),
+            ("http:///x", Some("/p/x")),
+            ("http://10.0.0.1:80", None),
             ("https://example.com/x", None),
             ("http://10.0.0.1:80.example.com/x", None),
+            ("http://user@10.0.0.1:80/x", None),
         ] {
-            let found = relocate(location, "/p", "10.0.0.1:80");
-            assert_eq!(found.as_deref(), expected, "{location}");
+            let found = links.through_the_proxy(link);
+            assert_eq!(found.as_deref(), expected, "{link}");
         }
+    }
+
+    #[test]
+    fn a_client_that_names_no_host_is_not_taken_for_every_host() {
+        let links = Links {
+            prefix: "/p".to_owned(),
+            authority: "10.0.0.1:80".to_owned(),
+            host: String::new(),
+        };
+        assert_eq!(
+            links.through_the_proxy("http:///x").as_deref(),
+            Some("/p/x")
+        );
     }
 }
