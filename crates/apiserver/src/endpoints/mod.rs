@@ -28,6 +28,7 @@ mod relay;
 mod request_info;
 mod response;
 mod routes;
+mod translation;
 mod tunnel;
 mod version;
 mod warnings;

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -18,7 +19,8 @@ use ringwatch::clock::Clock;
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::body::{ResponseBody, full};
@@ -70,7 +72,7 @@ pub(super) fn watch(
     }
     let form = if is_text { Form::Text } else { Form::Binary };
     let messages = Messages::new(events, form, false, clock);
-    switch(headers, protocols.first().copied(), messages)
+    accept(headers, protocols.first().copied(), messages)
 }
 
 /// Sends a log in the first of the client's subprotocols that is supported, after an empty message.
@@ -94,7 +96,7 @@ pub(super) fn log(
         Some(BASE64_PROTOCOL) => Form::Base64,
         _ => Form::Binary,
     };
-    switch(headers, chosen, Messages::new(log, form, true, clock))
+    accept(headers, chosen, Messages::new(log, form, true, clock))
 }
 
 /// Returns true if the header `Origin` is a URL with a scheme, or a path. Pages without an origin of their own send the
@@ -106,7 +108,7 @@ fn has_origin(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the subprotocols that the client offers, in its order of preference.
-fn protocols(headers: &HeaderMap) -> Vec<&str> {
+pub(super) fn protocols(headers: &HeaderMap) -> Vec<&str> {
     let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
     let values = values.filter_map(|value| value.to_str().ok());
     let names = values.flat_map(|value| value.split(','));
@@ -116,10 +118,14 @@ fn protocols(headers: &HeaderMap) -> Vec<&str> {
         .collect()
 }
 
-fn switch(
+/// Accepts the opening handshake of a WebSocket, with the chosen subprotocol, and hands the connection over to `upgraded`.
+///
+/// # Errors
+/// 400 if the request is no opening handshake.
+pub(super) fn accept(
     headers: &HeaderMap,
     protocol: Option<&str>,
-    messages: Messages,
+    upgraded: impl Upgraded + 'static,
 ) -> Result<Response<ResponseBody>, Failure> {
     let mut request = Request::new(());
     request.headers_mut().clone_from(headers);
@@ -130,7 +136,7 @@ fn switch(
         let value = HeaderValue::from_str(protocol).map_err(Failure::internal)?;
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, value);
     }
-    response.extensions_mut().insert(Tunnel::new(messages));
+    response.extensions_mut().insert(Tunnel::new(upgraded));
     Ok(response)
 }
 
@@ -194,11 +200,54 @@ impl Upgraded for Messages {
     }
 }
 
+/// The two directions of a WebSocket.
+pub(super) type ToClient = SplitSink<WebSocketStream<Box<dyn Duplex>>, Message>;
+/// See [`ToClient`].
+pub(super) type FromClient = SplitStream<WebSocketStream<Box<dyn Duplex>>>;
+
+/// Takes over the connection of a client, which may send messages of some length, as a WebSocket.
+pub(super) async fn open(
+    client: Box<dyn Duplex>,
+    unread: &[u8],
+    received_bytes_max: usize,
+) -> (ToClient, FromClient) {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(received_bytes_max))
+        .max_frame_size(Some(received_bytes_max));
+    let unread = unread.to_vec();
+    let socket = WebSocketStream::from_partially_read(client, unread, Role::Server, Some(config));
+    socket.await.split()
+}
+
+/// Closes a WebSocket, and waits for the client to do the same: what it has not read yet would be lost otherwise.
+///
+/// # Errors
+/// [`io::ErrorKind::TimedOut`] if the client takes too long, and those of the connection.
+pub(super) async fn end(
+    clock: &Clock,
+    to_client: &mut ToClient,
+    from_client: &mut FromClient,
+) -> io::Result<()> {
+    let normal = CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    };
+    let closing = async {
+        to_client.send(Message::Close(Some(normal))).await?;
+        while let Some(Ok(_)) = from_client.next().await {}
+        Ok(())
+    };
+    in_time(clock, closing).await
+}
+
 /// Waits until a message is sent.
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if the client does not read in time, and those of the connection.
-async fn in_time(clock: &Clock, sent: impl Future<Output = Result<(), Error>>) -> io::Result<()> {
+pub(super) async fn in_time(
+    clock: &Clock,
+    sent: impl Future<Output = Result<(), Error>>,
+) -> io::Result<()> {
     let sent = clock.timeout(SEND_MAX, sent).await;
     sent.map_err(|_| io::ErrorKind::TimedOut)?
         .map_err(|error| match error {

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 
 use super::connect::admit_connection;
 use super::pod_container::container;
-use super::relaying::{kubelet, node_of, pod, request, upgrade};
+use super::relaying::{node_of, pod, read_node, request, upgrade};
 use crate::endpoints::body::{ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::is_upgrade;
+use crate::endpoints::relay::{Backend, is_upgrade};
+use crate::endpoints::translation::{self, RemoteCommand, Streams, WEB_SOCKET_PROTOCOL, tunnel};
+use crate::endpoints::websocket;
 
 /// The streams that a client may ask for with the kubelet's names of them, in the kubelet's order.
 const STREAMS: [(&str, &str); 4] = [
@@ -45,11 +47,55 @@ pub(crate) async fn pod_stream(call: &Call<'_>) -> Result<Response<ResponseBody>
         let name = call.name();
         Failure::bad_request(format!("pod {name} does not have a host assigned"))
     })?;
-    let backend = kubelet(call, node, false).await?;
+    let node = read_node(call, node).await?;
+    let backend = call.kubelets.backend(&node, false, &call.context.clock)?;
     if !is_upgrade(call.headers) {
         return Err(Failure::bad_request("Upgrade request required"));
     }
+    if !translation::is_up_to_the_kubelet(&node)
+        && let Some(translated) = translated(call, &backend, &path).await
+    {
+        return translated;
+    }
     upgrade(&backend, request(call, &path, full(""))?).await
+}
+
+/// Answers a client that speaks WebSockets which kubelets did not always take; `None` if it speaks something else.
+async fn translated(
+    call: &Call<'_>,
+    backend: &Backend,
+    path: &str,
+) -> Option<Result<Response<ResponseBody>, Failure>> {
+    if call.info.subresource == "portforward" {
+        let tunnels = translation::wanted_tunnels(call.headers);
+        if tunnels.is_empty() {
+            return None;
+        }
+        let request = match request(call, path, full("")) {
+            Ok(request) => request,
+            Err(failure) => return Some(Err(failure)),
+        };
+        return Some(tunnel(call.headers, backend, request, &tunnels).await);
+    }
+    if !translation::wants_remote_command(call.headers) {
+        return None;
+    }
+    let wants = |stream| call.query.switch(stream) == Some(true);
+    let command = RemoteCommand {
+        backend: backend.clone(),
+        path_and_query: path.to_owned(),
+        streams: Streams {
+            stdin: wants("stdin"),
+            stdout: wants("stdout"),
+            stderr: wants("stderr"),
+            tty: wants("tty"),
+        },
+    };
+    Some(websocket::accept(
+        call.headers,
+        Some(WEB_SOCKET_PROTOCOL),
+        command,
+    ))
 }
 
 /// Returns the options that only one of the subresources has.

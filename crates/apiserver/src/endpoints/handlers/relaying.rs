@@ -36,6 +36,16 @@ pub(super) async fn kubelet(
     node: &str,
     unverified: bool,
 ) -> Result<Backend, Failure> {
+    let node = read_node(call, node).await?;
+    call.kubelets
+        .backend(&node, unverified, &call.context.clock)
+}
+
+/// Reads a node.
+///
+/// # Errors
+/// 404 when there is no such node.
+pub(super) async fn read_node(call: &Call<'_>, node: &str) -> Result<Value, Failure> {
     let nodes = call.routes.needed("", "v1", "nodes")?;
     let about = About {
         resource: nodes.resource(),
@@ -44,9 +54,7 @@ pub(super) async fn kubelet(
     };
     let node = nodes.get("", node, GetOptions::default()).await;
     let node = node.map_err(|error| Failure::from_error(&error, about))?;
-    let node = codec::tree(&node).map_err(Failure::internal)?;
-    call.kubelets
-        .backend(&node, unverified, &call.context.clock)
+    codec::tree(&node).map_err(Failure::internal)
 }
 
 /// Returns the client's request as the kubelet gets it: without the client's credentials.

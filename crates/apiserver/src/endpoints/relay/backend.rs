@@ -22,7 +22,7 @@ use crate::endpoints::tunnel::Duplex;
 const KEEP_ALIVE_SECONDS: u64 = 30;
 
 /// The connection over which a request is relayed.
-pub(super) type Stream = Box<dyn Duplex>;
+pub(in crate::endpoints) type Stream = Box<dyn Duplex>;
 
 /// The server to which a request is relayed.
 #[derive(Clone, Debug)]

@@ -16,7 +16,6 @@ use super::backend::{Backend, RelayError, Stream};
 use super::switched::Switched;
 use super::throttle::Throttle;
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
-use crate::endpoints::tunnel::Tunnel;
 
 /// The buffer of the connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -29,7 +28,7 @@ pub(crate) enum Relayed {
     /// A response, whose body is read as fast as the client takes it.
     Answered(Response<ResponseBody>),
     /// 101: the connection has switched protocols, and its bytes go both ways from now on.
-    Switched(Response<()>, Tunnel),
+    Switched(Response<()>, Switched),
 }
 
 /// Sends the request and waits for the head of the answer. A server may take as long for that as
@@ -70,15 +69,15 @@ pub(crate) async fn exchange(
         None => poll_fn(|context| connection.poll_without_shutdown(context)).await?,
     }
     let parts = connection.into_parts();
-    let tunnel = Tunnel::new(Switched {
+    let switched = Switched {
         stream: parts.io.into_inner(),
         early: parts.read_buf,
         throttle: backend.bytes_per_second.map(|bytes_per_second| Throttle {
             bytes_per_second,
             clock: backend.clock.clone(),
         }),
-    });
-    Ok(Relayed::Switched(answer.map(|_| ()), tunnel))
+    };
+    Ok(Relayed::Switched(answer.map(|_| ()), switched))
 }
 
 /// Sends the request and gives the status of the answer, of which nothing else is read.

@@ -12,7 +12,7 @@
 //!
 //! Nothing is spawned. The connection to the kubelet is part of the response body, or of the tunnel, and is polled by
 //! the task that writes to the client. So it ends with the client, and is read only as fast as the client reads. The
-//! bytes after an upgrade, SPDY or WebSocket, are not interpreted.
+//! bytes after an upgrade, SPDY or WebSocket, are not interpreted here; [`super::translation`] translates some of them.
 
 mod backend;
 pub(crate) mod exchange;
@@ -28,4 +28,6 @@ pub use exchange::{fetch, probe};
 pub(super) use headers::{is_upgrade, passed_on, strip, strip_answer};
 pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
+pub(super) use switched::Switched;
+pub(super) use throttle::Throttle;
 pub(super) use upgrade::upgrade;

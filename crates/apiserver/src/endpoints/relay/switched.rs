@@ -1,5 +1,7 @@
 //! Joins two connections after an upgrade: bytes of the client go to the backend, and back.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -9,12 +11,19 @@ use super::throttle::Throttle;
 use crate::endpoints::tunnel::{Duplex, Upgraded};
 
 /// A connection to a backend that has switched protocols.
-pub(super) struct Switched {
-    pub(super) stream: Stream,
+pub(in crate::endpoints) struct Switched {
+    /// The connection itself.
+    pub(in crate::endpoints) stream: Stream,
     /// The bytes that the backend has sent behind the head of its response.
-    pub(super) early: Bytes,
+    pub(in crate::endpoints) early: Bytes,
     /// The rate of each direction; `None` for no limit.
-    pub(super) throttle: Option<Throttle>,
+    pub(in crate::endpoints) throttle: Option<Throttle>,
+}
+
+impl fmt::Debug for Switched {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Switched")
+    }
 }
 
 #[async_trait]

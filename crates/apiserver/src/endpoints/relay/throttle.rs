@@ -4,7 +4,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use ringwatch::clock::Clock;
+use ringwatch::clock::{Clock, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Maximum number of bytes that are copied at once.
@@ -14,7 +14,7 @@ const CHUNKS_PER_SECOND: u64 = 10;
 
 /// A rate of bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Throttle {
+pub(in crate::endpoints) struct Throttle {
     /// Number of bytes in a second.
     pub(super) bytes_per_second: NonZeroU64,
     /// The clock of the pauses.
@@ -43,10 +43,16 @@ impl Throttle {
             let start = self.clock.now();
             to.write_all(&buffer[..read]).await?;
             to.flush().await?;
-            let seconds = read as f64 / rate as f64;
-            let pause = Duration::from_secs_f64(seconds);
-            self.clock.sleep_until(start + pause).await;
+            self.pause(read, start).await;
         }
+    }
+
+    /// Waits until bytes whose copying began at some time have taken theirs.
+    pub(in crate::endpoints) async fn pause(&self, bytes: usize, start: Instant) {
+        let seconds = bytes as f64 / self.bytes_per_second.get() as f64;
+        self.clock
+            .sleep_until(start + Duration::from_secs_f64(seconds))
+            .await;
     }
 }
 

@@ -6,6 +6,7 @@ use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
 use super::headers::strip;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::tunnel::Tunnel;
 
 /// The failure of an upgrade.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +32,9 @@ pub(crate) async fn upgrade(
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, UpgradeError> {
     match exchange(backend, request).await {
-        Ok(Relayed::Switched(head, tunnel)) => {
+        Ok(Relayed::Switched(head, switched)) => {
             let mut response = head.map(|()| full(""));
-            response.extensions_mut().insert(tunnel);
+            response.extensions_mut().insert(Tunnel::new(switched));
             Ok(response)
         }
         Ok(Relayed::Answered(mut answer)) if answer.status().as_u16() >= 400 => {

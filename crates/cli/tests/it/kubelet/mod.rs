@@ -102,6 +102,12 @@ impl Cluster {
         patched.expect("patched");
     }
 
+    /// Has the kubelet declare that it takes WebSockets which the server translates for others.
+    async fn worker_takes_web_sockets(&self) {
+        let features = json!({"status": {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}});
+        self.patch("/api/v1/nodes/worker/status", &features).await;
+    }
+
     async fn get(&self, path: &str) -> Result<String, (u16, String)> {
         self.ask("GET", path, "").await
     }

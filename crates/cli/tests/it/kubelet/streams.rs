@@ -1,5 +1,5 @@
-//! Stock kubectl looks into containers, over kubelets that speak WebSockets and over those that know SPDY
-//! alone, whereupon kubectl speaks that.
+//! Stock kubectl looks into containers over WebSockets, with kubelets that take them and with those that know SPDY
+//! alone, for which the server translates.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -28,12 +28,11 @@ impl Looking {
             let kubelet = StandIn::that_runs(web_sockets).await;
             let cluster = Cluster::with(kubelet, &[]).await;
             cluster.pod("p", "worker").await;
-            let patch = json!({"status": {"phase": "Running"}}).to_string();
-            let request = http::Request::patch(format!("{PODS}/p/status"))
-                .header("content-type", "application/merge-patch+json");
-            let request = request.body(patch.into_bytes()).expect("a request");
-            let patched = cluster.client.request_text(request).await;
-            patched.expect("patched");
+            let running = json!({"status": {"phase": "Running"}});
+            cluster.patch(&format!("{PODS}/p/status"), &running).await;
+            if web_sockets {
+                cluster.worker_takes_web_sockets().await;
+            }
             all.push(Self { cluster, program });
         }
         all
@@ -132,10 +131,15 @@ async fn kubectl_looks_into_containers_over_web_sockets() {
     }
 }
 
+/// The kubelet is never asked for WebSockets, which it would refuse.
+
 #[tokio::test]
-async fn kubectl_looks_into_containers_over_spdy() {
+async fn kubectl_looks_into_containers_of_kubelets_that_speak_spdy() {
     for mut looking in Looking::start("exec over SPDY", false).await {
         looking.looks_into_a_container().await;
         looking.forwards_a_port().await;
+        while let Ok(event) = looking.cluster.kubelet.events.try_recv() {
+            assert!(!event.to_lowercase().contains("websocket"), "{event}");
+        }
     }
 }

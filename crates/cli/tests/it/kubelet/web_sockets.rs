@@ -1,4 +1,4 @@
-//! Logs and watches over WebSockets, as browsers read them.
+//! Logs and watches over WebSockets, as browsers read them, and commands in containers.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -165,4 +165,127 @@ async fn handshakes_that_are_not_acceptable_are_refused() {
             "{path}: {head}"
         );
     }
+}
+
+/// Reads the messages of channels up to the server's close frame, those of a channel joined.
+async fn channels(socket: &mut Socket) -> std::collections::BTreeMap<u8, Vec<u8>> {
+    let mut channels = std::collections::BTreeMap::new();
+    for message in messages(socket).await {
+        if let Some((channel, bytes)) = message.into_data().split_first() {
+            let said: &mut Vec<u8> = channels.entry(*channel).or_default();
+            said.extend_from_slice(bytes);
+        }
+    }
+    channels
+}
+
+const V5: &str = "Sec-WebSocket-Protocol: v4.channel.k8s.io, v5.channel.k8s.io";
+
+#[tokio::test]
+async fn commands_are_translated_for_kubelets_that_speak_spdy() {
+    let mut cluster = Cluster::with(StandIn::that_runs(false).await, &[]).await;
+    cluster.pod("p", "worker").await;
+    let exec = format!("{PODS}/p/exec?container=c");
+    let path = format!("{exec}&command=cat&stdin=true&stdout=true&stderr=true");
+    let (mut socket, head) = open(&cluster, &path, V5).await;
+    assert!(
+        head.to_lowercase()
+            .contains("sec-websocket-protocol: v5.channel.k8s.io\r\n"),
+        "{head}"
+    );
+    let long = vec![b'x'; 100_000];
+    for message in [
+        &b"\0said "[..],
+        b"\0",
+        b"\x04{}",
+        b"",
+        &[b"\0", long.as_slice()].concat(),
+        b"\xff\0",
+    ] {
+        let sent = socket.send(Message::binary(message.to_vec())).await;
+        sent.expect("sent");
+    }
+    let channels_of = channels(&mut socket).await;
+    assert_eq!(channels_of[&1], [b"said ", long.as_slice()].concat());
+    let status: Value = serde_json::from_slice(&channels_of[&3]).expect("a status");
+    assert_eq!(status, json!({"metadata": {}, "status": "Success"}));
+    let asked = cluster.kubelet.next().await.to_lowercase();
+    assert!(
+        asked.starts_with("post /exec/default/p/c?command=cat&"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("x-stream-protocol-version: v4.channel.k8s.io\r\n"),
+        "{asked}"
+    );
+    assert!(
+        !asked.contains("authorization") && !asked.contains("websocket"),
+        "{asked}"
+    );
+
+    let path = format!("{exec}&command=fail&stderr=true&tty=true");
+    let (mut socket, _) = open(&cluster, &path, V5).await;
+    let channels_of = channels(&mut socket).await;
+    let status: Value = serde_json::from_slice(&channels_of[&3]).expect("a status");
+    assert_eq!(
+        status["details"]["causes"][0],
+        json!({"reason": "ExitCode", "message": "3"})
+    );
+}
+
+#[tokio::test]
+async fn what_a_kubelet_says_instead_of_running_comes_as_a_status() {
+    let mut cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    let path = format!("{PODS}/p/attach?stdout=true");
+    let (mut socket, _) = open(&cluster, &path, V5).await;
+    let channels_of = channels(&mut socket).await;
+    let status: Value = serde_json::from_slice(&channels_of[&3]).expect("a status");
+    let message = "Internal error occurred: unable to upgrade connection: not now";
+    assert_eq!(
+        (&status["message"], &status["code"]),
+        (&json!(message), &json!(500))
+    );
+    assert!(
+        channels_of[&1].is_empty(),
+        "the first message shows that there is a connection"
+    );
+    cluster.kubelet.next().await;
+
+    // What is spoken in other protocols, or with a kubelet that takes these, is none of the server's business.
+    let other = format!("{HANDSHAKE}\r\nSec-WebSocket-Protocol: v4.channel.k8s.io");
+    let (_, head) = cluster.raw(&format!("GET {path} HTTP/1.1"), &other).await;
+    assert!(head.starts_with("HTTP/1.1 403 "), "{head}");
+    cluster.worker_takes_web_sockets().await;
+    let passed_on = format!("{HANDSHAKE}\r\n{V5}");
+    let (_, head) = cluster
+        .raw(&format!("GET {path} HTTP/1.1"), &passed_on)
+        .await;
+    assert!(head.starts_with("HTTP/1.1 403 "), "{head}");
+}
+
+#[tokio::test]
+async fn ports_are_forwarded_within_web_sockets() {
+    let mut cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    let path = format!("{PODS}/p/portforward?ports=80");
+    let protocol = "Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io";
+    let (mut socket, _) = open(&cluster, &path, protocol).await;
+    socket
+        .send(Message::binary(&b"said"[..]))
+        .await
+        .expect("sent");
+    let mut heard = Vec::new();
+    while heard.len() < 9 {
+        let message = tokio::time::timeout(PATIENCE, socket.next()).await;
+        let message = message.expect("in time").expect("a message");
+        heard.extend(message.expect("a message").into_data());
+    }
+    assert_eq!(heard, b"earlysaid");
+    let asked = cluster.kubelet.next().await.to_lowercase();
+    assert!(asked.starts_with("post /portforward/default/p"), "{asked}");
+    assert!(
+        asked.contains("x-stream-protocol-version: portforward.k8s.io\r\n"),
+        "{asked}"
+    );
 }
