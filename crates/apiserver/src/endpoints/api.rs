@@ -74,6 +74,11 @@ impl Served {
     }
 }
 
+/// Returns true for a HEAD of a resource, which kube-apiserver answers for custom resources and proxies alone.
+fn is_refused_head(head: &RequestHead<'_>, resource: &Resource) -> bool {
+    *head.method == Method::HEAD && !resource.is_custom() && head.info.subresource != "proxy"
+}
+
 fn expect_watches(config: &ApiConfig, stores: &[Arc<Store>]) {
     let resources = stores.iter().map(|store| store.resource());
     for resource in resources.filter(|it| it.verbs.contains(&Verb::Watch)) {
@@ -216,6 +221,9 @@ impl Api {
     ) -> (Response<ResponseBody>, RequestKind) {
         let format = status_format(head.headers, head.pretty);
         let refused = match served.routes.find(head.info) {
+            Ok(Route::Stored(store, _)) if is_refused_head(head, store.resource()) => {
+                response::failure(format, &Failure::method_not_allowed())
+            }
             Ok(Route::Stored(store, verb)) => {
                 return self
                     .stored(&served.routes, head, store, verb, body, user)

@@ -4,7 +4,6 @@
 //! This is checked before anything else.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use http::{HeaderMap, Response};
 use percent_encoding::percent_decode_str;
@@ -31,7 +30,7 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub enum NotImpersonated {
     /// The user may not impersonate the other: the response that says so.
     Refused(Box<Response<ResponseBody>>),
-    /// Parts of an identity are given without a user; the parts, as kube-apiserver's message lists them.
+    /// Parts of an identity are given without a user; that identity, as Go prints it.
     NoUser(String),
 }
 
@@ -56,8 +55,7 @@ pub async fn acting_user(
         if parts.is_empty() {
             return Ok(user);
         }
-        let attributes: Vec<String> = parts.iter().map(Part::to_string).collect();
-        return Err(NotImpersonated::NoUser(attributes.join(" ")));
+        return Err(NotImpersonated::NoUser(nobody(&parts)));
     };
     let query = Query::parse(query);
     for part in &parts {
@@ -127,26 +125,34 @@ impl Part {
     }
 }
 
-/// The format in which Go prints the ObjectReference that kube-apiserver builds: kind, namespace, name, uid, version,
-/// resource version and field path.
-impl fmt::Display for Part {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        match &self.kind {
-            Kind::User { namespace: None } => write!(formatter, "{{User  {name}    }}"),
-            Kind::User {
-                namespace: Some(namespace),
-            } => write!(formatter, "{{ServiceAccount {namespace} {name}    }}"),
-            Kind::Group => write!(formatter, "{{Group  {name}    }}"),
-            Kind::Extra(key) => {
-                write!(
-                    formatter,
-                    "{{UserExtra  {name}  {AUTHENTICATION}/v1  {key}}}"
-                )
-            }
-            Kind::Uid => write!(formatter, "{{UID  {name}  {AUTHENTICATION}/v1  }}"),
+/// Returns an identity without a user as Go prints it in kube-apiserver's message.
+fn nobody(parts: &[Part]) -> String {
+    let (mut uid, mut groups, mut extra) = ("", Vec::new(), BTreeMap::<_, Vec<_>>::new());
+    for part in parts {
+        match &part.kind {
+            Kind::User { .. } => {}
+            Kind::Group => groups.push(part.name.as_str()),
+            Kind::Extra(key) => extra.entry(key).or_default().push(part.name.as_str()),
+            Kind::Uid => uid = &part.name,
         }
     }
+    let list = |texts: &[&str]| {
+        let texts: Vec<_> = texts.iter().map(|it| format!("{it:?}")).collect();
+        format!("[]string{{{}}}", texts.join(", "))
+    };
+    let groups = match &*groups {
+        [] => "[]string(nil)".to_owned(),
+        groups => list(groups),
+    };
+    let extra: Vec<_> = extra
+        .iter()
+        .map(|(key, values)| format!("{key:?}:{}", list(values)))
+        .collect();
+    let extra = match &*extra {
+        [] => "map[string][]string(nil)".to_owned(),
+        extra => format!("map[string][]string{{{}}}", extra.join(", ")),
+    };
+    format!("&user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:{groups}, Extra:{extra}}}")
 }
 
 /// Returns the parts that the headers impersonate.

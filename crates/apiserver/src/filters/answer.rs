@@ -13,7 +13,7 @@ pub(super) fn refused(refusal: &Refusal) -> Response<ResponseBody> {
     *response.status_mut() = refusal.code();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if matches!(refusal, Refusal::Ending) {
+    if matches!(refusal, Refusal::Ending | Refusal::NobodyImpersonated(_)) {
         let no_sniff = HeaderValue::from_static("nosniff");
         headers.insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
 use ringwatch_audit::{Auditor, Recording};
@@ -184,7 +184,7 @@ impl Filters {
         let headers = request.headers();
         let user = match self.acting_user(user, query, headers).await {
             Ok(Ok(user)) => user,
-            Ok(Err(error)) => return not_impersonated(error, request.uri()).map(HeldBody::from),
+            Ok(Err(error)) => return not_impersonated(error).map(HeldBody::from),
             Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
         };
         if let Some(recording) = recording(&request)
@@ -358,17 +358,11 @@ impl Filters {
 }
 
 /// Returns the response to a request that may not impersonate, or has parts of an identity without a user.
-fn not_impersonated(error: NotImpersonated, uri: &Uri) -> Response<ResponseBody> {
+fn not_impersonated(error: NotImpersonated) -> Response<ResponseBody> {
     match error {
         NotImpersonated::Refused(refusal) => *refusal,
-        NotImpersonated::NoUser(parts) => {
-            let path = uri
-                .path_and_query()
-                .map_or_else(|| uri.path(), |it| it.as_str());
-            let text = format!(
-                "Internal Server Error: {path:?}: requested [{parts}] without impersonating a user"
-            );
-            TextError::Internal(&text).response()
+        NotImpersonated::NoUser(identity) => {
+            answer::refused(&Refusal::NobodyImpersonated(identity))
         }
     }
 }

@@ -49,7 +49,8 @@ impl Group {
 }
 
 impl Version {
-    fn is_built_in(&self) -> bool {
+    /// Returns true if its resources are built in.
+    pub(super) fn is_built_in(&self) -> bool {
         match &self.content {
             Content::Local(resources) => !resources.iter().any(|it| it.is_custom()),
             Content::Remote(_) => false,

@@ -39,6 +39,8 @@ struct Document {
     json: Bytes,
     /// True if it is indented for every client.
     always_pretty: bool,
+    /// True if it can be asked for with any method: kube-apiserver answers some without looking at it.
+    any_method: bool,
     /// The aggregated form, which only `/api` and `/apis` have.
     aggregated: Option<Aggregated>,
 }
@@ -63,23 +65,29 @@ impl Discovery {
     pub(super) fn new(config: &ApiConfig, stores: &[Arc<Store>], remotes: &Remotes) -> Self {
         let groups = groups::groups(stores, &config.storeless, remotes);
         let mut documents = HashMap::new();
-        let mut add = |path: String, json: Vec<u8>| {
-            documents.insert(path, Document::new(json, false));
+        let mut add = |path: String, json: Vec<u8>, any_method: bool| {
+            let document = Document::new(json, false);
+            let document = Document {
+                any_method,
+                ..document
+            };
+            documents.insert(path, document);
         };
         add(
             "/api".to_owned(),
             groups::api_versions(&groups, &config.server_address),
+            false,
         );
-        add("/apis".to_owned(), groups::group_list(&groups));
+        add("/apis".to_owned(), groups::group_list(&groups), true);
         for group in &groups {
             if !group.name.is_empty() {
-                add(format!("/apis/{}", group.name), groups::group(group));
+                add(format!("/apis/{}", group.name), groups::group(group), true);
             }
             for version in &group.versions {
                 // The others are asked for theirs.
                 if let Content::Local(resources) = &version.content {
                     let list = resources::resource_list(&version.group_version, resources);
-                    add(version.path(), list);
+                    add(version.path(), list, !version.is_built_in());
                 }
             }
         }
@@ -94,7 +102,11 @@ impl Discovery {
         paths.extend(config.extra_root_paths.iter().cloned());
         let described = [openapi::V2, openapi::V3].map(str::to_owned);
         paths.extend(described.into_iter().chain([format!("{}/", openapi::V3)]));
-        documents.insert("/".to_owned(), Document::new(root::root(paths), true));
+        let root = Document {
+            any_method: true,
+            ..Document::new(root::root(paths), true)
+        };
+        documents.insert("/".to_owned(), root);
         let version = serde_json::to_vec(&config.version).unwrap_or_default();
         documents.insert("/version".to_owned(), Document::new(version, true));
         Self { documents }
@@ -116,7 +128,7 @@ impl Discovery {
             return response::page_not_found();
         };
         let format = negotiation::status_format(headers, pretty);
-        let answer = if method == Method::GET || method == Method::HEAD {
+        let answer = if document.any_method || method == Method::GET {
             document.answer(headers, pretty)
         } else {
             Err(Failure::method_not_allowed())
@@ -137,6 +149,7 @@ impl Document {
         Self {
             json: json.into(),
             always_pretty,
+            any_method: false,
             aggregated: None,
         }
     }

@@ -37,6 +37,9 @@ pub(crate) enum Refusal {
     /// The `timeout` parameter is not a duration.
     #[error("{0}")]
     InvalidTimeout(String),
+    /// The headers have parts of an identity to impersonate, as printed here, and no user.
+    #[error("requested {0} without impersonating a user name")]
+    NobodyImpersonated(String),
     /// The request took longer than it may.
     #[error("Timeout: request did not complete within the allotted timeout")]
     DeadlineExceeded,
@@ -55,7 +58,7 @@ impl Refusal {
     pub(crate) fn code(&self) -> StatusCode {
         match self {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::InvalidTimeout(_) => StatusCode::BAD_REQUEST,
+            Self::InvalidTimeout(_) | Self::NobodyImpersonated(_) => StatusCode::BAD_REQUEST,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::Starting | Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -65,13 +68,16 @@ impl Refusal {
     pub(crate) fn status(&self) -> Status {
         let reason = match self {
             Self::Unauthenticated => "Unauthorized",
-            Self::InvalidTimeout(_) => "BadRequest",
+            Self::InvalidTimeout(_) | Self::NobodyImpersonated(_) => "BadRequest",
             Self::DeadlineExceeded => "Timeout",
             Self::Starting | Self::Ending => "ServiceUnavailable",
         };
         let status = Status::failure(self.code().as_u16(), reason, self.to_string());
         match self {
-            Self::Unauthenticated | Self::InvalidTimeout(_) | Self::Ending => status,
+            Self::Unauthenticated
+            | Self::InvalidTimeout(_)
+            | Self::NobodyImpersonated(_)
+            | Self::Ending => status,
             Self::DeadlineExceeded => status.with_details(StatusDetails::default()),
             Self::Starting => status.with_details(StatusDetails {
                 retry_after_seconds: self.retry_after_seconds(),
@@ -85,7 +91,10 @@ impl Refusal {
         match self {
             Self::Starting => Some(STARTING_RETRY_AFTER_SECONDS),
             Self::Ending => Some(TURNED_AWAY_RETRY_AFTER_SECONDS),
-            Self::Unauthenticated | Self::InvalidTimeout(_) | Self::DeadlineExceeded => None,
+            Self::Unauthenticated
+            | Self::InvalidTimeout(_)
+            | Self::NobodyImpersonated(_)
+            | Self::DeadlineExceeded => None,
         }
     }
 }

@@ -42,9 +42,22 @@ async fn who_may_impersonate_acts_as_the_other() {
         json!({"username": "joe", "uid": "7", "groups": ["ops", "system:authenticated"],
             "extra": {"project": ["blue"]}})
     );
-    let nobody = who(&fixture.admin, &other[2..3]).await;
-    let nobody = nobody.expect_err("nobody to be");
-    assert!(nobody.starts_with("500 "), "{nobody}");
+    for (headers, identity) in [
+        (
+            &other[1..3],
+            r#"UID:"7", Groups:[]string{"ops"}, Extra:map[string][]string(nil)"#,
+        ),
+        (
+            &other[3..],
+            r#"UID:"", Groups:[]string(nil), Extra:map[string][]string{"project":[]string{"blue"}}"#,
+        ),
+    ] {
+        let nobody = who(&fixture.admin, headers).await;
+        let expected = format!(
+            "400 requested &user.DefaultInfo{{Name:\"\", {identity}}} without impersonating a user name"
+        );
+        assert_eq!(nobody.expect_err("nobody to be"), expected);
+    }
 }
 
 #[tokio::test]
