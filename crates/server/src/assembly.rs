@@ -17,6 +17,7 @@ use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
+use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_apiserver::shutdown::Steps;
@@ -339,7 +340,16 @@ impl Assembly<'_> {
         );
         let address = self.flags.serving.external_address(self.address);
         let quota = self.flags.quota_bytes();
+        let mut paths = health.paths();
+        paths.extend(["/metrics", "/version", STATUSZ, FLAGZ].map(String::from));
         ServerPaths {
+            zpages: Zpages {
+                version: self.flags.version.version(),
+                started: self.clock.wall(),
+                paths,
+                flags: self.flags.values.0.clone(),
+            },
+            clock: self.clock.clone(),
             health,
             keys: key_discovery(accounts, &address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),

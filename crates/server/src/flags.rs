@@ -23,6 +23,7 @@ mod service_accounts;
 mod services;
 mod serving;
 mod tls;
+mod values;
 mod version;
 
 use std::path::PathBuf;
@@ -58,6 +59,7 @@ pub use service_accounts::ServiceAccountFlags;
 pub use services::ServiceFlags;
 pub use serving::{ReconcilerType, ServingFlags};
 pub use tls::{SniFlag, TlsFlags};
+pub use values::FlagValues;
 pub use version::VersionFlag;
 
 /// The least memory with which anything can be served.
@@ -221,6 +223,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub inventory: InventoryFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub values: FlagValues,
 
     /// Form of log lines on standard error: text, or json with one object a line, as kube-apiserver writes them.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = LogFormat::parse)]

@@ -10,6 +10,12 @@ use ringwatch_apiserver::health::{Check, Done, Health, Scope};
 /// The check of kube-apiserver's hook that creates the first namespaces.
 const NAMESPACES_CHECK: &str = "poststarthook/start-system-namespaces-controller";
 
+/// The check of kube-apiserver's hook that creates the system's PriorityClasses, which are among the first objects.
+const PRIORITY_CLASSES_CHECK: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
+
+/// The check of kube-apiserver's hook that follows APIServices.
+const AGGREGATION_CHECK: &str = "poststarthook/start-kube-aggregator-informers";
+
 /// The check of kube-apiserver's hook that waits for the definitions of custom resources.
 const DEFINITIONS_CHECK: &str = "poststarthook/crd-informer-synced";
 
@@ -65,7 +71,9 @@ impl PostStartHooks {
             health.add(name, Scope::Livez, after(alive_until, clock, done.check()));
         };
         add(NAMESPACES_CHECK, &self.bootstrapped);
+        add(PRIORITY_CLASSES_CHECK, &self.bootstrapped);
         add(DEFINITIONS_CHECK, &self.definitions_synced);
+        add(AGGREGATION_CHECK, &self.aggregation_synced);
         if let Some(roles) = &self.roles {
             add(ROLES_CHECK, &roles.ensured);
         }

@@ -1,9 +1,11 @@
-//! The paths that the server answers itself: health, metrics and the keys of service accounts.
+//! The paths that the server answers itself: health, metrics, status and flags, and the keys of service accounts.
 
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response};
 use prometheus_client::registry::Registry;
+use ringwatch::clock::Clock;
+use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{ResponseBody, full};
 use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
@@ -13,6 +15,9 @@ use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
 use super::store_size::StoreSize;
+
+/// The paths besides those of health and keys.
+const PATHS: [&str; 3] = ["/metrics", STATUSZ, FLAGZ];
 
 /// The parts that answer these paths.
 #[derive(Debug)]
@@ -29,13 +34,17 @@ pub(super) struct ServerPaths {
     pub(super) process: Process,
     /// The size of the store.
     pub(super) size: StoreSize,
+    /// The pages `/statusz` and `/flagz`.
+    pub(super) zpages: Zpages,
+    /// The clock of the server.
+    pub(super) clock: Clock,
 }
 
 impl ServerPaths {
     /// Returns all paths, for the list at `/`.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = self.health.paths();
-        paths.push("/metrics".to_owned());
+        paths.extend(PATHS.map(String::from));
         if self.keys.is_some() {
             paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
         }
@@ -55,7 +64,15 @@ fn document(media_type: &'static str, content: &str) -> Response<ResponseBody> {
 
 #[async_trait]
 impl OwnPaths for ServerPaths {
-    async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
+    async fn answer(
+        &self,
+        path: &str,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Option<Response<ResponseBody>> {
+        if let Some(page) = self.zpages.answer(path, headers, self.clock.wall()) {
+            return Some(page);
+        }
         if path == "/metrics" {
             self.process.refresh();
             self.memory.refresh();

@@ -33,6 +33,7 @@ mod tunnel;
 mod version;
 mod warnings;
 mod websocket;
+pub mod zpages;
 
 pub use aggregation::{
     DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,

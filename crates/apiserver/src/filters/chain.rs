@@ -46,7 +46,12 @@ impl Handler for Api {
 #[async_trait]
 pub trait OwnPaths: Send + Sync + 'static {
     /// Answers the request if the path is one of the server's own; else returns `None`.
-    async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>>;
+    async fn answer(
+        &self,
+        path: &str,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Option<Response<ResponseBody>>;
 }
 
 /// A callback that is told the authenticated user of each request, or `None`, before the request is answered.
@@ -347,7 +352,7 @@ impl Filters {
             if let Some(refusal) = refused.await {
                 return refusal;
             }
-            match own.answer(&info.path, query).await {
+            match own.answer(&info.path, query, headers).await {
                 Some(response) => response,
                 None => api.handle(request, user).await,
             }
@@ -457,7 +462,12 @@ mod tests {
 
     #[async_trait]
     impl OwnPaths for Nothing {
-        async fn answer(&self, _path: &str, _query: &str) -> Option<Response<ResponseBody>> {
+        async fn answer(
+            &self,
+            _path: &str,
+            _query: &str,
+            _headers: &HeaderMap,
+        ) -> Option<Response<ResponseBody>> {
             None
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::Response;
+use http::{HeaderMap, Response};
 use prometheus_client::metrics::counter::Counter;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
@@ -33,7 +33,7 @@ struct Nothing;
 
 #[async_trait]
 impl OwnPaths for Nothing {
-    async fn answer(&self, _: &str, _: &str) -> Option<Response<ResponseBody>> {
+    async fn answer(&self, _: &str, _: &str, _: &HeaderMap) -> Option<Response<ResponseBody>> {
         None
     }
 }

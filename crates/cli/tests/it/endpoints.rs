@@ -239,6 +239,50 @@ async fn wrong_paths_and_methods_are_told_apart() {
     );
 }
 
+/// kube-apiserver looks at the method of some documents alone.
+#[tokio::test]
+async fn methods_other_than_get_are_answered_where_kube_apiserver_does() {
+    let fixture = Fixture::start(false).await;
+    let definition = json!({"metadata": {"name": "foos.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster",
+            "names": {"plural": "foos", "kind": "Foo"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let created = fixture.post(definitions, definition).await;
+    assert_eq!(created.head.status, 201);
+    let served = async {
+        while fixture.get("/apis/example.com/v1/foos").await.head.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, served)
+        .await
+        .expect("served");
+    for (path, head, post) in [
+        ("/", 200, 200),
+        ("/api", 405, 405),
+        ("/api/v1", 405, 405),
+        ("/apis", 200, 200),
+        ("/apis/apps", 200, 200),
+        ("/apis/apps/v1", 405, 405),
+        ("/apis/example.com/v1", 200, 200),
+        ("/apis/example.com/v1/foos", 200, 400),
+        ("/api/v1/namespaces", 405, 400),
+        ("/api/v1/namespaces/default", 405, 405),
+        ("/api/v1/namespaces/default/pods/p/log", 405, 405),
+        ("/api/v1/nope", 404, 404),
+        ("/version", 405, 405),
+        ("/statusz", 200, 200),
+        ("/flagz", 200, 200),
+    ] {
+        for (method, status) in [("HEAD", head), ("POST", post)] {
+            let answer = fixture.ask(request(method, path, Bytes::new())).await;
+            assert_eq!(answer.head.status, status, "{method} {path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn forms_and_encodings_follow_the_accept_headers() {
     let fixture = Fixture::start(true).await;
@@ -435,7 +479,13 @@ async fn discovery_is_cached_by_its_etag() {
     assert_eq!(core["kind"], "APIResourceList");
     let root = fixture.get("/").await.json();
     let paths = root["paths"].as_array().expect("paths");
-    assert!(paths.contains(&json!("/apis/apps/v1")) && paths.contains(&json!("/healthz")));
+    for path in ["/apis/apps/v1", "/healthz", "/statusz", "/flagz"] {
+        assert!(paths.contains(&json!(path)), "{path}");
+    }
+    let status = fixture.get("/statusz").await.text();
+    assert!(status.contains("/statusz /version\n"), "{status}");
+    let flags = fixture.get("/flagz").await.text();
+    assert!(flags.contains("\nwatch-cache true\n"), "{flags}");
     assert_eq!(fixture.get("/version").await.json()["minor"], "36");
 }
 

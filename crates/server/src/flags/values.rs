@@ -1,0 +1,83 @@
+//! The values of all flags, as `/flagz` shows them.
+
+use std::collections::BTreeMap;
+
+use clap::{ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+
+use super::ServeFlags;
+
+/// The values of all flags, by their names without dashes; empty for one that has none. Lists stand in brackets.
+#[derive(Clone, Debug, Default)]
+pub struct FlagValues(pub BTreeMap<String, String>);
+
+/// Adds no flags of its own: it reads those of all others.
+impl Args for FlagValues {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+impl FromArgMatches for FlagValues {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut values = Self::default();
+        values.update_from_arg_matches(matches)?;
+        Ok(values)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        let command = ServeFlags::augment_args(Command::new("serve"));
+        for flag in command.get_arguments() {
+            let Some(name) = flag.get_long() else {
+                continue;
+            };
+            let given = matches.try_get_raw(flag.get_id().as_str());
+            let given = given.ok().flatten().into_iter().flatten();
+            let given: Vec<_> = given.map(|it| it.to_string_lossy()).collect();
+            let is_list = flag.get_value_delimiter().is_some()
+                || matches!(flag.get_action(), ArgAction::Append);
+            let value = given.join(",");
+            let value = if is_list { format!("[{value}]") } else { value };
+            self.0.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: ServeFlags,
+    }
+
+    #[test]
+    fn flags_show_what_they_are() {
+        let line = [
+            "serve",
+            "--secure-port=1234",
+            "--etcd-servers=http://a:1,http://b:2",
+            "--apiserver-count=3",
+        ];
+        let values = Line::try_parse_from(line).expect("flags").flags.values.0;
+        for (name, value) in [
+            ("secure-port", "1234"),
+            ("etcd-servers", "[http://a:1,http://b:2]"),
+            ("apiserver-count", "3"),
+            ("watch-cache", "true"),
+            ("tls-cert-file", ""),
+            ("cors-allowed-origins", "[]"),
+        ] {
+            assert_eq!(values.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(values.len() > 170, "every flag of kube-apiserver is there");
+    }
+}
