@@ -73,6 +73,14 @@ const MEMORY_BUDGET_MIB_MAX: u64 = 1 << 30;
 #[derive(Args, Clone, Debug)]
 #[command(next_line_help = true, args_override_self = true)]
 pub struct ServeFlags {
+    // It comes first, since each of the others takes its own values away when it is read.
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub values: FlagValues,
+
     /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]
     pub data_dir: PathBuf,
@@ -223,13 +231,6 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub inventory: InventoryFlags,
-
-    #[command(flatten)]
-    #[allow(
-        missing_docs,
-        reason = "a doc comment here would replace the command's help"
-    )]
-    pub values: FlagValues,
 
     /// Form of log lines on standard error: text, or json with one object a line, as kube-apiserver writes them.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = LogFormat::parse)]

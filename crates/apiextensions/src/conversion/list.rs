@@ -22,6 +22,7 @@ pub(super) struct ConvertedList<'a> {
     key: &'a str,
     options: &'a ListOptions,
     selection: Selection,
+    /// The share of the memory budget for what was converted, and for pages that the store has read.
     memory: Option<Share>,
 }
 
@@ -58,6 +59,7 @@ impl<'a> ConvertedList<'a> {
         let mut list = self.inner.get_list(self.key, first).await?;
         let stored = std::mem::take(&mut list.items);
         self.take(stored, &mut list.items).await?;
+        self.hold(list.memory.take());
         if self.selection.looks_at_content() {
             list.remaining_item_count = None;
         }
@@ -73,6 +75,7 @@ impl<'a> ConvertedList<'a> {
             list.continue_token = next.continue_token;
             let mut selected = Vec::new();
             self.take(next.items, &mut selected).await?;
+            self.hold(next.memory);
             if selected.len() > wanted {
                 selected.truncate(wanted);
                 let last = selected.last().map(Arc::as_ref);
@@ -82,6 +85,13 @@ impl<'a> ConvertedList<'a> {
         }
         list.memory = self.memory.map(Arc::new);
         Ok(list)
+    }
+
+    /// Takes over the memory of a page that is held by this list alone.
+    fn hold(&mut self, page: Option<Arc<Share>>) {
+        if let (Some(memory), Some(page)) = (&mut self.memory, page) {
+            memory.set(memory.bytes() + page.bytes());
+        }
     }
 
     /// Returns the options of a page that is not the first.
@@ -113,13 +123,20 @@ impl<'a> ConvertedList<'a> {
                 bytes += object.bytes().len();
                 batch.push(object);
             }
+            let originals = batch.clone();
             self.shown.objects(&mut batch).await?;
-            batch.retain(|object| self.selection.selects(object));
-            if let Some(memory) = &mut self.memory {
-                let kept = batch.iter().map(|object| object.bytes().len() as u64);
-                memory.admit(kept.sum())?;
+            let mut converted = 0;
+            for (object, original) in batch.into_iter().zip(&originals) {
+                if self.selection.selects(&object) {
+                    if !Arc::ptr_eq(&object, original) {
+                        converted += object.bytes().len() as u64;
+                    }
+                    selected.push(object);
+                }
             }
-            selected.append(&mut batch);
+            if let Some(memory) = &mut self.memory {
+                memory.admit(converted)?;
+            }
         }
         Ok(())
     }

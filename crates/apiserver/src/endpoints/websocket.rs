@@ -244,11 +244,20 @@ pub(super) async fn end(
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if the client does not read in time, and those of the connection.
-pub(super) async fn in_time(
+async fn in_time(clock: &Clock, sent: impl Future<Output = Result<(), Error>>) -> io::Result<()> {
+    within(SEND_MAX, clock, sent).await
+}
+
+/// Waits at most so long until a message is sent.
+///
+/// # Errors
+/// [`io::ErrorKind::TimedOut`] if the client does not read in time, and those of the connection.
+pub(super) async fn within(
+    limit: Duration,
     clock: &Clock,
     sent: impl Future<Output = Result<(), Error>>,
 ) -> io::Result<()> {
-    let sent = clock.timeout(SEND_MAX, sent).await;
+    let sent = clock.timeout(limit, sent).await;
     sent.map_err(|_| io::ErrorKind::TimedOut)?
         .map_err(|error| match error {
             Error::Io(error) => error,

@@ -485,7 +485,7 @@ async fn discovery_is_cached_by_its_etag() {
     let status = fixture.get("/statusz").await.text();
     assert!(status.contains("/statusz /version\n"), "{status}");
     let flags = fixture.get("/flagz").await.text();
-    assert!(flags.contains("\nwatch-cache true\n"), "{flags}");
+    assert!(flags.contains("\nwatch-cache false\n"), "{flags}");
     assert_eq!(fixture.get("/version").await.json()["minor"], "36");
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use super::ServeFlags;
+use super::{ServeFlags, inert};
 
 /// The values of all flags, by their names without dashes; empty for one that has none. Lists stand in brackets.
 #[derive(Clone, Debug, Default)]
@@ -37,10 +37,15 @@ impl FromArgMatches for FlagValues {
             let given = matches.try_get_raw(flag.get_id().as_str());
             let given = given.ok().flatten().into_iter().flatten();
             let given: Vec<_> = given.map(|it| it.to_string_lossy()).collect();
+            // Of flags without effect the last value counts, as in kube-apiserver.
+            let has_effect = !flag.is_hide_set() && inert::FLAGS.iter().all(|it| it.name != name);
             let is_list = flag.get_value_delimiter().is_some()
-                || matches!(flag.get_action(), ArgAction::Append);
-            let value = given.join(",");
-            let value = if is_list { format!("[{value}]") } else { value };
+                || has_effect && matches!(flag.get_action(), ArgAction::Append);
+            let value = if is_list {
+                format!("[{}]", given.join(","))
+            } else {
+                given.last().map(ToString::to_string).unwrap_or_default()
+            };
             self.0.insert(name.to_owned(), value);
         }
         Ok(())
@@ -65,13 +70,16 @@ mod tests {
             "serve",
             "--secure-port=1234",
             "--etcd-servers=http://a:1,http://b:2",
+            "--apiserver-count=2",
             "--apiserver-count=3",
+            "--profiling=false",
         ];
         let values = Line::try_parse_from(line).expect("flags").flags.values.0;
         for (name, value) in [
             ("secure-port", "1234"),
             ("etcd-servers", "[http://a:1,http://b:2]"),
             ("apiserver-count", "3"),
+            ("profiling", "false"),
             ("watch-cache", "true"),
             ("tls-cert-file", ""),
             ("cors-allowed-origins", "[]"),

@@ -13,6 +13,8 @@ mod remote_command;
 mod spdy;
 mod tunnel;
 
+use std::time::Duration;
+
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use serde_json::Value;
@@ -28,6 +30,10 @@ const KUBELET_FEATURE: &str = "ExtendWebSocketsToKubelet";
 
 /// Maximum number of bytes of a message of the client. A longer one ends the connection.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
+
+/// Maximum time until a client has read what a process writes, which somebody may have stopped to look at: the idle time of
+/// such connections in kube-apiserver. Then the connection ends.
+const STALL_MAX: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// Maximum number of bytes that are sent to the client in a message.
 const SENT_BYTES_MAX: usize = 32 << 10;

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::spdy::{self, Frame};
-use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, spdy_request, speaks_spdy};
+use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy};
 use crate::endpoints::relay::{Backend, Relayed, Switched, Throttle, exchange};
 use crate::endpoints::tunnel::{Duplex, Upgraded};
 use crate::endpoints::websocket::{self, FromClient, ToClient};
@@ -370,7 +370,8 @@ async fn send(
     let mut message = BytesMut::with_capacity(bytes.len() + 1);
     message.put_u8(channel);
     message.put_slice(bytes);
-    websocket::in_time(clock, to_client.send(Message::binary(message.freeze()))).await
+    let message = Message::binary(message.freeze());
+    websocket::within(STALL_MAX, clock, to_client.send(message)).await
 }
 
 /// Returns the status that the client gets for what the kubelet says of the command: `errorDecoderV4` of Kubernetes 1.36

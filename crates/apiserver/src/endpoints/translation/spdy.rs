@@ -158,7 +158,7 @@ mod tests {
         runtime.expect("a runtime").block_on(next(&mut &*bytes))
     }
 
-    /// What another implementation reads of the headers of two streams.
+    /// zlib unpacks the headers of two streams that one connection opens.
     #[test]
     fn headers_are_what_zlib_unpacks() {
         let mut unpacker = Decompress::new(false);

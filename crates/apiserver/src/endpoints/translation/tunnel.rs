@@ -10,7 +10,7 @@ use ringwatch::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STREAM_PROTOCOL, speaks_spdy, to_spdy};
+use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STALL_MAX, STREAM_PROTOCOL, speaks_spdy, to_spdy};
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::relay::{Backend, Relayed, Switched, exchange, strip};
@@ -101,7 +101,7 @@ impl Upgraded for Tunnelled {
                 }
                 let start = clock.now();
                 let message = Message::binary(Bytes::copy_from_slice(&buffer[..read]));
-                websocket::in_time(clock, to_client.send(message)).await?;
+                websocket::within(STALL_MAX, clock, to_client.send(message)).await?;
                 if let Some(throttle) = throttle {
                     throttle.pause(read, start).await;
                 }

@@ -1,3 +1,5 @@
+//! Pages as they come through the proxy, plain and packed, whole and cut.
+
 use std::io::Read;
 
 use futures::stream;
