@@ -21,6 +21,7 @@ mod request_headers;
 pub mod service_accounts;
 mod token_file;
 mod token_webhook;
+mod web_socket_token;
 
 pub use authenticator::{Authenticator, is_anonymous};
 pub use bootstrap_tokens::BootstrapTokens;
@@ -33,3 +34,4 @@ pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;
 pub use token_webhook::{TokenWebhook, TokenWebhookConfig};
+pub use web_socket_token::WebSocketTokenError;

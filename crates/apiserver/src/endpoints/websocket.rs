@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
-use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
@@ -23,7 +23,6 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
-use super::relay::is_upgrade;
 use super::tunnel::{Duplex, Tunnel, Upgraded};
 
 /// Maximum number of bytes of a message of the client, which is ignored anyway.
@@ -42,13 +41,6 @@ enum Form {
     Text,
     Binary,
     Base64,
-}
-
-/// Returns true if the client asks for the response to come over a WebSocket.
-pub(super) fn is_requested(headers: &HeaderMap) -> bool {
-    let upgrade = headers.get(UPGRADE);
-    let named = upgrade.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    named && is_upgrade(headers)
 }
 
 /// Sends a watch, whose events are the chunks of the body: as text if `is_text`, else as binary messages.

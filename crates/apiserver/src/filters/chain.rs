@@ -155,17 +155,16 @@ impl Filters {
         on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
         let now = self.clock.wall();
+        let path = request.uri().path().to_owned();
         let user = self
             .authenticator
-            .authenticate(peer, request.headers(), request.uri().path(), now)
+            .authenticate(peer, request.headers_mut(), &path, now)
             .await;
         on_authentication(user.as_ref());
         let Some(user) = user else {
             return self.unauthenticated(request, (started, now)).await;
         };
-        self.authenticator.strip(request.headers_mut());
-        let path = request.uri().path();
-        if let Some(not_yet) = self.start.wait(path, &self.clock).await {
+        if let Some(not_yet) = self.start.wait(&path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
         match &self.auditor {

@@ -3,6 +3,7 @@
 
 use form_urlencoded::Serializer;
 use http::Response;
+use ringwatch_apimachinery::upgrade::is_upgrade;
 use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
 
@@ -12,7 +13,6 @@ use super::relaying::{kubelet, node_of, pod, upgrade};
 use crate::endpoints::body::ResponseBody;
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::is_upgrade;
 
 /// The streams that a client may ask for with the kubelet's names of them, in the kubelet's order.
 const STREAMS: [(&str, &str); 4] = [
