@@ -681,7 +681,6 @@ mod tests {
             },
             batches: BatchOptions {
                 events_max: 1,
-                bytes_max: 1,
                 wait_max: Duration::ZERO,
                 throttle: None,
             },
