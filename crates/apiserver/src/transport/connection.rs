@@ -25,7 +25,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::User;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -42,7 +41,7 @@ use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthentica
 use super::unread_body;
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
-use crate::filters::{ClientSide, Filters};
+use crate::filters::{Authentication, ClientSide, Filters};
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -464,7 +463,7 @@ where
     let certificate = client.certificate.as_ref();
     let peer = certificate.map(|it| it.peer(filters.clock.wall()));
     let peer = peer.unwrap_or_default();
-    let authenticated = |user: Option<&User>| standing.judge(user);
+    let authenticated = |outcome: Authentication<'_>| standing.judge(outcome);
     let response = filters.answer(request, &peer, &authenticated).await;
     drop(answer);
     Ok(response.map(|body| answering.count(body)))
