@@ -1,7 +1,8 @@
 //! Sends the body of a response over a WebSocket: watches, and the logs of containers.
 //!
 //! Follows apiserver's `handlers/watch.go` (`HandleWS`) and streaming's `wsstream/stream.go` of Kubernetes 1.36. Messages
-//! of the client are read and ignored; its close frame, or the end of its connection, ends the response.
+//! of the client are read and ignored; its close frame, or the end of its connection, ends the response. A response that
+//! ends, or that the server ends, is followed by a close frame.
 
 use std::io;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
-use super::tunnel::{Duplex, Tunnel, Upgraded};
+use super::tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
 
 /// Maximum number of bytes of a message of the client, which is ignored anyway.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
@@ -148,7 +149,12 @@ impl Messages {
 
 #[async_trait]
 impl Upgraded for Messages {
-    async fn run(mut self: Box<Self>, client: Box<dyn Duplex>, unread: Bytes) -> io::Result<()> {
+    async fn run(
+        mut self: Box<Self>,
+        client: Box<dyn Duplex>,
+        unread: Bytes,
+        mut end: ProtocolEnd,
+    ) -> io::Result<()> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(RECEIVED_BYTES_MAX))
             .max_frame_size(Some(RECEIVED_BYTES_MAX));
@@ -171,6 +177,7 @@ impl Upgraded for Messages {
                     Some(Ok(_)) => {}
                     Some(Err(_)) | None => return Ok(()),
                 },
+                () = &mut end => break false,
             }
         };
         let closing = async {

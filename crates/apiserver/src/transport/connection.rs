@@ -254,7 +254,7 @@ impl Connections {
     }
 
     /// Writes the head of the response, and then speaks the protocol that the connection has switched to until one side
-    /// or the server ends.
+    /// ends, or the server ends it.
     async fn switch<T>(
         &self,
         mut client: T,
@@ -267,10 +267,18 @@ impl Connections {
     {
         let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
         event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
-        tokio::select! {
-            ended = upgraded.run(Box::new(client), unread) => Ok(ended?),
-            () = self.filters.end_of_watches.cancelled() => Ok(()),
-        }
+        // The body is held for what the request holds, such as a place among the watches of its user.
+        let mut held = answer.into_body();
+        let all = self.filters.end_of_watches.cancelled();
+        let end = async move {
+            tokio::select! {
+                () = held.told_to_end() => {}
+                () = all => {}
+            }
+        };
+        Ok(upgraded
+            .run(Box::new(client), unread, Box::pin(end))
+            .await?)
     }
 
     /// Answers requests until the connection ends or one is answered by a watch or a tunnel, which is
