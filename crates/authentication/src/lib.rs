@@ -19,6 +19,7 @@ mod keys;
 pub mod oidc;
 mod request_headers;
 pub mod service_accounts;
+mod stored;
 mod token_file;
 mod token_webhook;
 mod web_socket_token;
@@ -35,3 +36,6 @@ pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;
 pub use token_webhook::{TokenWebhook, TokenWebhookConfig};
 pub use web_socket_token::WebSocketTokenError;
+
+/// The target of this crate's log lines, which requests of clients cause.
+pub const LOG_TARGET: &str = module_path!();
