@@ -33,3 +33,6 @@ pub use node_graph::{MIRROR, NodeGraph, referred_resources};
 pub use role_table::{Binding, Role, RoleTable};
 pub use rule::Rule;
 pub use webhook::{Conditions, FailurePolicy, ReviewVersion, WebhookAuthorizer, WebhookConfig};
+
+/// The target of this crate's log lines, which requests of clients cause.
+pub const LOG_TARGET: &str = module_path!();
