@@ -269,16 +269,23 @@ impl Connections {
         event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
         // The body is held for what the request holds, such as a place among the watches of its user.
         let mut held = answer.into_body();
-        let all = self.filters.end_of_watches.cancelled();
+        let end_of_watches = &self.filters.end_of_watches;
+        let all = end_of_watches.cancelled();
         let end = async move {
             tokio::select! {
                 () = held.told_to_end() => {}
                 () = all => {}
             }
         };
-        Ok(upgraded
-            .run(Box::new(client), unread, Box::pin(end))
-            .await?)
+        let cut_off = async {
+            end_of_watches.cancelled().await;
+            self.filters.clock.sleep(LAST_WORDS_MAX).await;
+        };
+        tokio::select! {
+            ended = upgraded.run(Box::new(client), unread, Box::pin(end)) => Ok(ended?),
+            // The client does not read, so the connection is closed without its last bytes.
+            () = cut_off => Ok(()),
+        }
     }
 
     /// Answers requests until the connection ends or one is answered by a watch or a tunnel, which is
