@@ -1,6 +1,6 @@
 //! Authenticates requests by all kinds of credentials, in kube-apiserver's order.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
@@ -22,6 +22,9 @@ const AUTHENTICATED: &str = "system:authenticated";
 /// The user of requests without credentials, and its group.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// The headers that front proxies commonly use, which are removed even if this server takes none from proxies.
+static STANDARD_HEADERS: LazyLock<RequestHeaders> = LazyLock::new(RequestHeaders::standard);
 
 /// Finds out the user of a request, by client certificate, request headers or bearer token.
 #[derive(Debug, Default)]
@@ -112,7 +115,7 @@ impl Authenticator {
     ) -> Option<User> {
         let user = self.user(peer, headers, path, now).await?;
         headers.remove(AUTHORIZATION);
-        RequestHeaders::standard().strip(headers);
+        STANDARD_HEADERS.strip(headers);
         if let Some(request_headers) = &self.request_headers {
             request_headers.strip(headers);
         }

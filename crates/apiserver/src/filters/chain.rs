@@ -216,9 +216,9 @@ impl Filters {
         let end = terms
             .deadline
             .unwrap_or(since + self.limits.request_timeout);
-        let path = terms.info.path.clone();
+        let path = &terms.info.path;
         let headers = request.headers_mut();
-        let authenticated = self.authenticator.authenticate(peer, headers, &path, now);
+        let authenticated = self.authenticator.authenticate(peer, headers, path, now);
         let authenticated = self.clock.timeout(self.left(end), authenticated).await;
         let (user, refusal) = match authenticated {
             Ok(user) => (user, Refusal::Unauthenticated),
@@ -229,7 +229,7 @@ impl Filters {
             return self.unidentified(request, &terms, &refusal).await;
         };
         on_authentication(Authentication::User(&user));
-        if let Some(not_yet) = self.start.wait(&path, &self.clock).await {
+        if let Some(not_yet) = self.start.wait(path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
         match &self.auditor {
