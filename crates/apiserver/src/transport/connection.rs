@@ -272,10 +272,7 @@ impl Connections {
         let end_of_watches = &self.filters.end_of_watches;
         let all = end_of_watches.cancelled();
         let end = async move {
-            tokio::select! {
-                () = held.told_to_end() => {}
-                () = all => {}
-            }
+            tokio::select! { () = held.told_to_end() => {}, () = all => {} }
         };
         let cut_off = async {
             end_of_watches.cancelled().await;
