@@ -1,76 +1,164 @@
 //! Remembers the answers of a webhook for a short time.
+//!
+//! Answers that grant something and all others are bounded apart from each other: strangers can make up any number of
+//! questions, but the answers to these are refusals, which push out no more than other refusals.
+//!
+//! Follows apiserver/pkg/authentication/token/cache of Kubernetes 1.36, whose cache has no bound of its own.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringwatch::clock::Instant;
+use sha2::{Digest, Sha256};
 
-/// How many answers are kept; then the oldest is evicted.
-const ANSWERS_MAX: usize = 8192;
-/// How long a question may be in bytes to be kept, so that nobody fills the memory with them.
-const QUESTION_BYTES_MAX: usize = 10_000;
+/// How many bytes the answers that grant something may take; then the oldest are evicted.
+const GRANTED_BYTES_MAX: usize = 8 << 20;
+/// How many bytes all other answers may take.
+const REFUSED_BYTES_MAX: usize = 2 << 20;
+/// How many bytes an answer may take to be kept.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+/// The bytes of an answer besides itself: its question in two maps, and the share of empty places in these.
+const ENTRY_BYTES: usize = 200;
 
 /// The newest answers to questions, each for a time.
 #[derive(Debug)]
-pub struct AnswerCache<A>(Mutex<Kept<A>>);
-
-#[derive(Debug)]
-struct Kept<A> {
-    answers: HashMap<String, (Instant, A)>,
-    /// The questions, the oldest first, each once.
-    order: VecDeque<String>,
+pub struct AnswerCache<A> {
+    /// Makes questions with chosen digests impossible.
+    key: [u8; 32],
+    kept: Mutex<Kept<A>>,
 }
+
+/// The digest of a question, from which the question cannot be learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Question([u8; 32]);
 
 /// An answer that can be remembered.
 pub trait Answer: Clone {
-    /// How many bytes the texts of an answer may have for it to be kept.
-    const TEXT_BYTES_MAX: usize;
+    /// Returns true if the answer grants something, so that it must not be pushed out by refusals.
+    fn grants(&self) -> bool;
 
-    /// Returns the number of bytes of the texts in the answer.
-    fn text_bytes(&self) -> usize;
+    /// Returns the number of bytes that the answer keeps alive besides its own size.
+    fn heap_bytes(&self) -> usize;
+}
+
+#[derive(Debug)]
+struct Kept<A> {
+    granted: Bounded<A>,
+    refused: Bounded<A>,
+}
+
+/// Answers up to a number of bytes.
+#[derive(Debug)]
+struct Bounded<A> {
+    bytes_max: usize,
+    bytes: usize,
+    answers: HashMap<Question, Entry<A>>,
+    /// The questions by the numbers of their entries, the oldest first.
+    order: BTreeMap<u64, Question>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Entry<A> {
+    until: Instant,
+    answer: A,
+    number: u64,
+    bytes: usize,
 }
 
 impl<A> Default for AnswerCache<A> {
     fn default() -> Self {
-        Self(Mutex::new(Kept {
-            answers: HashMap::new(),
-            order: VecDeque::new(),
-        }))
+        Self {
+            key: rand::random(),
+            kept: Mutex::new(Kept {
+                granted: Bounded::new(GRANTED_BYTES_MAX),
+                refused: Bounded::new(REFUSED_BYTES_MAX),
+            }),
+        }
     }
 }
 
 impl<A: Answer> AnswerCache<A> {
-    /// Returns a remembered answer that has not expired.
-    pub fn get(&self, question: &str, now: Instant) -> Option<A> {
-        let kept = self.kept();
-        let (until, answer) = kept.answers.get(question)?;
-        (now < *until).then(|| answer.clone())
+    /// Returns the digest of the question that has these parts.
+    pub fn question<'a>(&self, parts: impl IntoIterator<Item = &'a str>) -> Question {
+        let mut digest = Sha256::new_with_prefix(self.key);
+        for part in parts {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+        Question(digest.finalize().into())
     }
 
-    /// Keeps an answer for some time; a long one, or one to a long question, is not kept.
-    pub fn put(&self, question: String, answer: &A, ttl: Duration, now: Instant) {
-        let is_long =
-            question.len() > QUESTION_BYTES_MAX || answer.text_bytes() > A::TEXT_BYTES_MAX;
-        if ttl.is_zero() || is_long {
+    /// Returns a remembered answer that has not expired.
+    pub fn get(&self, question: &Question, now: Instant) -> Option<A> {
+        let kept = self.kept();
+        let entry = kept.granted.answers.get(question);
+        let entry = entry.or_else(|| kept.refused.answers.get(question))?;
+        (now < entry.until).then(|| entry.answer.clone())
+    }
+
+    /// Keeps an answer for some time; a large one is not kept.
+    pub fn put(&self, question: Question, answer: &A, ttl: Duration, now: Instant) {
+        let bytes = ENTRY_BYTES + size_of::<A>() + answer.heap_bytes();
+        let mut kept = self.kept();
+        let Kept { granted, refused } = &mut *kept;
+        granted.remove(&question);
+        refused.remove(&question);
+        if ttl.is_zero() || bytes > ANSWER_BYTES_MAX {
             return;
         }
-        let mut kept = self.kept();
-        let value = (now + ttl, answer.clone());
-        if kept.answers.insert(question.clone(), value).is_some() {
-            kept.order.retain(|known| *known != question);
-        }
-        kept.order.push_back(question);
-        if kept.order.len() > ANSWERS_MAX
-            && let Some(oldest) = kept.order.pop_front()
-        {
-            kept.answers.remove(&oldest);
-        }
+        let its = if answer.grants() { granted } else { refused };
+        its.add(question, answer.clone(), now + ttl, bytes);
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept<A>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl<A> Bounded<A> {
+    fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            bytes: 0,
+            answers: HashMap::new(),
+            order: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    fn add(&mut self, question: Question, answer: A, until: Instant, bytes: usize) {
+        let number = self.next;
+        self.next += 1;
+        let entry = Entry {
+            until,
+            answer,
+            number,
+            bytes,
+        };
+        self.answers.insert(question, entry);
+        self.order.insert(number, question);
+        self.bytes += bytes;
+        while self.bytes > self.bytes_max
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, question: &Question) {
+        if let Some(entry) = self.answers.remove(question) {
+            self.order.remove(&entry.number);
+            self.bytes -= entry.bytes;
+        }
+    }
+}
+
+/// Returns the bytes of texts on the heap, with those of the list that has them.
+pub fn texts_bytes<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
+    let texts = texts.into_iter();
+    texts.map(|text| size_of::<String>() + text.len()).sum()
 }
 
 #[cfg(test)]
@@ -79,33 +167,80 @@ mod tests {
 
     use super::*;
 
-    impl Answer for String {
-        const TEXT_BYTES_MAX: usize = 10;
+    const MINUTE: Duration = Duration::from_secs(60);
 
-        fn text_bytes(&self) -> usize {
+    /// Grants with texts that begin with "yes".
+    impl Answer for String {
+        fn grants(&self) -> bool {
+            self.starts_with("yes")
+        }
+
+        fn heap_bytes(&self) -> usize {
             self.len()
         }
     }
 
+    fn cache() -> (AnswerCache<String>, Instant) {
+        (AnswerCache::default(), Clock::real().now())
+    }
+
     #[test]
-    fn answers_count_for_a_time_and_there_are_not_too_many() {
-        let (cache, now) = (AnswerCache::default(), Clock::real().now());
-        let minute = Duration::from_secs(60);
+    fn answers_count_for_a_time_and_large_ones_are_not_kept() {
+        let (cache, now) = cache();
+        let [first, second, third] = ["a", "b", "c"].map(|text| cache.question([text]));
         let answer = "no".to_owned();
-        cache.put("a".to_owned(), &answer, minute, now);
-        assert_eq!(cache.get("a", now), Some(answer.clone()));
-        assert_eq!(cache.get("a", now + minute), None);
-        cache.put("b".to_owned(), &answer, Duration::ZERO, now);
-        cache.put("x".repeat(QUESTION_BYTES_MAX + 1), &answer, minute, now);
-        cache.put("c".to_owned(), &"x".repeat(11), minute, now);
-        assert_eq!(cache.kept().answers.len(), 1);
-        for number in 0..2 * ANSWERS_MAX {
-            cache.put(number.to_string(), &answer, minute, now);
+        cache.put(first, &answer, MINUTE, now);
+        assert_eq!(cache.get(&first, now), Some(answer.clone()));
+        assert_eq!(cache.get(&first, now + MINUTE), None);
+        cache.put(second, &answer, Duration::ZERO, now);
+        cache.put(third, &"x".repeat(ANSWER_BYTES_MAX), MINUTE, now);
+        assert_eq!(cache.get(&second, now), None);
+        assert_eq!(cache.get(&third, now), None);
+        let later = "yes".to_owned();
+        cache.put(first, &later, MINUTE, now);
+        assert_eq!(cache.get(&first, now), Some(later), "the newest counts");
+        cache.put(first, &answer, MINUTE, now);
+        assert_eq!(cache.get(&first, now), Some(answer), "whichever it is");
+    }
+
+    #[test]
+    fn questions_differ_where_their_parts_do() {
+        let (cache, _) = cache();
+        assert_eq!(cache.question(["ab", "c"]), cache.question(["ab", "c"]));
+        assert_ne!(cache.question(["ab", "c"]), cache.question(["a", "bc"]));
+        let (other, _) = self::cache();
+        assert_ne!(cache.question(["a"]), other.question(["a"]));
+    }
+
+    #[test]
+    fn refusals_push_out_other_refusals_alone() {
+        let (cache, now) = cache();
+        let good = cache.question(["good"]);
+        cache.put(good, &"yes".to_owned(), MINUTE, now);
+        let (answer, count) = ("no".to_owned(), 2 * REFUSED_BYTES_MAX / ENTRY_BYTES);
+        let numbered = |number: usize| cache.question([&*number.to_string()]);
+        for number in 0..count {
+            cache.put(numbered(number), &answer, MINUTE, now);
+        }
+        assert_eq!(cache.get(&good, now).as_deref(), Some("yes"));
+        assert_eq!(cache.get(&numbered(0), now), None, "the oldest is gone");
+        assert!(cache.get(&numbered(count - 1), now).is_some());
+        let kept = cache.kept();
+        assert!(kept.refused.bytes <= REFUSED_BYTES_MAX);
+        assert_eq!(kept.refused.answers.len(), kept.refused.order.len());
+    }
+
+    #[test]
+    fn grants_are_bounded_by_their_bytes() {
+        let (cache, now) = cache();
+        let large = "yes".to_owned() + &"x".repeat(ANSWER_BYTES_MAX / 2);
+        for number in 0..4 * GRANTED_BYTES_MAX / ANSWER_BYTES_MAX {
+            cache.put(cache.question([&*number.to_string()]), &large, MINUTE, now);
         }
         let kept = cache.kept();
-        assert_eq!(
-            (kept.answers.len(), kept.order.len()),
-            (ANSWERS_MAX, ANSWERS_MAX)
-        );
+        assert!(kept.granted.bytes <= GRANTED_BYTES_MAX);
+        assert!(kept.granted.bytes > GRANTED_BYTES_MAX - ANSWER_BYTES_MAX);
+        let counted: usize = kept.granted.answers.values().map(|it| it.bytes).sum();
+        assert_eq!(kept.granted.bytes, counted);
     }
 }

@@ -18,6 +18,8 @@ pub mod path;
 pub mod quantity;
 pub mod review_webhook;
 pub mod selector_text;
+pub mod single_flight;
+pub mod upgrade;
 mod user;
 pub mod validation;
 mod version_order;

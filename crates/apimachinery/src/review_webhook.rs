@@ -75,8 +75,6 @@ impl ReviewWebhook {
     pub async fn ask(&self, review: &Value) -> Result<Value, String> {
         let review = Bytes::from(review.to_string());
         let call = async {
-            let place = self.under_way.acquire().await;
-            let _place = place.map_err(|error| error.to_string())?;
             let mut pause = RETRY_PAUSE;
             for _ in 1..ATTEMPTS_MAX {
                 match self.post(&review).await {
@@ -93,8 +91,79 @@ impl ReviewWebhook {
         serde_json::from_slice(&answer).map_err(|error| error.to_string())
     }
 
+    /// Makes one attempt. Pauses between attempts do not count as calls in progress.
     async fn post(&self, review: &Bytes) -> Result<Bytes, CallError> {
+        let place = self.under_way.acquire().await;
+        let _place = place.map_err(|error| CallError {
+            why: error.to_string(),
+            is_passing: false,
+        })?;
         let answer = self.client.post(&self.to, review.clone(), self.timeout);
         answer.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use futures::{FutureExt, poll};
+    use serde_json::json;
+
+    use super::super::webhook_client::Target;
+    use super::*;
+
+    /// A webhook that is overloaded by reviews with `again`, and returns all others.
+    #[derive(Debug, Default)]
+    struct Overloaded {
+        attempts: Mutex<usize>,
+    }
+
+    #[async_trait]
+    impl WebhookClient for Overloaded {
+        async fn post(
+            &self,
+            _: &ClientConfig,
+            review: Bytes,
+            _: Duration,
+        ) -> Result<Bytes, CallError> {
+            *self.attempts.lock().expect("sound") += 1;
+            if review != json!("again").to_string() {
+                return Ok(review);
+            }
+            Err(CallError {
+                why: "overloaded".to_owned(),
+                is_passing: true,
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_pause_before_a_retry_leave_room_for_others() {
+        let client = Arc::new(Overloaded::default());
+        let to = ClientConfig {
+            target: Target::Url("https://webhook".to_owned()),
+            ca_bundle: None,
+            token: None,
+            pair: None,
+        };
+        let timeout = Duration::from_secs(30);
+        let webhook = ReviewWebhook::new(to, Arc::clone(&client) as _, timeout, Clock::real());
+        let again = json!("again");
+        let mut retrying: Vec<_> = (0..UNDER_WAY_MAX)
+            .map(|_| webhook.ask(&again).boxed())
+            .collect();
+        for call in &mut retrying {
+            assert!(poll!(call).is_pending());
+        }
+        let review = json!("once");
+        let other = webhook.ask(&review).now_or_never();
+        assert_eq!(other, Some(Ok(review.clone())));
+        for answer in futures::future::join_all(retrying).await {
+            assert_eq!(answer, Err("overloaded".to_owned()));
+        }
+        let attempts = *client.attempts.lock().expect("sound");
+        assert_eq!(attempts, UNDER_WAY_MAX * ATTEMPTS_MAX + 1);
     }
 }

@@ -19,3 +19,6 @@ pub mod webhook_client;
 
 pub use self::remote_api::{RemoteApi, ServiceReference};
 pub use self::service_addresses::ServiceAddresses;
+
+/// The target of this crate's log lines, which requests of clients cause.
+pub const LOG_TARGET: &str = module_path!();

@@ -3,8 +3,9 @@
 //! ```text
 //! signal            /readyz says no, everything else goes on
 //! ... the delay     load balancers look elsewhere
-//! drain             new watches, or all requests, are turned away; if all: until those in progress are answered
-//! stop accepting    watches end one by one, if they are given time for that
+//! drain             with --shutdown-send-retry-after all requests are turned away, and the server waits until those
+//!                   in progress are answered and watches have ended one by one; else new watches may be turned away
+//! stop accepting    watches that have not ended yet do so one by one, if they are given time for that
 //!                   watch caches send a last bookmark and end the watches that are left
 //! end of watches    watches that are left are ended
 //! requests finish   or are cut off when their time is over
@@ -73,13 +74,13 @@ impl Signals {
 }
 
 impl Steps {
-    /// Ends serving. `listener` gives the open connections once it has stopped accepting;
-    /// `drain` has the caches end their watches.
+    /// Ends serving. `listener` gives the open connections once it has stopped accepting; `end_watches` has the watch
+    /// caches send last bookmarks and end their watches.
     pub async fn take(
         &self,
         delay: Duration,
         listener: JoinHandle<JoinSet<()>>,
-        drain: impl Future<Output = ()>,
+        end_watches: impl Future<Output = ()>,
         clock: &Clock,
     ) {
         self.shutting_down.cancel();
@@ -92,7 +93,7 @@ impl Steps {
                 Duration::from_secs(REQUESTS_SECONDS_MAX),
                 self.drain.requests_answered(),
             );
-            let (answered, ()) = tokio::join!(answered, self.end_watches(clock));
+            let (answered, ()) = tokio::join!(answered, self.end_watches_in_turn(clock));
             if answered.is_err() {
                 tracing::warn!("requests in progress were not answered in time");
             }
@@ -103,9 +104,9 @@ impl Steps {
         let last_bookmarks = Duration::from_millis(LAST_BOOKMARKS_MILLISECONDS_MAX);
         let requests = Duration::from_secs(REQUESTS_SECONDS_MAX) + one_by_one;
         let watches = async {
-            self.end_watches(clock).await;
-            if clock.timeout(last_bookmarks, drain).await.is_err() {
-                tracing::warn!("watch caches did not drain in time");
+            self.end_watches_in_turn(clock).await;
+            if clock.timeout(last_bookmarks, end_watches).await.is_err() {
+                tracing::warn!("watch caches did not end their watches in time");
             }
             clock.sleep(last_bookmarks).await;
             self.end_of_watches.cancel();
@@ -124,7 +125,7 @@ impl Steps {
     }
 
     /// Ends watches one by one, if they are given time for that; there are none left the second time.
-    async fn end_watches(&self, clock: &Clock) {
+    async fn end_watches_in_turn(&self, clock: &Clock) {
         if !self.drain.watches_grace().is_zero() {
             self.drain.end_watches(clock).await;
         }

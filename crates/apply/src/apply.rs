@@ -1,7 +1,7 @@
-//! Server-side apply: a configuration names what its manager wants, and no more.
+//! Server-side apply: merges a configuration, which has only the fields that its manager wants, into the live object.
 //!
-//! The hard part is what the configuration no longer names. What this manager applied before goes,
-//! unless somebody else manages it; what nobody manages stays as long as something around it does.
+//! The hard part are fields that the configuration no longer has. A field that this manager applied before is removed,
+//! unless another manager owns it; a field without an owner stays as long as the object or item around it does.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ use super::{Manager, UNTRACKED_FIELDS};
 /// stand above all of them.
 const CONFLICT_BYTES_MAX: usize = 256 << 10;
 
-/// The name under which fields are managed that were there before anybody's were tracked.
+/// The manager of the fields of objects that were written before fields were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Applies a configuration to the live object, or to none, and gives the next content with its
-/// entries, not yet defaulted.
+/// Applies a configuration to the live object, if there is one, and returns the new content with its managed fields,
+/// without defaults.
 ///
-/// An apply that changes nothing gives the live content with its times.
+/// An apply that changes nothing returns the live content with its timestamps.
 ///
 /// # Errors
 /// [`Error::ApplyConflict`] when fields would change that others manage, unless forced; [`Error::BadRequest`] when the
@@ -191,10 +191,10 @@ fn not_typed(config: &Value, why: &str) -> Error {
     ))
 }
 
-/// Takes out of the merged object what was applied last and nobody claims now.
+/// Removes from the merged object the fields that the manager applied last and nobody owns now.
 ///
-/// Structs count as applied and as claimed with anything in them, so that a struct goes as a
-/// whole, with what was defaulted into it, once nothing in it is claimed.
+/// A struct counts as applied and as owned with any field in it, so that it is removed as a whole, with its defaults,
+/// once nothing in it is owned.
 fn prune(schema: Schema<'_>, merged: Value, last: &FieldSet, claimed: &FieldSet) -> Value {
     let is_struct = |path: &[_]| schema.is_struct(path);
     let named = |set: &FieldSet| set.with_named_fields(&mut Vec::new(), &is_struct);

@@ -1,9 +1,9 @@
 //! Tracks the owners of fields in `metadata.managedFields`, and implements server-side apply.
 //!
-//! Every write says who changed what. [`update()`] notes it for ordinary writes, where the writer
-//! takes what it changes; [`apply()`] lets managers share an object, each naming the fields it
-//! wants, and refuses to take them from each other unless forced. What is one field and what
-//! merges is the types' own matter, kept in `schema`. Other patches do not belong here; `ringwatch-apiserver` has them.
+//! Every write records which manager changed which fields. [`update()`] does it for ordinary writes, whose manager
+//! becomes the owner of the fields that it changes; [`apply()`] lets managers share an object, each with the fields
+//! that it wants, and refuses to take fields from others unless forced. `schema` has the rules by which the fields of a
+//! type merge. Other patches do not belong here; `ringwatch-apiserver` has them.
 
 mod apply;
 mod managed_fields;
@@ -41,10 +41,10 @@ pub struct Manager<'a> {
     pub api_version: &'a str,
     /// The subresource through which it writes; empty for the object itself.
     pub subresource: &'a str,
-    /// True if the status is written through a subresource of its own, so that writes of the object itself do not reach
-    /// it, nor the other way round.
+    /// True if the status is written through a subresource of its own, so that writes of the object itself do not
+    /// change it, and writes of the status nothing else.
     pub has_status_subresource: bool,
-    /// The schema of what it writes, if that is a custom resource.
+    /// The schema of the object, if it is a custom resource.
     pub custom: Option<&'a dyn MergeSchema>,
     /// The time of the write; `None` if entries get no time.
     pub time: Option<Timestamp>,
@@ -57,7 +57,7 @@ impl Manager<'_> {
         Schema::new(self.api_version, kind.unwrap_or_default(), self.custom)
     }
 
-    /// Returns the fields that a write of this kind does not reach, whatever it says.
+    /// Returns the fields that a write of this kind cannot change.
     fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
         if self.subresource == "status" {
             schema.fields_beside_status().iter().copied().collect()
@@ -75,7 +75,7 @@ impl Manager<'_> {
     }
 }
 
-/// The fields that nobody manages, because the server sets them or they name the object.
+/// The fields without managers, because the server sets them or they identify the object.
 static UNTRACKED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
     [
         "apiVersion",
@@ -97,7 +97,7 @@ static UNTRACKED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
 
 #[cfg(test)]
 impl<'a> Manager<'a> {
-    /// Makes a manager that writes at the beginning of 2026.
+    /// Creates a manager that writes at the beginning of 2026.
     fn for_tests(name: &'a str, api_version: &'a str, subresource: &'a str) -> Self {
         Self {
             name,

@@ -1,7 +1,7 @@
 //! `metadata.managedFields`: the entries of an object's managers.
 //!
-//! A manager is identified by its name, operation and subresource, and an updating one by the
-//! version it writes as well; so whoever applies has one entry whatever the version.
+//! A manager is identified by its name, operation and subresource, and for updates by the version that it writes as
+//! well; so a manager that applies has one entry for all versions.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::set::FieldSet;
 
-/// Maximum number of entries of updating managers; older ones are joined, as in Kubernetes.
+/// Maximum number of entries of updating managers; older ones are merged, as in Kubernetes.
 const UPDATE_ENTRIES_MAX: usize = 10;
 
-/// The name of the entry in which older entries of updating managers are joined.
+/// The name of the entry into which older entries of updating managers are merged.
 const OLD_UPDATES: &str = "ancient-changes";
 
 /// The parsed `metadata.managedFields` of an object.
@@ -121,7 +121,7 @@ impl ManagedFields {
         }
     }
 
-    /// Takes fields from all managers; who has none left is gone.
+    /// Removes fields from all managers, and the managers that own none then.
     pub(super) fn take(&mut self, fields: &FieldSet) {
         self.entries.retain(|_, entry| {
             entry.fields.subtract(fields);
@@ -129,7 +129,7 @@ impl ManagedFields {
         });
     }
 
-    /// Joins the oldest entries of updating managers, version by version, if there are too many.
+    /// Merges the oldest entries of updating managers, version by version, if there are too many.
     pub(super) fn cap(&mut self) {
         let mut updaters: Vec<_> = self
             .entries

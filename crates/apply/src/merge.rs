@@ -1,7 +1,7 @@
-//! Laying a configuration over an object, and taking fields out of one.
+//! Merges a configuration into an object, and removes fields from an object.
 //!
-//! The hard part is the order of items that both have: it is the configuration's; items that only
-//! the object has stay behind the neighbour that they followed.
+//! The hard part is the order of list items: items that both have are in the order of the configuration; items that
+//! only the object has stay behind the item that they followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use super::set::FieldSet;
 use super::shape::Shape;
 use super::walk::{common_shape, item_element};
 
-/// Returns the object with everything that the configuration names, and all else as it was. A member that the
-/// configuration sets to null is gone.
+/// Returns the object with the fields of the configuration, and all others as they were. A member that the
+/// configuration sets to null is removed.
 pub(super) fn merge(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,
@@ -105,8 +105,8 @@ fn without_nulls(config: &Value) -> Value {
     }
 }
 
-/// Returns the object without the paths of a set and what lies below them. An object or list that loses all it had is
-/// gone too; keys of items that stay are kept.
+/// Returns the object without the paths of a set and everything below them. An object or list that loses all its
+/// members is removed too; keys of items that stay are kept.
 pub(super) fn remove(
     schema: Schema<'_>,
     path: &mut Vec<PathElement>,

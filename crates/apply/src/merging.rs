@@ -5,9 +5,9 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-/// The merge rules of the values of one custom type, which its schema says.
+/// The merge rules of the values of one custom type, from its schema.
 pub trait MergeSchema: Debug + Sync {
-    /// Returns how the value behind these steps merges, or `None` where the schema says nothing. A step is the name of
+    /// Returns how the value at this path merges, or `None` where the schema has no rule. A step is the name of
     /// a member, or `None` for an item of a list.
     fn merging(&self, steps: &mut dyn Iterator<Item = Option<&str>>) -> Option<Merging<'_>>;
 }

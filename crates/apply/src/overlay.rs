@@ -9,7 +9,7 @@ use super::schema::Schema;
 use super::shape::Shape;
 use super::walk::item_element;
 
-/// Returns the object with everything that the configuration names, as server-side apply merges it.
+/// Returns the object with the fields of the configuration, as server-side apply merges them.
 ///
 /// # Errors
 /// The paths of lists, maps or structures that the configuration names and that merge only as a whole: whoever names a

@@ -13,7 +13,7 @@ pub(super) enum PathElement {
     Key(String),
     /// An item of a set by its value: `v:VALUE`.
     Value(String),
-    /// An item of a list by its index: `i:N`. Never made here, but kept where a client wrote it.
+    /// An item of a list by its index: `i:N`. This server never creates it, but keeps one that a client wrote.
     Index(u64),
 }
 

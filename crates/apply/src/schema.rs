@@ -118,7 +118,7 @@ impl<'a> Schema<'a> {
             .any(|rule| applies(rule, path))
     }
 
-    /// Returns the fields that a write of the status does not reach.
+    /// Returns the fields that a write of the status cannot change.
     pub(super) fn fields_beside_status(&self) -> &'static [&'static str] {
         match (self.built_in, self.kind) {
             (false, _) => &["metadata", "spec"],
@@ -132,8 +132,8 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Puts in what objects of the type always have, be it empty, so that it is never the work
-    /// of a client.
+    /// Adds the members that objects of the type always have, empty if need be, so that no client becomes their
+    /// manager.
     pub(super) fn complete(&self, object: &mut Value) {
         if !self.built_in {
             return;
@@ -183,7 +183,7 @@ fn applies(rule: &str, path: &[PathElement]) -> bool {
         PathElement::Field(name) => Some(name.as_str()),
         _ => None,
     });
-    // Every field of a write is held against every rule, so most must be seen not to match at once.
+    // Every field of a write is compared with every rule, so rules that do not match must be rejected fast.
     if !names
         .clone()
         .next()

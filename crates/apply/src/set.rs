@@ -1,8 +1,8 @@
 //! Sets of fields: the content of `fieldsV1`.
 //!
-//! A set is a tree of steps, each with a mark whether the path that ends there is a member. The
-//! hard part is that owning an object and owning what is in it are different things: a member has
-//! an empty node if there is nothing below it, and a `.` if there is.
+//! A set is a tree of steps, each with a mark if the path that ends there is a member. The hard part is that owning an
+//! object and owning its fields are different things: a member with no members below it is an empty node, one with
+//! members below it has a `.`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -84,7 +84,7 @@ impl FieldSet {
             .filter(|child| !child.children.is_empty())
     }
 
-    /// Adds what is in the other.
+    /// Adds the paths of the other set.
     pub(super) fn unite(&mut self, other: Self) {
         self.member |= other.member;
         for (element, child) in other.children {
@@ -110,12 +110,12 @@ impl FieldSet {
         }
     }
 
-    /// Takes away what is in the other; what lies below paths of the other stays.
+    /// Removes the paths of the other set; paths below these stay.
     pub(super) fn subtract(&mut self, other: &Self) {
         self.take_away(other, false);
     }
 
-    /// Takes away what is in the other and what lies below a path of it.
+    /// Removes the paths of the other set and all paths below these.
     pub(super) fn subtract_recursively(&mut self, other: &Self) {
         self.take_away(other, true);
     }

@@ -1,4 +1,4 @@
-//! Noting who changed what by a write that is not an apply.
+//! Records the manager of the fields that a write other than an apply has changed.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use super::set::FieldSet;
 use super::walk::Comparison;
 use super::{Manager, UNTRACKED_FIELDS};
 
-/// Notes in `new` who manages its fields, after a write that is not an apply.
+/// Updates the managed fields of `new` after a write that is not an apply.
 ///
-/// To be called on defaulted content, before the strategy takes away what may not be written;
-/// `live` is the content before the write in the same version, `None` on creation. The writer gets
-/// what it changed and added, other managers lose it, and all lose what is gone. A write that
-/// changes nothing leaves the entries as they are. A list of one empty entry in `new` takes all
-/// entries away; an object without entries stays so until something is applied to it.
+/// It is called on content with defaults, before the strategy resets fields that may not be written; `live` is the
+/// content before the write in the same version, `None` on creation. The writer becomes the manager of the fields that
+/// it changed and added, other managers lose them, and all lose removed fields. A write that changes nothing leaves the
+/// entries as they are. A list of one empty entry in `new` removes all entries; an object without entries gets none
+/// until something is applied to it.
 pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     let managed = entries_before(live, new, manager);
     remove_entries(new);
@@ -33,8 +33,8 @@ pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     managed.encode(new);
 }
 
-/// Returns the entries that are to be changed: the client's own if it sent some, or those there were. `None` if it
-/// wants them away.
+/// Returns the entries to update: those that the client sent, or else those of the live object. `None` if the client
+/// removes them.
 fn entries_before(
     live: Option<&Value>,
     new: &Value,
@@ -58,7 +58,7 @@ fn entries_before(
     Some(before.unwrap_or_default())
 }
 
-/// Gives what is different in `new` to the manager `name`, and takes it from the others.
+/// Makes the manager `name` the owner of the fields that differ in `new`, and removes them from the others.
 pub(super) fn note(
     old: &Value,
     new: &Value,

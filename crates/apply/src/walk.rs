@@ -1,8 +1,7 @@
 //! Compares two objects, and lists the fields of a configuration.
 //!
-//! The two walk the same way, by the type's schema, but count differently: a comparison counts an
-//! object or item that came or went as a whole as well as what is in it, a configuration counts
-//! items and what has nothing below it.
+//! Both traverse by the type's schema, but list different paths: a comparison lists an added or removed object or item
+//! and the fields in it, a configuration lists items and the fields without members below them.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +87,7 @@ impl Comparison {
         }
     }
 
-    /// Notes what is different behind one step. Items that share a key are one whole.
+    /// Adds the differences at one step. Items that share a key are compared as a whole.
     fn descend(
         &mut self,
         schema: Schema<'_>,
@@ -198,10 +197,10 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The values behind a step: more than one only where items share a step.
+/// The values at a step: more than one only where items share a step.
 type Behind<'v> = SmallVec<[&'v Value; 1]>;
 
-/// Returns the steps from a value, each with what is behind it.
+/// Returns the steps from a value, each with the values there.
 fn children<'v>(shape: Shape<'_>, value: Option<&'v Value>) -> BTreeMap<PathElement, Behind<'v>> {
     let mut children: BTreeMap<_, Behind<'v>> = BTreeMap::new();
     match value {

@@ -1,7 +1,17 @@
 //! Texts as Go writes them: quoted strings and durations.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use regex::Regex;
+
+/// Matches a character that Go prints as it is: those that `strconv.IsPrint` of Go 1.26 accepts, which knows Unicode 15.
+static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"^[\p{L}\p{M}\p{N}\p{P}\p{S} &&\p{Age:15.0}]$";
+    #[expect(clippy::expect_used, reason = "a constant, which a test compiles")]
+    Regex::new(pattern).expect("a pattern")
+});
 
 /// Quotes a text as Go's `%q` does.
 pub(crate) fn quoted(text: &str) -> String {
@@ -17,14 +27,18 @@ pub(crate) fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '\0'..' ' | '\u{7f}' => {
-                // Writing to a string does not fail.
+            ' '..='~' => out.push(letter),
+            _ if PRINTED.is_match(letter.encode_utf8(&mut [0; 4])) => out.push(letter),
+            // Writing to a string does not fail.
+            '\0'..='\u{7f}' => {
                 let _ = write!(out, "\\x{:02x}", letter as u32);
             }
-            '\u{80}'..='\u{a0}' | '\u{ad}' => {
+            '\u{80}'..='\u{ffff}' => {
                 let _ = write!(out, "\\u{:04x}", letter as u32);
             }
-            _ => out.push(letter),
+            '\u{10000}'.. => {
+                let _ = write!(out, "\\U{:08x}", letter as u32);
+            }
         }
     }
     out.push('"');
@@ -72,9 +86,26 @@ mod tests {
             ("a\"b\\", "\"a\\\"b\\\\\""),
             ("a\nb\t\u{1}", "\"a\\nb\\t\\x01\""),
             ("é世\u{a0}", "\"é世\\u00a0\""),
+            ("a\u{202e}b\u{200b}", "\"a\\u202eb\\u200b\""),
+            ("\u{e0001}😀", "\"\\U000e0001😀\""),
         ] {
             assert_eq!(quoted(text), written);
         }
+    }
+
+    /// Compares all characters with Go: the expected value is the FNV-1a hash of the bytes of `strconv.Quote(string(r))`
+    /// for each rune `r` up to `unicode.MaxRune`, surrogates aside, as Go 1.26.4 computes it.
+    #[test]
+    fn all_characters_are_quoted_as_in_go() {
+        const FNV_OFFSET: u64 = 14_695_981_039_346_656_037;
+        const FNV_PRIME: u64 = 1_099_511_628_211;
+        let mut hash = FNV_OFFSET;
+        for letter in '\0'..=char::MAX {
+            for byte in quoted(letter.encode_utf8(&mut [0; 4])).bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
+            }
+        }
+        assert_eq!(hash, 17_300_926_779_830_634_428);
     }
 
     #[test]

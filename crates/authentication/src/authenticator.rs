@@ -1,15 +1,16 @@
 //! Authenticates requests by all kinds of credentials, in kube-apiserver's order.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use jiff::Timestamp;
 use ringwatch_apimachinery::User;
 
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
+use super::web_socket_token::WebSocketToken;
 use super::{
     BootstrapTokens, Identified, Peer, RequestHeaders, TokenError, TokenFile, TokenWebhook,
     target_audiences,
@@ -21,6 +22,9 @@ const AUTHENTICATED: &str = "system:authenticated";
 /// The user of requests without credentials, and its group.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// The headers that front proxies commonly use, which are removed even if this server takes none from proxies.
+static STANDARD_HEADERS: LazyLock<RequestHeaders> = LazyLock::new(RequestHeaders::standard);
 
 /// Finds out the user of a request, by client certificate, request headers or bearer token.
 #[derive(Debug, Default)]
@@ -97,19 +101,31 @@ impl Authenticator {
         }
     }
 
-    /// Removes the headers in which front proxies name the user, once the user is known.
-    pub fn strip(&self, headers: &mut HeaderMap) {
-        if let Some(request_headers) = &self.request_headers {
-            request_headers.strip(headers);
-        }
-    }
-
     /// Returns the user behind a request; `None` if it has no valid credentials, for which the answer is 401. `path`
-    /// decides whether it needs any.
+    /// decides whether it needs any. The credentials are removed from the headers, so that no server to which the
+    /// request is passed on gets or believes them.
+    ///
+    /// Ported from Kubernetes 1.36, apiserver/pkg/endpoints/filters/authentication.go `withAuthentication`.
     pub async fn authenticate(
         &self,
         peer: &Peer,
-        headers: &HeaderMap,
+        headers: &mut HeaderMap,
+        path: &str,
+        now: Timestamp,
+    ) -> Option<User> {
+        let user = self.user(peer, headers, path, now).await?;
+        headers.remove(AUTHORIZATION);
+        STANDARD_HEADERS.strip(headers);
+        if let Some(request_headers) = &self.request_headers {
+            request_headers.strip(headers);
+        }
+        Some(user)
+    }
+
+    async fn user(
+        &self,
+        peer: &Peer,
+        headers: &mut HeaderMap,
         path: &str,
         now: Timestamp,
     ) -> Option<User> {
@@ -123,19 +139,40 @@ impl Authenticator {
         if let Some(certified) = certified.filter(|certified| certified.is_valid_at(now)) {
             return Some(authenticated(certified.user.clone()));
         }
-        let Some(token) = bearer_token(headers) else {
-            // A certificate that is not valid is refused, rather than taken for none.
-            let refused = peer.is_refused || certified.is_some();
-            let serves = !refused && self.anonymous.serves(path);
-            return serves.then(anonymous);
-        };
-        match self.identify(token, &[], now).await {
-            Ok(identified) => Some(identified.user),
+        // A certificate that is not valid is refused, rather than taken for none.
+        let mut refused = peer.is_refused || certified.is_some();
+        if let Some(token) = bearer_token(headers) {
+            match self.identify(token, &[], now).await {
+                Ok(identified) => return Some(identified.user),
+                Err(error) => tracing::debug!(%error, "a token is invalid"),
+            }
+            refused = true;
+        }
+        match self.web_socket_user(headers, now).await {
+            Ok(Some(user)) => return Some(user),
+            Ok(None) => {}
             Err(error) => {
-                tracing::debug!(%error, "a token is invalid");
-                None
+                tracing::debug!(%error, "a token among the subprotocols is invalid");
+                refused = true;
             }
         }
+        let serves = !refused && self.anonymous.serves(path);
+        serves.then(anonymous)
+    }
+
+    /// Returns the user of the token among the subprotocols of a WebSocket, which is then removed from them; `None` if
+    /// there is none.
+    async fn web_socket_user(
+        &self,
+        headers: &mut HeaderMap,
+        now: Timestamp,
+    ) -> Result<Option<User>, TokenError> {
+        let Some(WebSocketToken { token, others }) = WebSocketToken::read(headers)? else {
+            return Ok(None);
+        };
+        let identified = self.identify(&token, &[], now).await?;
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
+        Ok(Some(identified.user))
     }
 
     /// Returns the user of a token that is for one of these audiences; for this server if there are none.
@@ -272,7 +309,7 @@ mod tests {
                     user: certified,
                     ..Peer::default()
                 },
-                &headers,
+                &mut headers,
                 "/api",
                 now,
             )
@@ -311,6 +348,68 @@ mod tests {
         }
     }
 
+    /// Returns the name of the user, and the names and values of the headers that are left.
+    async fn left(headers: &[(&'static str, &str)]) -> (Option<String>, Vec<(String, String)>) {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().expect("text")));
+        let mut headers: HeaderMap = headers.collect();
+        let tokens = TokenFile::parse("secret,ann,1").expect("tokens");
+        let authenticator = Authenticator::new(tokens).with_anonymous(Anonymous::Served);
+        let now = Timestamp::from_second(100).expect("a time");
+        let peer = Peer::default();
+        let user = authenticator.authenticate(&peer, &mut headers, "/api", now);
+        let user = user.await.map(|user| user.name);
+        let left = headers.iter().map(|(name, value)| {
+            let value = value.to_str().expect("text").to_owned();
+            (name.to_string(), value)
+        });
+        (user, left.collect())
+    }
+
+    #[tokio::test]
+    async fn a_token_among_subprotocols_identifies_its_user_and_goes_no_further() {
+        const PROTOCOLS: &str = "sec-websocket-protocol";
+        const GOOD: &str = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
+        let handshake = [("connection", "Upgrade"), ("upgrade", "websocket")];
+        let both = format!("a, {GOOD}, b");
+        let wrong = format!("a, {GOOD}x");
+        for (authorization, protocols, user, left_protocols) in [
+            ("", &*both, Some("ann"), "a,b"),
+            ("Bearer other", &*both, Some("ann"), "a,b"),
+            ("Bearer secret", &*both, Some("ann"), &*both),
+            ("", "a", Some(ANONYMOUS), "a"),
+            ("Bearer other", "a", None, "a"),
+            ("", &*wrong, None, &*wrong),
+            ("", GOOD, None, GOOD),
+        ] {
+            let mut headers = handshake.to_vec();
+            headers.push((PROTOCOLS, protocols));
+            if !authorization.is_empty() {
+                headers.push(("authorization", authorization));
+            }
+            let (found, left) = left(&headers).await;
+            assert_eq!(found.as_deref(), user, "{authorization} {protocols}");
+            let protocols = left.iter().find(|(name, _)| name == PROTOCOLS);
+            assert_eq!(protocols.expect("there").1, left_protocols);
+        }
+    }
+
+    #[tokio::test]
+    async fn credentials_are_removed_once_they_are_used() {
+        let headers = [
+            ("accept", "x"),
+            ("authorization", "Bearer secret"),
+            ("x-remote-user", "bob"),
+            ("x-remote-uid", "1"),
+            ("x-remote-group", "a"),
+            ("x-remote-extra-scopes", "b"),
+        ];
+        let (user, left) = left(&headers).await;
+        assert_eq!(user.as_deref(), Some("ann"));
+        assert_eq!(left, [("accept".to_owned(), "x".to_owned())]);
+    }
+
     #[tokio::test]
     async fn whom_a_proxy_has_not_identified_is_not_among_the_identified() {
         let request_headers = RequestHeaders {
@@ -337,7 +436,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert("x-remote-user", name.parse().expect("a header"));
             headers.insert("x-remote-group", group.parse().expect("a header"));
-            let user = authenticator.authenticate(&proxy, &headers, "/api", now);
+            let user = authenticator.authenticate(&proxy, &mut headers, "/api", now);
             let user = user.await.expect("a user");
             assert_eq!(user.groups, groups, "{name} in {group:?}");
         }
@@ -378,7 +477,7 @@ mod tests {
             if let Some(value) = authorization {
                 headers.insert(AUTHORIZATION, value.parse().expect("a header"));
             }
-            let user = authenticator.authenticate(&peer, &headers, "/livez", now);
+            let user = authenticator.authenticate(&peer, &mut headers, "/livez", now);
             let user = user.await;
             let name = user.as_ref().map(|it| it.name.as_str());
             assert_eq!(name, expected, "{peer:?} {authorization:?}");

@@ -10,14 +10,12 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use ringwatch::codec;
-use ringwatch::meta::ResourceVersion;
-use ringwatch::storage::GetOptions;
-use ringwatch_apimachinery::{Error, User};
+use ringwatch_apimachinery::User;
 use ringwatch_registry::Store;
 use serde_json::Value;
 
 use super::TokenError;
+use super::stored::{self, cached};
 
 const NAMESPACE: &str = "kube-system";
 const NAME_PREFIX: &str = "bootstrap-token-";
@@ -57,19 +55,11 @@ impl BootstrapTokens {
             return Ok(None);
         };
         let name = format!("{NAME_PREFIX}{id}");
-        let cached = GetOptions {
-            resource_version: Some(ResourceVersion(0)),
+        let Some(found) = cached(&self.secrets, NAMESPACE, &name).await? else {
+            tracing::debug!(name, "there is no Secret for a bootstrap token");
+            return Ok(None);
         };
-        let found = match self.secrets.get(NAMESPACE, &name, cached).await {
-            Ok(found) => found,
-            Err(Error::NotFound { .. }) => {
-                tracing::debug!(name, "there is no Secret for a bootstrap token");
-                return Ok(None);
-            }
-            Err(error) => return Err(TokenError::Lookup(error)),
-        };
-        let found = codec::tree(&found)
-            .map_err(|error| TokenError::Lookup(Error::Internal(error.to_string())))?;
+        let found = stored::secret(&found)?;
         match groups(&found, (id, secret), now) {
             Ok(groups) => Ok(Some(User {
                 name: format!("{USER_PREFIX}{id}"),
@@ -163,6 +153,14 @@ mod tests {
     const TOKEN: &str = "abcdef.0123456789abcdef";
 
     async fn identified(token: &str, change: impl FnOnce(&mut Value)) -> Option<User> {
+        let identified = identify(token, change).await;
+        identified.expect("readable")
+    }
+
+    async fn identify(
+        token: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<Option<User>, TokenError> {
         let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": KIND,
             "metadata": {"name": "bootstrap-token-abcdef", "namespace": NAMESPACE},
             "data": {"token-id": "abcdef", "token-secret": "0123456789abcdef",
@@ -180,8 +178,17 @@ mod tests {
         let created = store.create(&context(), NAMESPACE, secret, &options).await;
         created.expect("created");
         let now = Timestamp::from_second(100).expect("a time");
-        let found = BootstrapTokens::new(store).identify(token, now).await;
-        found.expect("readable")
+        BootstrapTokens::new(store).identify(token, now).await
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_is_large_is_not_decoded() {
+        let large = |secret: &mut Value| secret["data"]["other"] = json!("x".repeat(100_000));
+        let error = identify(TOKEN, large).await.expect_err("too large");
+        assert!(
+            error.to_string().ends_with("too large for a token"),
+            "{error}"
+        );
     }
 
     #[tokio::test]

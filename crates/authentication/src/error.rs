@@ -3,6 +3,7 @@
 use ringwatch_apimachinery::Error;
 
 use super::oidc::OidcError;
+use super::web_socket_token::WebSocketTokenError;
 
 /// The reason why a token is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,9 @@ pub enum TokenError {
     /// The webhook for tokens cannot be asked, or says that the token is invalid.
     #[error("{0}")]
     Webhook(String),
+    /// The token among the subprotocols of a WebSocket cannot be read.
+    #[error("{0}")]
+    WebSocket(#[from] WebSocketTokenError),
     /// Several authenticators refuse the token.
     #[error("[{}]", .0.iter().map(Self::to_string).collect::<Vec<_>>().join(", "))]
     Several(Vec<Self>),

@@ -19,8 +19,10 @@ mod keys;
 pub mod oidc;
 mod request_headers;
 pub mod service_accounts;
+mod stored;
 mod token_file;
 mod token_webhook;
+mod web_socket_token;
 
 pub use authenticator::{Authenticator, is_anonymous};
 pub use bootstrap_tokens::BootstrapTokens;
@@ -33,3 +35,7 @@ pub use keys::{KeyError, SigningKey, VerifyingKey};
 pub use request_headers::RequestHeaders;
 pub use token_file::TokenFile;
 pub use token_webhook::{TokenWebhook, TokenWebhookConfig};
+pub use web_socket_token::WebSocketTokenError;
+
+/// The target of this crate's log lines, which requests of clients cause.
+pub const LOG_TARGET: &str = module_path!();

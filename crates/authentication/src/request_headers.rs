@@ -20,6 +20,17 @@ pub struct RequestHeaders {
 }
 
 impl RequestHeaders {
+    /// Returns the names that front proxies commonly use.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self {
+            names: vec![HeaderName::from_static("x-remote-user")],
+            uids: vec![HeaderName::from_static("x-remote-uid")],
+            groups: vec![HeaderName::from_static("x-remote-group")],
+            extra_prefixes: vec!["x-remote-extra-".to_owned()],
+        }
+    }
+
     /// Returns the user that the headers name, if they do.
     #[must_use]
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {

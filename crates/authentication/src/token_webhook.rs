@@ -5,14 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
-use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache};
+use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache, Question, texts_bytes};
 use ringwatch_apimachinery::review_webhook::{ReviewVersion, ReviewWebhook};
+use ringwatch_apimachinery::single_flight::SingleFlight;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::{Identified, TokenError};
 
@@ -20,6 +21,8 @@ const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenReview";
 /// The bound of a call, attempts and pauses included.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The bytes of an extra attribute besides those of its texts: its list, and its share of a map's node.
+const EXTRA_BYTES: usize = 100;
 
 /// The configuration of a token webhook.
 #[derive(Clone, Debug)]
@@ -35,6 +38,14 @@ pub struct TokenWebhookConfig {
 /// Authenticates tokens by a webhook.
 #[derive(Debug)]
 pub struct TokenWebhook {
+    shared: Arc<Shared>,
+    /// The calls in progress: requests with the same token share one.
+    calls: SingleFlight<Question, Result<Verdict, String>>,
+}
+
+/// The parts of a [`TokenWebhook`] that calls use.
+#[derive(Debug)]
+struct Shared {
     webhook: ReviewWebhook,
     version: ReviewVersion,
     ttl: Duration,
@@ -47,17 +58,20 @@ pub struct TokenWebhook {
 struct Verdict(Option<Identified>);
 
 impl Answer for Verdict {
-    const TEXT_BYTES_MAX: usize = 10_000;
+    fn grants(&self) -> bool {
+        self.0.is_some()
+    }
 
-    fn text_bytes(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         let Some(Identified { user, audiences }) = &self.0 else {
             return 0;
         };
         let extra = user.extra.iter();
-        let extra = extra.flat_map(|(key, values)| std::iter::once(key).chain(values));
-        let texts = user.groups.iter().chain(audiences).chain(extra);
-        let texts = texts.chain([&user.name, &user.uid]);
-        texts.map(String::len).sum()
+        let extra = extra.map(|(key, values)| {
+            EXTRA_BYTES + texts_bytes(std::iter::once(key)) + texts_bytes(values)
+        });
+        let texts = user.groups.iter().chain(audiences);
+        texts_bytes(texts.chain([&user.name, &user.uid])) + extra.sum::<usize>()
     }
 }
 
@@ -86,11 +100,14 @@ impl TokenWebhook {
     #[must_use]
     pub fn new(config: TokenWebhookConfig, client: Arc<dyn WebhookClient>, clock: Clock) -> Self {
         Self {
-            webhook: ReviewWebhook::new(config.to, client, TIMEOUT, clock.clone()),
-            version: config.version,
-            ttl: config.ttl,
-            cache: AnswerCache::default(),
-            clock,
+            shared: Arc::new(Shared {
+                webhook: ReviewWebhook::new(config.to, client, TIMEOUT, clock.clone()),
+                version: config.version,
+                ttl: config.ttl,
+                cache: AnswerCache::default(),
+                clock,
+            }),
+            calls: SingleFlight::default(),
         }
     }
 
@@ -105,8 +122,33 @@ impl TokenWebhook {
         own: &[String],
         wanted: &[String],
     ) -> Result<Option<Identified>, TokenError> {
-        let question = question(token, wanted);
-        if let Some(Verdict(known)) = self.cache.get(&question, self.clock.now()) {
+        let Shared { cache, clock, .. } = &*self.shared;
+        let texts = std::iter::once(token).chain(wanted.iter().map(String::as_str));
+        let question = cache.question(texts);
+        if let Some(Verdict(known)) = cache.get(&question, clock.now()) {
+            return Ok(known);
+        }
+        let call = || {
+            let shared = Arc::clone(&self.shared);
+            let (token, own, wanted) = (token.to_owned(), own.to_vec(), wanted.to_vec());
+            async move { shared.ask(question, &token, &own, &wanted).await }.boxed()
+        };
+        let verdict = self.calls.run(question, call).await;
+        verdict.map(|it| it.0).map_err(TokenError::Webhook)
+    }
+}
+
+impl Shared {
+    /// Asks the webhook, and remembers the answer.
+    async fn ask(
+        &self,
+        question: Question,
+        token: &str,
+        own: &[String],
+        wanted: &[String],
+    ) -> Result<Verdict, String> {
+        // Another call may have ended since the caller looked.
+        if let Some(known) = self.cache.get(&question, self.clock.now()) {
             return Ok(known);
         }
         let api_version = self.version.of_group(GROUP);
@@ -114,23 +156,18 @@ impl TokenWebhook {
             "spec": {"token": token, "audiences": wanted}, "status": {"user": {}}});
         let answer = self.webhook.ask(&review).await;
         let answer = answer.and_then(|it| status(&it, &api_version));
-        let status = answer.map_err(|why| {
-            tracing::error!("Failed to make webhook authenticator request: {why}");
-            TokenError::Webhook(why)
+        let status = answer.inspect_err(|why| {
+            tracing::error!("Failed to make webhook authenticator request: {why}")
         })?;
         let verdict = Verdict(status.identified(own, wanted)?);
         let now = self.clock.now();
         self.cache.put(question, &verdict, self.ttl, now);
-        Ok(verdict.0)
+        Ok(verdict)
     }
 }
 
 impl Status {
-    fn identified(
-        self,
-        own: &[String],
-        wanted: &[String],
-    ) -> Result<Option<Identified>, TokenError> {
+    fn identified(self, own: &[String], wanted: &[String]) -> Result<Option<Identified>, String> {
         let named = if self.audiences.is_empty() {
             own
         } else {
@@ -145,7 +182,7 @@ impl Status {
             return if self.error.is_empty() {
                 Ok(None)
             } else {
-                Err(TokenError::Webhook(self.error))
+                Err(self.error)
             };
         }
         let user = self.user;
@@ -188,23 +225,13 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Returns the key under which the answer about a token is remembered, from which the token cannot be learnt.
-fn question(token: &str, wanted: &[String]) -> String {
-    let mut digest = Sha256::new();
-    for text in std::iter::once(token).chain(wanted.iter().map(String::as_str)) {
-        digest.update(text.len().to_le_bytes());
-        digest.update(text);
-    }
-    let digest = digest.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
     use bytes::Bytes;
     use ringwatch_apimachinery::webhook_client::{CallError, Target};
+    use tokio::sync::Semaphore;
 
     use super::*;
 
@@ -213,6 +240,8 @@ mod tests {
     struct Answering {
         answer: Result<Value, CallError>,
         asked: Mutex<Vec<Value>>,
+        /// The calls that may be answered.
+        may: Semaphore,
     }
 
     #[async_trait::async_trait]
@@ -226,14 +255,18 @@ mod tests {
             let review: Value = serde_json::from_slice(&review).expect("JSON");
             let mut answer = review.clone();
             self.asked.lock().expect("sound").push(review);
+            self.may.acquire().await.expect("open").forget();
             answer["status"] = self.answer.clone()?;
             Ok(answer.to_string().into())
         }
     }
 
     fn webhook(answer: Result<Value, CallError>) -> (TokenWebhook, Arc<Answering>) {
-        let asked = Mutex::default();
-        let client = Arc::new(Answering { answer, asked });
+        let client = Arc::new(Answering {
+            answer,
+            asked: Mutex::default(),
+            may: Semaphore::new(100),
+        });
         let to = ClientConfig {
             target: Target::Url("https://webhook".to_owned()),
             ca_bundle: None,
@@ -306,6 +339,61 @@ mod tests {
             }
             assert_eq!(client.asked.lock().expect("sound").len(), 2, "{words}");
         }
+    }
+
+    #[tokio::test]
+    async fn requests_with_one_token_share_a_call() {
+        let (webhook, client) = webhook(Ok(
+            json!({"authenticated": true, "user": {"username": "ann"}}),
+        ));
+        client.may.forget_permits(100);
+        let own = own();
+        let mut together = [(); 3].map(|()| Box::pin(webhook.identify("t", &own, &own)));
+        for one in &mut together {
+            assert!(futures::poll!(one).is_pending());
+        }
+        assert_eq!(client.asked.lock().expect("sound").len(), 1);
+        client.may.add_permits(1);
+        for found in futures::future::join_all(together).await {
+            let found = found.expect("asked").expect("a user");
+            assert_eq!(found.user.name, "ann");
+        }
+        assert_eq!(client.asked.lock().expect("sound").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn tokens_that_are_made_up_push_no_good_one_out() {
+        let user = json!({"authenticated": true, "user": {"username": "ann"}});
+        let (webhook, client) = webhook(Ok(user));
+        webhook.identify("t", &own(), &own()).await.expect("asked");
+        let refused = Verdict(None);
+        let Shared { cache, clock, .. } = &*webhook.shared;
+        for number in 0..20_000 {
+            let question = cache.question([&*number.to_string()]);
+            cache.put(question, &refused, Duration::from_secs(120), clock.now());
+        }
+        webhook.identify("t", &own(), &own()).await.expect("asked");
+        assert_eq!(client.asked.lock().expect("sound").len(), 1);
+    }
+
+    #[test]
+    fn all_parts_of_a_user_are_counted() {
+        let of = |user: User| {
+            let audiences = Vec::new();
+            Verdict(Some(Identified { user, audiences })).heap_bytes()
+        };
+        let empty = of(User::default());
+        let groups = of(User {
+            groups: vec![String::new(); 1000],
+            ..User::default()
+        });
+        assert!(groups - empty >= 1000 * size_of::<String>());
+        let extra = (0..1000).map(|number| (number.to_string(), vec![String::new()]));
+        let extra = of(User {
+            extra: extra.collect(),
+            ..User::default()
+        });
+        assert!(extra - empty >= 1000 * (EXTRA_BYTES + 2 * size_of::<String>()));
     }
 
     #[tokio::test]

@@ -13,8 +13,8 @@ use crate::node_rules;
 /// The group whose members may do everything, whatever the modes.
 const MASTERS: &str = "system:masters";
 
-/// How many words a user's roles may have to be compared where the request is: that takes about as long as reading a
-/// body of [`work::LARGE_BYTES`].
+/// Maximum number of words of a user's roles for which a request stays on its worker: comparing them takes about as
+/// long as reading a body of [`work::LARGE_BYTES`].
 const ROLE_WORDS_MAX: usize = 10_000;
 
 /// A mode of `--authorization-mode` that this server decides by itself.
@@ -111,7 +111,7 @@ impl Authorizer {
         has(&self.steps.load(), wanted)
     }
 
-    /// Asks these from now on.
+    /// Replaces the steps.
     ///
     /// # Errors
     /// A line that says why not: what roles and nodes need is followed from the start or never.
@@ -142,7 +142,7 @@ impl Authorizer {
             .then_some(&self.nodes.graph)
     }
 
-    /// Decides by these roles from now on.
+    /// Replaces the roles.
     pub fn set_roles(&self, roles: RoleTable) {
         self.roles.store(Arc::new(roles));
     }
@@ -172,7 +172,7 @@ impl Authorizer {
         decision.end()
     }
 
-    /// Moves the request before it looks through roles for long.
+    /// Moves the request to other threads before a long search of roles.
     async fn leave_for_roles(&self, mode: AuthorizationMode, attributes: &Attributes<'_>) {
         let roles = || {
             self.roles

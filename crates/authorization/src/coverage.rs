@@ -1,8 +1,8 @@
 //! Compares sets of rules, to find the permissions that one grants beyond another.
 //!
-//! kube-apiserver takes the wanted rules apart, into one verb of one resource of one name each, and looks for a held
-//! rule that covers it. A rule of a few hundred verbs, resources and names would be millions of such parts. So words
-//! that the same held rules have are looked for together: mostly that is one look for all of them.
+//! kube-apiserver breaks the wanted rules down to one verb, resource and name each, and looks for a held rule that
+//! covers each part. A rule of a few hundred verbs, resources and names would have millions of such parts. So words
+//! that occur in the same held rules are looked up together: mostly that is one lookup for all of them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -10,10 +10,10 @@ use std::hash::Hash;
 use super::Rule;
 use super::rule::ALL;
 
-/// How many missing parts are returned.
+/// Maximum number of missing parts that are returned.
 const MISSING_PARTS_MAX: usize = 10_000;
 
-/// How many held rules are looked at, over all parts, before the search ends and the rest counts as missing.
+/// Maximum number of comparisons with held rules, over all parts; then the rest counts as missing.
 const LOOKS_MAX: usize = 2_000_000;
 
 /// Permissions that a user lacks.
@@ -26,7 +26,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Says whether nothing is missing.
+    /// Returns true if nothing is missing.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.parts.is_empty() && !self.more
@@ -49,10 +49,10 @@ pub fn missing_rules(held: &[Rule], wanted: &[Rule]) -> Missing {
     search.found
 }
 
-/// The words of a list that mean the same to all held rules, with their places in the list.
+/// Words of a list that occur in the same held rules, with their indexes in the list.
 type Alike<'r> = Vec<(usize, &'r str)>;
 
-/// Puts words together that are alike. Words that come again are left out.
+/// Groups the words that occur in the same held rules. Repeated words are left out.
 fn grouped<'r, K: Eq + Hash>(words: &'r [String], alike: impl Fn(&'r str) -> K) -> Vec<Alike<'r>> {
     let mut seen = HashSet::new();
     let mut places: HashMap<K, usize> = HashMap::new();
@@ -170,7 +170,8 @@ impl Search {
         }
     }
 
-    /// Says whether so many comparisons are left, and takes them. A search among nothing counts as one, too.
+    /// Takes this many comparisons from the budget; returns false if it has fewer. A search among no rules counts as
+    /// one.
     fn may_look(&mut self, times: usize) -> bool {
         let left = self.looks_left.checked_sub(times + 1);
         self.found.more |= left.is_none();
@@ -178,7 +179,7 @@ impl Search {
         left.is_some()
     }
 
-    /// Says whether the search is over.
+    /// Returns true if the search is over.
     fn is_over(&self) -> bool {
         self.found.more
     }
@@ -224,7 +225,7 @@ impl Search {
         self.report(missing);
     }
 
-    /// Takes what is missing apart, in the order in which it was wanted.
+    /// Breaks missing permissions down to parts, in the order in which they were wanted.
     fn report(&mut self, missing: Vec<MissingOfResources<'_, '_>>) {
         let mut parts = Vec::new();
         'parts: for (api_groups, resources, verbs, names) in missing {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Missing, Rule};
 
-/// Rules that differ in nothing but their verb put together, each as a line for people.
+/// Joins rules that differ only in their verb, and formats each as a line of a message.
 #[must_use]
 pub fn describe_rules(missing: Missing) -> String {
     let mut verbs: BTreeMap<_, Vec<String>> = BTreeMap::new();

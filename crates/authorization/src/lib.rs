@@ -1,14 +1,14 @@
 //! Kubernetes' authorization modes: RBAC, the Node authorizer and webhooks.
 //!
-//! The objects that they decide by do not belong here: `ringwatch-controllers` follows roles, bindings and what nodes
-//! refer to, and exchanges the tables of this crate.
+//! Following the stored objects does not belong here: `ringwatch-controllers` follows roles, bindings and the objects
+//! that pods on nodes refer to, and replaces the tables of this crate.
 //!
 //! ```text
 //!   roles, bindings --RoleTable--> grants by subject --Authorizer--> a decision
 //! ```
 //!
-//! A [`RoleTable`] is made anew whenever a role or binding changes and exchanged whole, so that a
-//! request is decided in memory, without a lock, by what held at one time.
+//! A [`RoleTable`] is built again whenever a role or binding changes and replaced as a whole, so that a request is
+//! decided in memory, without a lock, by the roles of one moment.
 
 mod attributes;
 mod authorizer;
@@ -33,3 +33,6 @@ pub use node_graph::{MIRROR, NodeGraph, referred_resources};
 pub use role_table::{Binding, Role, RoleTable};
 pub use rule::Rule;
 pub use webhook::{Conditions, FailurePolicy, ReviewVersion, WebhookAuthorizer, WebhookConfig};
+
+/// The target of this crate's log lines, which requests of clients cause.
+pub const LOG_TARGET: &str = module_path!();

@@ -1,7 +1,8 @@
 //! The Node authorizer, which decides what kubelets may do.
 //!
-//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. Of what pods refer to, it may read what the pods
-//! of its node do ([`NodeGraph`]); it has its own node, lease and so on; and the rest is what every node may do.
+//! A kubelet is a user `system:node:NAME` in the group `system:nodes`. It may read the objects that the pods of its
+//! node refer to ([`NodeGraph`]), and write its own node, lease and the like; the other rules are the same for every
+//! node.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub struct NodeAuthorizer {
     pub rules: Vec<Rule>,
 }
 
-/// Returns the node that a user is the kubelet of; empty for one of no particular node.
+/// Returns the name of the node whose kubelet a user is; empty for a kubelet of no particular node.
 #[must_use]
 pub fn node_of(user: &User) -> Option<&str> {
     let name = user.name.strip_prefix(PREFIX)?;
@@ -138,7 +139,7 @@ impl NodeAuthorizer {
             return refuse("cannot authorize ResourceSlice subresources");
         }
         match attributes.verb {
-            // The NodeRestriction plugin looks at whose.
+            // The NodeRestriction plugin checks that the object is the kubelet's own.
             "create" => Ok(()),
             "get" | "update" | "patch" | "delete" => self.related(node, attributes),
             "watch" | "list" | "deletecollection"
@@ -164,7 +165,7 @@ impl NodeAuthorizer {
             ("", "list" | "watch") => {
                 refuse("can only list/watch pods with spec.nodeName field selector")
             }
-            // The NodeRestriction plugin looks at which.
+            // The NodeRestriction plugin checks that the object is the kubelet's own.
             ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => {
                 Ok(())
             }
@@ -179,7 +180,7 @@ fn refuse(why: &str) -> Result<(), String> {
 
 fn own_node(node: &str, attributes: &Attributes<'_>) -> Result<(), String> {
     match (attributes.subresource, attributes.verb) {
-        // The NodeRestriction plugin looks at which.
+        // The NodeRestriction plugin checks that the object is the kubelet's own.
         ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
         ("", "get" | "list" | "watch") if attributes.name == node => Ok(()),
         ("", "get" | "list" | "watch") if attributes.name.is_empty() => Err(format!(

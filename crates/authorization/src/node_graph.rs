@@ -1,7 +1,7 @@
 //! The graph of the objects that the pods of each node need.
 //!
-//! A node may read what its pods refer to. Pods are added once they have a node. What they need changes little from
-//! then on: ephemeral containers come, and claims for devices are made.
+//! A node may read the objects that its pods refer to. Pods are added once they have a node. Their references change
+//! little from then on: ephemeral containers are added, and claims for devices are created.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
@@ -50,7 +50,7 @@ struct Volume {
 }
 
 impl NodeGraph {
-    /// Replaces the graph by another one at once: a request meanwhile is decided by one of both.
+    /// Replaces the graph atomically: a concurrent request is decided by either the old or the new one.
     pub fn replace(&self, by: Self) {
         let graph = by.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = graph;
@@ -67,7 +67,7 @@ impl NodeGraph {
             uid: text(pod, "metadata.uid").to_owned(),
             node: node.to_owned(),
             needs: if is_mirror(pod) {
-                // Its kubelet has made it up, and could name anything.
+                // The kubelet has created it, and could name anything.
                 IndexSet::new()
             } else {
                 needs(pod, namespace)
@@ -92,7 +92,7 @@ impl NodeGraph {
         graph.remove_pod(&(namespace.to_owned(), name.to_owned()));
     }
 
-    /// Takes a volume as it is now; null if it is gone.
+    /// Updates a volume; null if it is deleted.
     pub fn set_volume(&self, name: &str, volume: &Value) {
         let [namespace, claim] =
             ["namespace", "name"].map(|part| text(volume, &format!("spec.claimRef.{part}")));
@@ -112,7 +112,7 @@ impl NodeGraph {
         graph.volumes.insert(name.to_owned(), volume);
     }
 
-    /// Takes an attachment as it is now; null if it is gone.
+    /// Updates an attachment; null if it is deleted.
     pub fn set_attachment(&self, name: &str, attachment: &Value) {
         let node = text(attachment, "spec.nodeName");
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +123,7 @@ impl NodeGraph {
         }
     }
 
-    /// Takes a ResourceSlice as it is now; null if it is gone.
+    /// Updates a ResourceSlice; null if it is deleted.
     pub fn set_slice(&self, name: &str, slice: &Value) {
         let node = text(slice, "spec.nodeName");
         let mut graph = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -275,7 +275,7 @@ fn needs(pod: &Value, namespace: &str) -> IndexSet<Name> {
     }
     for claim in list(pod, "spec.resourceClaims") {
         need(DEVICE_CLAIMS, text(claim, "resourceClaimName"));
-        // What was made of a template is told in the status, by the name that the claim has in the pod.
+        // A claim created from a template is named in the status, by the name that the claim has in the pod.
         if get(claim, "resourceClaimTemplateName").is_some_and(Value::is_string) {
             let made = list(pod, "status.resourceClaimStatuses").iter();
             let mut made = made.filter(|it| text(it, "name") == text(claim, "name"));

@@ -1,8 +1,8 @@
 //! An index of roles and bindings by their subjects.
 //!
-//! A role with an aggregationRule has the rules of the roles that this selects. In a cluster a
-//! controller writes them into the role; here they are put together when the table is made, so that `admin`,
-//! `edit` and `view` mean something without that controller, and the same with it.
+//! A role with an aggregationRule has the rules of the roles that the rule selects. In a cluster a controller writes
+//! them into the role; here they are collected when the table is built, so that `admin`, `edit` and `view` have their
+//! rules without that controller, and the same rules with it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -247,7 +247,7 @@ impl Role {
         rules
     }
 
-    /// Adds the rules of a role, and of those that it selects, unless it has been there before.
+    /// Adds the rules of a role, and of those that it selects, unless they have been added before.
     fn gather<'a>(
         &'a self,
         roles: &'a [Arc<Self>],

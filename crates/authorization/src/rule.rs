@@ -20,13 +20,13 @@ pub struct Rule {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub api_groups: Vec<String>,
-    /// Such as `pods`, `pods/log` or `*/scale`.
+    /// Resources such as `pods`, `pods/log` or `*/scale`.
     #[serde(
         deserialize_with = "null_is_empty",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub resources: Vec<String>,
-    /// The only names that the rule is about; empty for all.
+    /// The names of objects that the rule is restricted to; empty for all.
     #[serde(
         deserialize_with = "null_is_empty",
         skip_serializing_if = "Vec::is_empty"
@@ -41,7 +41,7 @@ pub struct Rule {
     pub non_resource_urls: Vec<String>,
 }
 
-/// Deserializes a list; Go writes lists that it does not have as null.
+/// Deserializes a list; Go writes nil slices as null.
 fn null_is_empty<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Option::<Vec<String>>::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -77,7 +77,7 @@ impl Rule {
     fn has_resource(&self, attributes: &Attributes<'_>) -> bool {
         self.resources.iter().any(|known| {
             let (resource, subresource) = match known.split_once('/') {
-                // What is written as a subresource is none without a name.
+                // Without a name there is no subresource.
                 Some((_, "")) => return false,
                 Some((resource, subresource)) => (resource, subresource),
                 None if known == ALL => return true,

@@ -1,4 +1,4 @@
-//! `authorizer`: expressions may ask who may do what.
+//! The variable `authorizer`, by which expressions check permissions.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub trait Judge: Send + Sync + Debug {
 /// An authorization check of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// The namespace and name of a service account; if there is none, it is about who has sent the request.
+    /// The namespace and name of the service account whose permission is checked; `None` for the user of the request.
     pub account: Option<(String, String)>,
-    /// A path; if there is none, it is about a resource.
+    /// The path that is checked; `None` for a check about a resource.
     pub path: Option<String>,
     /// The API group; empty for the core group.
     pub group: String,
@@ -43,7 +43,7 @@ pub struct Question {
     pub labels: String,
 }
 
-/// The type of a question that is not complete yet.
+/// The type of a check that an expression is still building, such as `authorizer.group('apps')`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Authorizer,
@@ -86,7 +86,7 @@ pub(super) fn authorizer() -> CelValue {
     asking(Stage::Authorizer, Question::default())
 }
 
-/// Returns the value of `authorizer.requestResource`: a question about what is written.
+/// Returns the value of `authorizer.requestResource`: a check about the object that the request writes.
 pub(super) fn about(question: Question) -> CelValue {
     asking(Stage::Resource, question)
 }
@@ -95,7 +95,7 @@ fn asking(stage: Stage, question: Question) -> CelValue {
     CelValue::Opaque(Arc::new(PartialQuestion { stage, question }))
 }
 
-/// Returns the functions of questions and decisions; `None` if it is none of them.
+/// Calls a function of checks or decisions; returns `None` if it is none of them.
 pub(super) fn call(
     judge: Option<&Arc<dyn Judge>>,
     meter: &mut Meter,
@@ -131,7 +131,7 @@ fn text(value: &CelValue) -> Option<&str> {
     }
 }
 
-/// Returns a question that says more.
+/// Returns the check with one more of its parts set.
 fn further(known: &PartialQuestion, name: &str, texts: &[&str]) -> Outcome {
     let mut question = known.question.clone();
     let stage = match (known.stage, name, texts) {

@@ -1,7 +1,7 @@
-//! Functions: what each costs, and how it is called.
+//! Calls functions, and charges the cost of each call.
 //!
-//! Costs are kube-apiserver's. Where what comes out can be larger than what goes in, its size is known and paid for
-//! before the function is called.
+//! Costs are kube-apiserver's. Where a result can be larger than the arguments, its size is computed and charged before
+//! the function is called.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +16,7 @@ use super::scope::Scope;
 use super::signatures::is_function;
 use super::{authorizer, images, patterns};
 
-/// Bytes that a number takes in a text, and quotes and commas around it.
+/// Bytes that are charged for a number in a string, with quotes and commas around it.
 const NUMBER_BYTES: u64 = 80;
 
 /// Calls a function on values.
@@ -95,7 +95,7 @@ pub(super) fn call(
     }
 }
 
-/// `bool()` of a text and `string()` of a truth.
+/// Evaluates `bool(string)` and `string(bool)`.
 fn of_truth(name: &str, value: &CelValue) -> Outcome {
     match value {
         CelValue::Bool(flag) if name == "string" => Ok(CelValue::from(flag.to_string())),
@@ -114,7 +114,7 @@ fn tenth(length: usize) -> u64 {
     (length as u64).div_ceil(10)
 }
 
-/// Pays for a function of the library.
+/// Charges a call of a function of the library.
 fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Failure> {
     let mut all = Extent::default();
     for value in values {
@@ -174,7 +174,7 @@ fn charge(meter: &mut Meter, name: &str, values: &[&CelValue]) -> Result<(), Fai
     meter.charge(cost.max(all.units() / 10))
 }
 
-/// Returns the digits that a format asks for behind the points of its numbers.
+/// Returns the total number of decimal places that a format string asks for.
 fn precisions(format: &str) -> u64 {
     let mut sum: u64 = 0;
     for conversion in format.split("%.").skip(1) {
@@ -229,7 +229,7 @@ pub fn convert(name: &str, text: &str) -> Option<CelValue> {
     in_library(name, None, vec![CelValue::from(text)]).ok()
 }
 
-/// Returns a time or a duration as a text.
+/// Returns a timestamp or a duration as a string.
 pub(super) fn as_text(value: &CelValue) -> Option<String> {
     match in_library("string", None, vec![value.clone()]).ok()? {
         CelValue::String(text) => Some(text.to_string()),

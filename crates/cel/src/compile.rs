@@ -8,11 +8,10 @@ use kube_cel::cel::parser::{ParseErrors, Parser};
 use super::macros;
 use super::source_errors::{self, Position};
 
-/// Bytes that an expression has at most.
+/// Maximum number of bytes of an expression.
 const EXPRESSION_BYTES_MAX: usize = 16 << 10;
 
-/// Levels of its tree that an expression has at most, as far as they can be seen in its text. The parser takes stack
-/// for each.
+/// Maximum number of levels of an expression's tree, as estimated from its text. The parser takes stack for each.
 const LEVELS_MAX: usize = 100;
 
 /// Levels that a bracket counts for.
@@ -48,7 +47,8 @@ pub enum CompileError {
     Wrong(String),
 }
 
-/// Compiles an expression. Whether there is what it names is checked when it is written; else it fails when it is run.
+/// Compiles an expression. Unknown names are not errors here: they are found when the expression is checked, or when it
+/// runs.
 ///
 /// # Errors
 /// [`CompileError`] with the places in the text that are wrong.

@@ -1,4 +1,4 @@
-//! Expressions of configurations, which are checked when they are read, and what they see.
+//! Expressions in configuration files, which are checked when they are read, and their variables.
 
 use kube_cel::cel::Value as CelValue;
 use serde_json::Value;
@@ -7,12 +7,12 @@ use super::{
     Meter, Names, Program, Scope, Type, check_program, compile, execute, on_large_stack, plain,
 };
 
-/// An expression that makes sense.
+/// An expression that has passed its checks.
 #[derive(Debug)]
 pub struct Expression(Program);
 
 impl Expression {
-    /// Compiles what was written, which may name these variables.
+    /// Compiles and checks an expression over these variables.
     ///
     /// # Errors
     /// A message with the places in the text that are wrong.
@@ -59,7 +59,7 @@ impl Default for Variables {
 }
 
 impl Variables {
-    /// Makes variables for one evaluation, none so far.
+    /// Creates an empty set of variables for one evaluation.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Variables {
         }
     }
 
-    /// Shows a value under a name.
+    /// Adds a variable.
     pub fn add(&mut self, name: &str, value: &Value) {
         self.scope.add(name, plain(value));
     }
@@ -78,7 +78,7 @@ impl Variables {
             .map_err(|error| error.to_string())
     }
 
-    /// Runs an expression that must be one text, several or none (null).
+    /// Evaluates an expression to a string, a list of strings, or null for none.
     ///
     /// # Errors
     /// A message that says why it has no such value.
@@ -94,7 +94,7 @@ impl Variables {
         }
     }
 
-    /// Runs an expression that must be one text.
+    /// Evaluates an expression to a string.
     ///
     /// # Errors
     /// A message that says why it has no such value.
@@ -105,7 +105,7 @@ impl Variables {
         }
     }
 
-    /// Runs an expression that must be true or false.
+    /// Evaluates an expression to a boolean.
     ///
     /// # Errors
     /// A message that says why it has no such value.

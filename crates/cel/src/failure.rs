@@ -13,13 +13,13 @@ pub enum Failure {
     /// A function or an operator has no overload for the types of its arguments.
     #[error("no such overload")]
     NoOverload,
-    /// A value would be larger than any may be.
+    /// A value would exceed the maximum size of values.
     #[error("operation cancelled: a value is too large")]
     TooLarge,
-    /// The expression costs more than one may.
+    /// The expression exceeds the cost limit of one expression.
     #[error("operation cancelled: actual cost limit exceeded")]
     CallLimit,
-    /// All expressions of the request together cost more than they may.
+    /// The expressions of the request exceed their cost limit together.
     #[error(
         "validation failed due to running out of cost budget, no further validation rules will be run"
     )]
@@ -30,7 +30,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns true if no other outcome outweighs this failure, so that the run is over.
+    /// Returns true if the failure ends the evaluation at once; others can be overridden, as in `false && failure`.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::TooLarge | Self::CallLimit | Self::OutOfBudget)
     }

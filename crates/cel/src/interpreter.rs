@@ -1,7 +1,7 @@
 //! Walks through the tree of an expression and charges each step.
 //!
-//! The parser and the functions are the `cel` crate's. Its interpreter counts nothing while it runs and
-//! knows no messages, so what an expression may do could only be guessed before; here it is known.
+//! The parser and the functions are the `cel` crate's. Its interpreter counts no cost while it runs and knows no
+//! messages, so the cost of an expression could only be estimated beforehand; this one counts it.
 
 use std::sync::Arc;
 
@@ -30,11 +30,11 @@ const MESSAGE_COST: u64 = 40;
 pub(super) struct Interpreter<'r> {
     scope: &'r Scope,
     meter: &'r mut Meter,
-    /// The variables of the loops around. What a loop gathers may be an error, which a later item outweighs.
+    /// The variables of the enclosing comprehensions. An accumulator may be an error, which a later item can override.
     locals: Vec<(&'r str, Outcome)>,
-    /// Number of computed members that it may use: those before itself.
+    /// The number of computed members that the expression may use: those before itself.
     computed: usize,
-    /// Number of computed members that are being computed, each for the one before.
+    /// The number of computed members whose evaluation is in progress, each for the one before.
     nested: usize,
 }
 
@@ -128,7 +128,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    /// `||` (decided by true) or `&&` (by false): what decides outweighs an error on the other side.
+    /// Evaluates `||` (decided by true) or `&&` (by false). A deciding side overrides an error on the other side.
     fn either(&mut self, left: &'r IdedExpr, right: &'r IdedExpr, decisive: bool) -> Outcome {
         let left = self.truth(left);
         match left {
@@ -154,7 +154,7 @@ impl<'r> Interpreter<'r> {
         local.map(|(_, value)| std::mem::replace(value, Ok(CelValue::Null)))
     }
 
-    /// Evaluates `+`. The list that a loop gathers is extended in place.
+    /// Evaluates `+`. The list in an accumulator is extended in place.
     fn add(&mut self, left: &'r IdedExpr, right: &'r IdedExpr) -> Outcome {
         let gathered = self.gathered(left);
         if let Some(Ok(CelValue::List(mut items))) = gathered {
@@ -176,7 +176,7 @@ impl<'r> Interpreter<'r> {
         operators::add(left, right, self.meter)
     }
 
-    /// Adds an entry, or those of a map, to the map that a loop gathers.
+    /// Adds an entry, or the entries of a map, to the map in an accumulator.
     fn insert(&mut self, map: &'r IdedExpr, more: &'r [IdedExpr]) -> Outcome {
         self.meter.charge(2)?;
         let Some(CelValue::Map(mut map)) = self.gathered(map).transpose()? else {
@@ -232,7 +232,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    /// `optional.optMap(variable, inner)`: what is inside, mapped.
+    /// Evaluates `optional.optMap(variable, expression)`, which maps the content of the optional.
     fn map_optional(
         &mut self,
         call: &'r CallExpr,
@@ -258,7 +258,7 @@ impl<'r> Interpreter<'r> {
         }
     }
 
-    /// `or` and `orValue`: the other side is looked at only if there is nothing on this one.
+    /// Evaluates `or` and `orValue`. The argument is evaluated only if the optional is empty.
     fn or_else(&mut self, call: &'r CallExpr, other: &'r IdedExpr) -> Outcome {
         self.meter.charge(1)?;
         let target = call.target.as_deref().ok_or(Failure::NoOverload)?;
@@ -337,7 +337,7 @@ impl<'r> Interpreter<'r> {
         }))
     }
 
-    /// Charges the parts of a value that was put together, and returns it.
+    /// Charges the parts of a constructed value, and returns it.
     fn made(&mut self, value: CelValue) -> Outcome {
         self.meter.charge_value(&value)?;
         Ok(value)
@@ -355,7 +355,7 @@ impl<'r> Interpreter<'r> {
         outcome
     }
 
-    /// Goes through a list or a map until the loop is over. What is not reached is not touched.
+    /// Runs a comprehension over a list or a map until its condition fails. Items behind that are not evaluated.
     fn each(&mut self, loops: &'r ComprehensionExpr, range: &CelValue) -> Result<(), Failure> {
         match range {
             CelValue::List(items) => {
@@ -383,7 +383,7 @@ impl<'r> Interpreter<'r> {
         Ok(())
     }
 
-    /// Runs one turn of a loop. Returns false if the loop ends before it.
+    /// Runs one step of a comprehension. Returns false if its condition fails before it.
     fn turn(
         &mut self,
         loops: &'r ComprehensionExpr,

@@ -7,8 +7,8 @@
 //!   text --compile--> Program --execute (Scope, Meter)--> value
 //! ```
 //!
-//! They are compiled once and run on values of any size, so both are bounded: the text and the depth of an
-//! expression, and what it costs while it runs (`meter`).
+//! Expressions are compiled once and run on values of any size, so both steps are bounded: the length and depth of an
+//! expression, and its cost while it runs (`meter`).
 
 mod authorizer;
 mod calls;
@@ -47,7 +47,7 @@ pub use scope::{Members, Scope};
 pub use types::{Declared, Form, Object, Type};
 pub use values::{plain, to_json};
 
-/// Words of the language, which cannot be names.
+/// The reserved words of the language, which cannot be names.
 pub const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -72,7 +72,7 @@ pub const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The namespaces of functions: a name behind one of them and a point is one name.
+/// The namespaces of functions: in `math.greatest`, the namespace and the name are one name.
 const NAMESPACES: [&str; 11] = [
     "base64",
     "cel",

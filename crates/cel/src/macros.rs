@@ -1,18 +1,19 @@
 //! Macros of two variables, which the parser leaves as calls: `all`, `exists`, `existsOne`, `transformList`,
-//! `transformMap` and `transformMapEntry`. The variables are places and items of a list, or keys and values of a map.
+//! `transformMap` and `transformMapEntry`. The variables are indexes and items of a list, or keys and values of a map.
 
 use kube_cel::cel::common::ast::operators as op;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
 };
 
-/// The function that adds an entry to the map that a loop gathers.
+/// The function that adds an entry to the map in an accumulator.
 pub(super) const INSERT: &str = "cel.@mapInsert";
 
 /// Name of a comprehension's accumulator variable.
 const GATHERED: &str = "@result";
 
-/// Turns the macros into loops. Gives the parts of the expression that should be names of variables and are not.
+/// Expands the macros to comprehensions. Returns the parts of the expression that should be names of variables and are
+/// not.
 pub(super) fn expand(expression: &mut IdedExpr) -> Vec<u64> {
     let mut wrong = Vec::new();
     visit(expression, &mut wrong);
@@ -62,7 +63,7 @@ fn visit_entry(entry: &mut EntryExpr, wrong: &mut Vec<u64>) {
     }
 }
 
-/// Returns the loop that a macro means; `None` if the call is none.
+/// Returns the comprehension that a macro expands to; `None` if the call is no macro.
 fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> {
     let make = Maker { id };
     let body: fn(&Maker, &str, Vec<IdedExpr>) -> Body =
@@ -99,7 +100,7 @@ fn expanded(id: u64, call: &mut CallExpr, wrong: &mut Vec<u64>) -> Option<Expr> 
     })))
 }
 
-/// The parts of a comprehension beside its range.
+/// The parts of a comprehension besides its range.
 struct Body {
     init: IdedExpr,
     condition: IdedExpr,
@@ -158,7 +159,7 @@ fn transform_map_entry(make: &Maker, _: &str, inner: Vec<IdedExpr>) -> Body {
     })
 }
 
-/// Makes parts of expressions that stand where the macro does.
+/// Creates parts of expressions at the position of the macro.
 struct Maker {
     id: u64,
 }
@@ -188,7 +189,7 @@ impl Maker {
         }))
     }
 
-    /// Gathers what is made of each item, or of those that a condition before it selects.
+    /// Returns the comprehension that collects an expression of each item, or of the items that a condition selects.
     fn transform(
         &self,
         init: Expr,

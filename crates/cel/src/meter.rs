@@ -1,8 +1,8 @@
 //! Counts the cost of expressions while they run, in kube-apiserver's units, and ends those that exceed it.
 //!
-//! Every step is charged before it is taken, so neither time nor memory is used that was not paid for. What
-//! kube-apiserver has for nothing because its lists are views, copying and walking through values, is charged by how
-//! large they are: else values that share their parts could be doubled until nobody can walk through them.
+//! Every step is charged before it is taken, so no time or memory is used that is not charged. Copying and traversing
+//! values, which cost nothing in kube-apiserver since its lists are views, are charged by the size of the values: a
+//! value whose parts are shared could otherwise be doubled until traversing it takes for ever.
 
 use kube_cel::cel::Value as CelValue;
 
@@ -17,10 +17,10 @@ const COST_MAX: u64 = 10_000_000;
 /// Bytes of a value that count as one unit.
 const UNIT_BYTES: u64 = 64;
 
-/// Parts that a value has at most, however often they are the same.
+/// Maximum number of parts of a value, shared parts counted each time.
 pub(super) const PARTS_MAX: u64 = 1 << 20;
 
-/// Bytes of the texts in a value at most.
+/// Maximum number of bytes of the strings in a value.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Maximum number of levels of a value.
@@ -74,12 +74,12 @@ impl Meter {
         self.call.min(self.left)
     }
 
-    /// Spends what it takes to walk through so many characters.
+    /// Charges a scan of this many characters.
     pub(super) fn charge_text(&mut self, length: u64) -> Result<(), Failure> {
         self.charge(length.div_ceil(10))
     }
 
-    /// Spends what it takes to walk through a value, or to keep it as part of another.
+    /// Charges the traversal of a value, or its inclusion in another value.
     pub(super) fn charge_value(&mut self, value: &CelValue) -> Result<Extent, Failure> {
         let extent = Extent::measure(value)?;
         self.charge(extent.units() / 10)?;

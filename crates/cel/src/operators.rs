@@ -74,7 +74,7 @@ pub(super) fn insert(
     }
 }
 
-/// Evaluates `left + right` of numbers, texts, bytes, lists, times and durations.
+/// Evaluates `left + right` of numbers, strings, bytes, lists, timestamps and durations.
 pub(super) fn add(left: CelValue, right: CelValue, meter: &mut Meter) -> Outcome {
     match (&left, &right) {
         (CelValue::String(_) | CelValue::Bytes(_), _) => {
@@ -138,7 +138,7 @@ fn arithmetic(
     Ok(run()?)
 }
 
-/// Texts cost by the shorter one; whatever has parts by all of the smaller one's.
+/// Charges a comparison: of strings by the shorter one, of lists and maps by all parts of the smaller one.
 fn equal(a: &CelValue, b: &CelValue, meter: &mut Meter) -> Result<bool, Failure> {
     meter.charge_text(size(a).min(size(b)))?;
     if matches!(

@@ -1,8 +1,8 @@
 //! The functions of CEL that take regular expressions.
 //!
-//! A match costs what kube-apiserver says, by the lengths of pattern and text. That is far too little for some
-//! patterns, such as those that repeat a part a thousand times. So the work is measured as well, and what it took
-//! beyond that is paid for.
+//! A match has kube-apiserver's cost, by the lengths of pattern and text. That is far too little for some patterns,
+//! such as those that repeat a part a thousand times. So the work is measured too, and charged where it exceeds that
+//! cost.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,10 +21,10 @@ const STEPS_PER_UNIT: u64 = 40;
 /// The cost of a pattern that cannot be compiled.
 const WRONG_COST: u64 = 10_000;
 
-/// Bytes of compiled patterns that a run holds on to.
+/// Maximum number of bytes of compiled patterns that an evaluation keeps.
 const HELD_BYTES_MAX: usize = 2 << 20;
 
-/// The patterns of a run, or what is wrong with them.
+/// The patterns of an evaluation, each compiled or with its error.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(RefCell<Held>);
 
@@ -61,7 +61,7 @@ impl Patterns {
     }
 }
 
-/// Runs a pattern, and pays for what it takes.
+/// Runs a pattern, and charges its work.
 fn paid<T>(
     meter: &mut Meter,
     run: impl FnOnce(&mut Work) -> Result<T, TooMuchWork>,
@@ -95,11 +95,11 @@ pub(super) fn call(
         (_, limit) => {
             let limit = match limit {
                 None => usize::MAX,
-                // A negative one is none.
+                // A negative limit is no limit.
                 Some(CelValue::Int(limit)) => usize::try_from(*limit).unwrap_or(usize::MAX),
                 Some(_) => return Err(Failure::NoOverload),
             };
-            // An empty pattern finds something everywhere.
+            // An empty pattern matches everywhere.
             if text.len() as u64 >= PARTS_MAX {
                 return Err(Failure::TooLarge);
             }

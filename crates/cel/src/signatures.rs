@@ -1,7 +1,8 @@
-//! The table of functions: what they take and give.
+//! The table of functions with the types of their arguments and results.
 //!
-//! A line of `signatures.txt` is a function: a target and a point if it has one, its name, what it takes, and what it
-//! gives. Large letters stand for any type. A name with a point and no target is one name.
+//! A line of `signatures.txt` is a function: a receiver and a point if it has one, its name, the types of its
+//! arguments, and that of its result. Capital letters are type variables. A name with a point and no receiver is one
+//! name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -60,7 +61,7 @@ fn read(line: &str) -> Option<(String, Signature)> {
     Some((name.to_owned(), signature))
 }
 
-/// Returns the parts between commas that are in no brackets.
+/// Splits a text at the commas outside of brackets.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |letter| {

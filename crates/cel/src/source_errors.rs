@@ -6,7 +6,7 @@ use kube_cel::cel::parser::Parser;
 /// Maximum number of errors of one expression that are shown, as in kube-apiserver.
 const ERRORS_MAX: usize = 100;
 
-/// Bytes of a description from which on the line of the expression is not shown again with each error.
+/// Bytes of a description above which the line of the expression is no longer shown with each error.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
 
 /// A place in the text of an expression, whose line and column are counted from 0.
@@ -51,8 +51,8 @@ pub(super) fn describe<'w>(
     text
 }
 
-/// Returns the offsets of the parts of an expression. The parser returns them with errors alone, so it is given one: a
-/// letter behind the expression that is no part of the language, and is skipped.
+/// Returns the offsets of the parts of an expression. The parser returns them only together with errors, so an error is
+/// provoked: a character that is not in the language is added behind the expression.
 fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
     let parser = Parser::new().enable_optional_syntax(true);
     let errors = parser.parse(&format!("{source}\n#")).err()?;
@@ -62,7 +62,7 @@ fn places(source: &str) -> Option<std::sync::Arc<SourceInfo>> {
         .find_map(|error| error.source_info)
 }
 
-/// Returns the position of a character, which is given by its number in the text.
+/// Returns the position of the character of this index.
 fn place(source: &str, offset: usize) -> Position {
     let before: String = source.chars().take(offset).collect();
     let line = before.matches('\n').count();

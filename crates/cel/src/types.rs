@@ -8,7 +8,7 @@ use imbl::OrdMap;
 /// The type of an expression or a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// Anything: what it is shows when the expression is run.
+    /// `dyn`: the type is known only when the expression runs.
     Dyn,
     /// The type of `null`.
     Null,
@@ -38,7 +38,7 @@ pub enum Type {
     Meta,
     /// Members with names and types of their own.
     Object(Arc<Object>),
-    /// A type whose values only functions can look into.
+    /// An opaque type, whose values only functions can read.
     Opaque(Arc<str>),
     /// A type variable, in a signature or of an expression whose type is not known yet.
     Variable(usize),
@@ -61,14 +61,14 @@ impl PartialEq for Object {
     }
 }
 
-/// A type, and how large its values are at most.
+/// A type, and the maximum size of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declared {
     /// The form of the value.
     pub form: Form,
-    /// The most characters, items or members.
+    /// The maximum number of characters, items or members.
     pub max: u64,
-    /// The fewest bytes that it takes in JSON.
+    /// The minimum number of bytes of a value in JSON.
     pub min_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ pub enum Form {
 }
 
 impl Declared {
-    /// Makes a type whose values may be of any size.
+    /// Creates the declaration of a type whose values may be of any size.
     pub fn unsized_(of: Type) -> Self {
         Self {
             form: Form::Plain(of),

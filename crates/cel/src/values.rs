@@ -1,4 +1,4 @@
-//! Values as expressions see them that know no schema.
+//! Converts between JSON and the values of expressions, without a schema.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 use super::calls::as_text;
 use super::optional::{inside, is_absent};
 
-/// Returns a value as it is: names of members are data.
+/// Returns JSON as a value of an expression. Names of members are kept as they are.
 pub fn plain(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,
@@ -34,7 +34,7 @@ pub fn plain(value: &Value) -> CelValue {
     }
 }
 
-/// Returns a value as JSON; `None` if it cannot be written so. What is absent is left out.
+/// Returns a value as JSON; `None` if JSON has no such value. Empty optionals are left out.
 pub fn to_json(value: &CelValue) -> Option<Value> {
     Some(match value {
         CelValue::Null => Value::Null,

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
+use ringwatch_server::CAUSED_BY_CLIENTS;
 use ringwatch_server::flags::LogFormat;
 use serde_json::json;
 use tracing::callsite::Identifier;
@@ -25,16 +26,8 @@ use super::json_lines::JsonLines;
 const LINES_MAX: u32 = 10;
 /// How long that period is.
 const PERIOD: Duration = Duration::from_secs(60);
-/// Where lines come from that clients cause.
-const CAUSED_BY_CLIENTS: [&str; 7] = [
-    "h2",
-    "hyper",
-    "rustls",
-    "ringwatch::authentication",
-    "ringwatch::server::connection",
-    "ringwatch::server::health",
-    "ringwatch::server::listener",
-];
+/// The libraries whose lines clients cause, besides the crates of the server that do.
+const LIBRARIES_OF_CLIENTS: [&str; 3] = ["h2", "hyper", "rustls"];
 
 /// Begins to log at a level of `-v`. A program that logs already keeps its way.
 pub(crate) fn start(verbosity: u8, format: LogFormat) {
@@ -99,8 +92,9 @@ impl<F> Bounded<F> {
             let rest = line.target().strip_prefix(*name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
         };
+        let mut caused = LIBRARIES_OF_CLIENTS.iter().chain(&CAUSED_BY_CLIENTS);
         // Who asks for more detail than this wants all of it.
-        if *line.level() > Level::INFO || !CAUSED_BY_CLIENTS.iter().any(module) {
+        if *line.level() > Level::INFO || !caused.any(module) {
             return Some(0);
         }
         let now = self.clock.now();
@@ -191,9 +185,11 @@ mod tests {
             .finish();
         let _logging = tracing::subscriber::set_default(subscriber);
         let reset = || tracing::warn!(target: "h2::proto::streams", "refused");
+        let token = || tracing::error!(target: "ringwatch_authentication::token_webhook", "unsure");
         let own = || tracing::warn!(target: "ringwatch::storage", "unreadable");
         for _ in 0..1_000 {
             reset();
+            token();
             own();
         }
         tokio::time::advance(PERIOD).await;
@@ -201,6 +197,7 @@ mod tests {
         let text = String::from_utf8(log.0.lock().expect("a log").clone()).expect("text");
         let lines = |word: &str| text.lines().filter(|line| line.ends_with(word)).count();
         assert_eq!(lines("refused"), LINES_MAX as usize + 1);
+        assert_eq!(lines("unsure"), LINES_MAX as usize);
         assert_eq!(
             lines("unreadable"),
             1_000,

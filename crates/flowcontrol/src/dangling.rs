@@ -1,4 +1,5 @@
-//! The condition `Dangling` of FlowSchemas: whether the PriorityLevelConfiguration that they name exists.
+//! The condition `Dangling` of FlowSchemas, which is true if the PriorityLevelConfiguration that they name does not
+//! exist.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 /// The type of the condition.
 const CONDITION: &str = "Dangling";
 
-/// Returns a schema with the condition `Dangling` as it is now, where these levels exist; `None` if it has it already.
+/// Returns a schema with the condition `Dangling` updated for these existing levels; `None` if it is up to date.
 #[must_use]
 pub fn with_dangling_condition(
     schema: &Value,

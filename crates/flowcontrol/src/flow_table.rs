@@ -25,7 +25,7 @@ pub struct Flow<'a> {
 }
 
 impl FlowTable {
-    /// Builds a table of these. A schema of a level that does not exist selects no request.
+    /// Builds a table. A schema of a level that does not exist selects no request.
     #[must_use]
     pub fn new(schemas: impl IntoIterator<Item = Schema>, levels: Vec<Level>) -> Self {
         let levels: Vec<_> = levels.into_iter().map(Arc::new).collect();

@@ -14,7 +14,7 @@ const SIGNER: &str = "spec.signerName";
 /// The fields that a signer writes.
 const SIGNED: [&str; 2] = ["status.certificate", "status.conditions"];
 
-/// A right to what is written below requests.
+/// The plugin that checks the permission for writes of a subresource of CertificateSigningRequests.
 #[derive(Debug)]
 pub struct CertificateSigners {
     name: &'static str,

@@ -13,7 +13,7 @@ use serde_json::Value;
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const MASTERS: &str = "system:masters";
 
-/// Looks at whom a certificate is for.
+/// The plugin, which checks the subject of CertificateSigningRequests.
 #[derive(Debug)]
 pub struct CertificateSubjects;
 

@@ -1,4 +1,4 @@
-//! Bound claims, which alone may grow, do so only if their class of volumes lets them. Kubernetes'
+//! Refuses to grow PersistentVolumeClaims unless they are bound and their StorageClass allows it. Kubernetes'
 //! PersistentVolumeClaimResize plugin.
 
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use ringwatch_registry::{Operation, Request};
 use ringwatch_resources::ResourceList;
 use serde_json::Value;
 
-/// The older way to name a class.
+/// The annotation that named a class before the field did.
 const ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// The classes of volumes, as they are stored.
+/// The plugin, with the storage of StorageClasses.
 #[derive(Debug)]
 pub struct ClaimResize {
     classes: Arc<dyn Interface>,
 }
 
 impl ClaimResize {
-    /// Makes the classes in this storage.
+    /// Creates the plugin, which looks StorageClasses up in this storage.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self { classes }

@@ -1,4 +1,4 @@
-//! Claims and ingresses that name no class get the default one. Kubernetes' DefaultStorageClass and
+//! Sets the default class of PersistentVolumeClaims and Ingresses that name none. Kubernetes' DefaultStorageClass and
 //! DefaultIngressClass plugins.
 
 use std::cmp::Reverse;
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 struct DefaultedType {
     name: &'static str,
-    /// The group and plural of the objects that get one.
+    /// The group and plural of the objects that get a class.
     of: (&'static str, &'static str),
-    /// Where an object names its class, and the older annotation by which it did.
+    /// The field with the class of an object, and the older annotation.
     class: (&'static str, &'static str),
     /// The annotations that mark a class as the default.
     defaults: &'static [&'static str],
@@ -50,7 +50,7 @@ const INGRESS: DefaultedType = DefaultedType {
     keys: "/ingressclasses/",
 };
 
-/// The classes, as they are stored.
+/// The plugin, with the storage of the classes.
 #[derive(Debug)]
 pub struct DefaultClass {
     classes: Arc<dyn Interface>,
@@ -58,14 +58,14 @@ pub struct DefaultClass {
 }
 
 impl DefaultClass {
-    /// Makes the default of the storage classes in this storage.
+    /// Creates the plugin for StorageClasses, which are looked up in this storage.
     #[must_use]
     pub fn of_storage(classes: Arc<dyn Interface>) -> Self {
         let form = &STORAGE;
         Self { classes, form }
     }
 
-    /// Makes the default of the ingress classes in this storage.
+    /// Creates the plugin for IngressClasses, which are looked up in this storage.
     #[must_use]
     pub fn of_ingresses(classes: Arc<dyn Interface>) -> Self {
         let form = &INGRESS;

@@ -1,5 +1,5 @@
 //! Admission plugins of Kubernetes that know kinds, such as LimitRanger, ResourceQuota, ServiceAccount and
-//! NodeRestriction, and the checks of what a write gives to somebody.
+//! NodeRestriction, and the checks of writes that grant permissions.
 //!
 //! The chain that calls them does not belong here, nor do webhooks and policies: they are in `ringwatch-admission`,
 //! which knows no kind.

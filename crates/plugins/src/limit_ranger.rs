@@ -1,5 +1,5 @@
-//! Containers, pods and claims ask for no less and no more than their namespace's ranges say, and containers that do
-//! not say what they want get what the ranges say. Kubernetes' LimitRanger plugin.
+//! Refuses containers, pods and PersistentVolumeClaims that violate a LimitRange of their namespace, and sets the
+//! default requests and limits of containers. Kubernetes' LimitRanger plugin.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ const REFUSALS_MAX: usize = 10_000;
 /// Maximum number of bytes of quantities that a pod's containers get by default: no object with more could be stored.
 const DEFAULTED_BYTES_MAX: usize = 3 << 20;
 
-/// Tells what a pod did not ask for itself.
+/// The annotation that lists the requests and limits that the plugin has set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// The ranges of limits, as they are stored.
+/// The plugin, with the storage of LimitRanges.
 #[derive(Debug)]
 pub struct LimitRanger {
     ranges: Arc<dyn Interface>,
@@ -36,7 +36,7 @@ pub struct LimitRanger {
 }
 
 impl LimitRanger {
-    /// Makes the ranges in this storage.
+    /// Creates the plugin, which looks LimitRanges up in this storage.
     #[must_use]
     pub fn new(ranges: Arc<dyn Interface>) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Refusals {
         self.reasons.extend(why);
     }
 
-    /// Says whether there are so many that nothing more is looked at.
+    /// Returns true if there are so many reasons that the check ends.
     fn is_full(&self) -> bool {
         self.made >= REFUSALS_MAX
     }
@@ -187,7 +187,8 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Gives containers what they do not ask for themselves, and notes it at the pod. False if that is too much.
+/// Sets the default requests and limits of containers, and annotates the pod. Returns false if the defaults are too
+/// large.
 fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
     let mut set = Vec::new();
     let mut bytes = 0;
@@ -204,7 +205,7 @@ fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
             for container in containers.into_iter().flatten() {
                 for (which, defaults) in defaults {
                     let said = default_container(container, which, defaults, what);
-                    // What is said names every amount that was set.
+                    // The annotation names every quantity that was set.
                     bytes += said.as_ref().map_or(0, String::len);
                     set.extend(said);
                     if bytes > DEFAULTED_BYTES_MAX {
@@ -221,7 +222,7 @@ fn default_containers(pod: &mut Value, limits: &[Limit]) -> bool {
     true
 }
 
-/// Says what a container got.
+/// Describes the defaults that a container got.
 fn default_container(
     container: &mut Value,
     which: RequestsOrLimits,
@@ -269,7 +270,7 @@ fn check_pod(pod: &Value, limit: &Limit, refusals: &mut Refusals) {
     }
 }
 
-/// A bound of an amount: why what is requested and what is allowed break it.
+/// A check of a bound of a quantity, which returns the reason why a request or limit violates it.
 type Bound = fn(&str, &str, Amount, Option<Amount>, Option<Amount>) -> Option<String>;
 
 fn check(limit: &Limit, requests: &ResourceList, limits: &ResourceList, refusals: &mut Refusals) {

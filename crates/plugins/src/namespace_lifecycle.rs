@@ -1,8 +1,8 @@
-//! Namespaces have a life: nothing is created in one that does not exist or is ending, and some
-//! never end. Kubernetes' NamespaceLifecycle plugin.
+//! Refuses to create objects in namespaces that do not exist or are terminating, and to delete the namespaces of the
+//! system. Kubernetes' NamespaceLifecycle plugin.
 //!
-//! Namespaces are read as a cache has them, which may lag behind. So a namespace that the cache
-//! does not have, or whose deletion was lately requested, is read from the store itself.
+//! Namespaces are read from the watch cache, which may lag behind. So a namespace that the cache does not have, or
+//! whose deletion was requested a moment ago, is read from the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use serde_json::Value;
 
 /// Namespaces that may not be deleted.
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
-/// For how long after a deletion a namespace is read from the store itself.
+/// Time after a deletion for which a namespace is read from the store.
 const LIVE_LOOKUP: Duration = Duration::from_secs(30);
 /// Maximum number of deleted namespaces that are remembered; beyond that the oldest are forgotten.
 const DELETED_NAMESPACES_MAX: usize = 100;
 
-/// Namespaces, as they are stored.
+/// The plugin, with the storage of namespaces.
 #[derive(Debug)]
 pub struct NamespaceLifecycle {
     namespaces: Arc<dyn Interface>,
@@ -35,7 +35,7 @@ pub struct NamespaceLifecycle {
 }
 
 impl NamespaceLifecycle {
-    /// Makes the life of the namespaces in this storage.
+    /// Creates the plugin, which looks namespaces up in this storage.
     #[must_use]
     pub fn new(namespaces: Arc<dyn Interface>, clock: Clock) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl NamespaceLifecycle {
         deleted.insert(name.to_owned(), now);
     }
 
-    /// Agrees to something new in a namespace.
+    /// Checks that objects may be created in a namespace.
     async fn admit_create(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let namespace = request.namespace;
         let found = match self.get(namespace).await {

@@ -1,4 +1,4 @@
-//! New nodes wait until they are ready, and pods stay a while on nodes that no longer are. Kubernetes'
+//! Taints new nodes as not ready, and adds tolerations to pods for nodes that are not ready or unreachable. Kubernetes'
 //! TaintNodesByCondition and DefaultTolerationSeconds plugins.
 
 use async_trait::async_trait;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// Taints new nodes; who watches over nodes takes the taint away.
+/// Taints new nodes as not ready; the node lifecycle controller removes the taint.
 #[derive(Debug)]
 pub struct NodeTaint;
 
@@ -37,7 +37,7 @@ impl Plugin for NodeTaint {
     }
 }
 
-/// Lets pods tolerate the troubles of nodes for some time, if they do not say for how long.
+/// Adds tolerations to pods that have none for nodes that are not ready or unreachable.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultTolerations {
     /// Time that a pod stays on a node that is not ready, in seconds.

@@ -1,5 +1,4 @@
-//! How urgent a pod is: what its class says, or the class for those without one. Kubernetes' Priority
-//! plugin.
+//! Sets the priority of pods from their PriorityClass, or the default class. Kubernetes' Priority plugin.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,11 +18,11 @@ const CLASSES: &str = "/priorityclasses/";
 const PRIORITY: &str = "spec.priority";
 const POLICY: &str = "spec.preemptionPolicy";
 
-/// The classes, as they are stored.
+/// The plugin, with the storage of PriorityClasses.
 #[derive(Debug)]
 pub struct Priority {
     classes: Arc<dyn Interface>,
-    /// The class for pods without one, among the classes of these revisions.
+    /// The default class, with the revisions of the classes among which it was found.
     default: Mutex<(Vec<u64>, Option<Class>)>,
 }
 
@@ -45,7 +44,7 @@ struct Class {
 }
 
 impl Priority {
-    /// Makes the priorities that the classes in this storage give.
+    /// Creates the plugin, which looks PriorityClasses up in this storage.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self {
@@ -60,7 +59,7 @@ impl Priority {
         class.map(|class| Class::read(&class)).transpose()
     }
 
-    /// Returns the class for pods without one: of several, that of the least value.
+    /// Returns the default class; of several, the one with the lowest value.
     async fn default(&self, read: Read) -> Result<Option<Class>, Error> {
         let options = ListOptions {
             resource_version: (read == Read::Cached).then_some(ResourceVersion(0)),

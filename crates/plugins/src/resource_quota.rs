@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::empty_namespaces::EmptyNamespaces;
 use crate::quota::{Counted, Scope};
 
-/// The quotas, as they are stored.
+/// The plugin, with the store of ResourceQuotas.
 #[derive(Debug)]
 pub struct ResourceQuota {
     quotas: Store,
@@ -28,7 +28,7 @@ pub struct ResourceQuota {
 }
 
 impl ResourceQuota {
-    /// Makes the quotas in this store, whose own updates are not admitted.
+    /// Creates the plugin over this store of quotas, whose own updates must not pass through admission.
     #[must_use]
     pub fn new(quotas: Store) -> Self {
         Self {
@@ -37,7 +37,8 @@ impl ResourceQuota {
         }
     }
 
-    /// Returns the quotas of the request's namespace as they are now. Where there are none the store is seldom read.
+    /// Returns the current quotas of the request's namespace. A namespace without quotas is read from the store only
+    /// now and then.
     async fn of_namespace(&self, request: &Request<'_>) -> Result<Vec<Value>, Error> {
         let (namespace, now) = (request.namespace, request.context.clock.now());
         let cached = ListOptions {
@@ -174,8 +175,7 @@ fn usage(counted: &Counted, request: &Request<'_>, object: &Value) -> Result<Res
     Err(request.forbid(object, message))
 }
 
-/// Returns how much more of a quota is used after the write than before it. What becomes less is for the controller of
-/// quotas.
+/// Returns the increase of a quota's usage by the write. Decreases are left to the quota controller.
 fn added(
     counted: &Counted,
     request: &Request<'_>,

@@ -1,5 +1,4 @@
-//! A pod that names a class of runtimes costs what the class says, and runs where the class can. Kubernetes'
-//! RuntimeClass plugin.
+//! Sets the overhead, node selector and tolerations of pods from their RuntimeClass. Kubernetes' RuntimeClass plugin.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,14 +19,14 @@ const OVERHEAD: &str = "spec.overhead";
 const SELECTOR: &str = "spec.nodeSelector";
 const TOLERATIONS: &str = "spec.tolerations";
 
-/// The classes, as they are stored.
+/// The plugin, with the storage of RuntimeClasses.
 #[derive(Debug)]
 pub struct RuntimeClass {
     classes: Arc<dyn Interface>,
 }
 
 impl RuntimeClass {
-    /// Makes the classes in this storage.
+    /// Creates the plugin, which looks RuntimeClasses up in this storage.
     #[must_use]
     pub fn new(classes: Arc<dyn Interface>) -> Self {
         Self { classes }
@@ -109,7 +108,7 @@ fn costs(pod: &Value, overhead: &Value) -> bool {
     own.unwrap_or_default() == ResourceList::read(overhead)
 }
 
-/// Sends a pod where its class can run, and lets it tolerate what is there.
+/// Adds the node selector and the tolerations of its class to a pod.
 fn place(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
     let wanted = scheduling.get("nodeSelector").and_then(Value::as_object);
     let mut selector = get(pod, SELECTOR).and_then(Value::as_object).cloned();

@@ -33,7 +33,7 @@ const TOKEN_SECONDS: i64 = 3607;
 /// The mode of the files of a mounted token: 0644.
 const FILE_MODE: i64 = 420;
 
-/// Accounts, as they are stored.
+/// The plugin, with the storage of ServiceAccounts.
 #[derive(Debug)]
 pub struct ServiceAccount {
     accounts: Arc<dyn Interface>,
@@ -42,7 +42,7 @@ pub struct ServiceAccount {
 }
 
 impl ServiceAccount {
-    /// Makes a plugin that looks accounts up in this storage.
+    /// Creates the plugin, which looks ServiceAccounts up in this storage.
     #[must_use]
     pub fn new(accounts: Arc<dyn Interface>) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! Claims and volumes in use stay until nobody uses them. Kubernetes' StorageObjectInUseProtection plugin, which
-//! gives them the finalizers that controllers take away.
+//! Adds finalizers to volumes and claims, which controllers remove once these are no longer in use. Kubernetes'
+//! StorageObjectInUseProtection plugin.
 
 use async_trait::async_trait;
 use ringwatch_admission::Plugin;

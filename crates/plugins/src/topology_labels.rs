@@ -19,14 +19,14 @@ const LABELS: [&str; 2] = [
     "topology.kubernetes.io/zone",
 ];
 
-/// The nodes, as they are stored.
+/// The plugin, with the storage of nodes.
 #[derive(Debug)]
 pub struct TopologyLabels {
     nodes: Arc<dyn Interface>,
 }
 
 impl TopologyLabels {
-    /// Makes the labels of the nodes in this storage.
+    /// Creates the plugin, which looks nodes up in this storage.
     #[must_use]
     pub fn new(nodes: Arc<dyn Interface>) -> Self {
         Self { nodes }

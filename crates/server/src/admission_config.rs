@@ -1,7 +1,8 @@
 //! Reads the file of `--admission-control-config-file`: the configurations of admission plugins.
 //!
 //! A configuration stands in the file itself or in one of its own. As in kube-apiserver, the first entry of a plugin
-//! counts, plugins that are disabled are not looked at, and names that no plugin has are ignored.
+//! counts, and entries of plugins that are not enabled, or that do not exist, are ignored: `NewFromPlugins` of Kubernetes
+//! 1.36 (apiserver/pkg/admission/plugins.go) asks for the configurations of enabled plugins alone.
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +23,9 @@ const FLAG: &str = "--admission-control-config-file";
 /// The advice for a file that cannot be used.
 const ADVICE: &str = "see AdmissionConfiguration in Kubernetes' documentation";
 
-/// Plugins of kube-apiserver whose configuration is not supported, each with the reason.
-const UNSUPPORTED: [(&str, &str); 9] = [
+/// Plugins of this server whose configuration is not supported, each with the reason. kube-apiserver has others with a
+/// configuration, which are off by default there and cannot be enabled here.
+const UNSUPPORTED: [(&str, &str); 5] = [
     (
         "MutatingAdmissionWebhook",
         "webhooks are called without credentials of a kubeconfig",
@@ -43,13 +45,6 @@ const UNSUPPORTED: [(&str, &str); 9] = [
     (
         "ResourceQuota",
         "resources cannot be limited where no quota names them",
-    ),
-    ("EventRateLimit", "this server does not have the plugin"),
-    ("ImagePolicyWebhook", "this server does not have the plugin"),
-    ("PodNodeSelector", "this server does not have the plugin"),
-    (
-        "PodTolerationRestriction",
-        "this server does not have the plugin",
     ),
 ];
 
@@ -149,19 +144,21 @@ impl AdmissionConfig {
 }
 
 impl PluginFile {
-    /// Checks that the plugin can be configured here, or need not be since it is switched off.
+    /// Checks that the plugin can be configured here, or need not be since it is not enabled.
     fn check_supported(&self, plugins: &PluginSet) -> Result<(), ConfigError> {
-        if parse_plugin(&self.name).is_err() {
-            tracing::warn!(
-                plugin = self.name,
-                "{FLAG} configures an admission plugin that does not exist"
-            );
+        if !plugins.has(&self.name) {
+            let why = match parse_plugin(&self.name) {
+                Ok(_) => "is not enabled",
+                Err(_) => "does not exist",
+            };
+            let plugin = &self.name;
+            tracing::warn!(plugin, "{FLAG} configures an admission plugin that {why}");
             return Ok(());
         }
         let is_configured = self.configuration.is_some() || !self.path.as_os_str().is_empty();
         let unsupported = UNSUPPORTED.iter().find(|(name, _)| *name == self.name);
         match unsupported {
-            Some((_, why)) if is_configured && !plugins.disables(&self.name) => {
+            Some((_, why)) if is_configured => {
                 let plugin = self.name.clone();
                 Err(ConfigError::Unsupported { plugin, why })
             }
@@ -262,10 +259,6 @@ mod tests {
                 "a configuration of ResourceQuota is not supported, since resources",
             ),
             (
-                "- {name: EventRateLimit, configuration: {}}\n",
-                "a configuration of EventRateLimit is not supported, since this server",
-            ),
-            (
                 "- {name: ValidatingAdmissionWebhook, configuration: {kubeConfigFile: /x}}\n",
                 "not supported, since webhooks",
             ),
@@ -280,13 +273,18 @@ mod tests {
     }
 
     #[test]
-    fn disabled_plugins_are_not_configured() {
+    fn plugins_that_are_not_enabled_are_not_configured() {
+        for absent in [
+            "EventRateLimit",
+            "ImagePolicyWebhook",
+            "PodNodeSelector",
+            "PodTolerationRestriction",
+            "NoSuchPlugin",
+        ] {
+            let entry = format!("- {{name: {absent}, path: gone}}\n");
+            parse(&entry, &[]).expect("off, as by default in kube-apiserver");
+        }
         let plugins = "- {name: PodSecurity, path: gone}\n- {name: ResourceQuota, path: gone}\n";
         parse(plugins, &["PodSecurity", "ResourceQuota"]).expect("nothing is read");
-        parse(
-            "- {name: EventRateLimit, path: gone}\n",
-            &["EventRateLimit"],
-        )
-        .expect("nor here");
     }
 }

@@ -30,9 +30,6 @@ const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of events that are written in one go where requests wait for them.
 const BLOCKING_BATCH_MAX: usize = 400;
 
-/// The default of the bytes of a batch, where batches are not bounded by a flag.
-const BATCH_BYTES_MAX: u64 = 10 << 20;
-
 const MIB: u64 = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -253,18 +250,15 @@ fn queue_options(flags: &AuditQueueFlags<'_>) -> QueueOptions {
 }
 
 fn batch_options(flags: &AuditQueueFlags<'_>) -> BatchOptions {
-    let bytes_max = truncation(flags).map_or(BATCH_BYTES_MAX, |it| it.batch_bytes_max);
     if !flags.is_batch() {
         return BatchOptions {
             events_max: BLOCKING_BATCH_MAX,
-            bytes_max,
             wait_max: Duration::ZERO,
             throttle: None,
         };
     }
     BatchOptions {
         events_max: number(flags.max_size),
-        bytes_max,
         wait_max: flags.max_wait,
         throttle: flags.throttle.map(|(rate, burst)| ThrottleOptions {
             rate,

@@ -43,3 +43,10 @@ mod webhook_kubeconfig;
 mod write_guards;
 
 pub use self::in_process::{Builder, InProcessServer};
+
+/// The targets of the log lines that requests of clients cause, so that clients choose how many there are.
+pub const CAUSED_BY_CLIENTS: [&str; 3] = [
+    ringwatch_apiserver::LOG_TARGET,
+    ringwatch_authentication::LOG_TARGET,
+    ringwatch_authorization::LOG_TARGET,
+];

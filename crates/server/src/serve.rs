@@ -212,9 +212,9 @@ impl Server {
             let _ = clock.timeout(WITHDRAWAL_TIMEOUT, publishing.detach()).await;
         }
         let feed = self.feed;
-        let drain = async { feed.drain() };
+        let end_watches = async { feed.drain() };
         let listener = self.listener.detach();
-        self.steps.take(delay, listener, drain, clock).await;
+        self.steps.take(delay, listener, end_watches, clock).await;
         if let Some(audit) = self.audit {
             audit.finish(clock).await;
         }

@@ -1,7 +1,7 @@
 //! Reader of kubeconfig files: the cluster and the user of a context, with certificates and keys that are in the file
 //! or in files beside it.
 //!
-//! Which credentials and servers are acceptable is the caller's business; nothing here signs in or connects.
+//! The caller decides which credentials and servers are acceptable; this reader does not log in or connect.
 
 use std::fmt;
 use std::fs;
@@ -130,7 +130,7 @@ impl fmt::Debug for User {
     }
 }
 
-/// A way to sign in of which the reader knows no more than that the user has it.
+/// A method of authentication that the reader does not support; it only notices that the user has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadSignIn {
     /// A program that prints credentials.
@@ -142,7 +142,7 @@ pub enum UnreadSignIn {
 }
 
 impl User {
-    /// Returns the way to sign in that comes in the place of tokens and certificates, if the user has one.
+    /// Returns the user's unsupported method of authentication, if there is one.
     #[must_use]
     pub fn unread_sign_in(&self) -> Option<UnreadSignIn> {
         if self.exec.is_some() {
@@ -170,7 +170,7 @@ pub struct Selection<'a> {
     folder: &'a Path,
 }
 
-/// A user of whom the file has the name only.
+/// A user without credentials.
 static NOBODY: User = User {
     token: None,
     token_file: None,

@@ -9,10 +9,10 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, SupportedProtocolVersion};
 
-/// The least version of TLS that clients may use.
+/// The minimum version of TLS that clients may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinVersion {
-    /// TLS 1.2, the oldest that there is here.
+    /// TLS 1.2, the oldest supported version.
     #[default]
     Tls12,
     /// TLS 1.3.
@@ -45,11 +45,11 @@ pub struct CipherSuiteName {
 enum SuiteKind {
     /// It belongs to TLS 1.3 and is always offered.
     Always,
-    /// It is offered to clients of TLS 1.2 if it is chosen.
+    /// It is offered to clients of TLS 1.2 if `--tls-cipher-suites` names it, or is not set.
     Chosen(CipherSuite),
-    /// It is not there.
+    /// It is not supported.
     Missing,
-    /// It is not there, and Go calls it insecure.
+    /// It is not supported, and Go lists it as insecure.
     Insecure,
 }
 
@@ -129,7 +129,7 @@ impl CipherSuiteName {
         Ok(Self { name, kind: *kind })
     }
 
-    /// Returns the suite to offer, if it was chosen for TLS 1.2 and is there.
+    /// Returns the suite to offer to clients of TLS 1.2; `None` if it is not supported there.
     fn chosen(&self) -> Option<CipherSuite> {
         match self.kind {
             SuiteKind::Chosen(suite) => Some(suite),
@@ -170,11 +170,11 @@ static SINCE_13: [&SupportedProtocolVersion; 1] = [&TLS13];
 /// The settings of the protocol, besides certificates.
 #[derive(Clone, Debug)]
 pub struct TlsProtocol {
-    /// The least version.
+    /// The minimum version.
     pub min_version: MinVersion,
-    /// The suites of TLS 1.2; all that there are if it is empty.
+    /// The suites of TLS 1.2; empty for all that are supported.
     pub suites: Vec<CipherSuiteName>,
-    /// The key exchanges; the default ones if it is empty.
+    /// The key exchanges; empty for the default ones.
     pub curves: Vec<Curve>,
     /// True if HTTP/2 is offered besides HTTP/1.1.
     pub http2: bool,
@@ -264,7 +264,7 @@ impl TlsProtocol {
         provider
     }
 
-    /// Returns a line for each chosen suite and key exchange that is not there.
+    /// Returns a line for each chosen suite and key exchange that is not supported.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let suites = self.suites.iter().filter_map(|suite| match suite.kind {

@@ -75,7 +75,7 @@ impl ServedCertificates {
         })
     }
 
-    /// Returns rustls's view of them.
+    /// Returns the resolver by which rustls chooses among them.
     #[must_use]
     pub fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
         Arc::new(Resolver {
@@ -84,8 +84,8 @@ impl ServedCertificates {
         })
     }
 
-    /// Returns the addresses among the names, each with rustls's view for connections to it: the certificate of the address
-    /// is for clients that ask for no name.
+    /// Returns the addresses among the names, each with the resolver for connections to it, which serves the
+    /// certificate of the address to clients that ask for no name.
     #[must_use]
     pub fn by_address(&self) -> Vec<(IpAddr, Arc<dyn ResolvesServerCert>)> {
         let named = self.by_name.iter();

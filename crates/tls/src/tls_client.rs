@@ -23,12 +23,12 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// Returns the authorities that the machine trusts.
+    /// Returns the authorities of the operating system.
     #[must_use]
     pub fn system() -> Self {
         let mut authorities = Authorities::default();
         for certificate in rustls_native_certs::load_native_certs().certs {
-            // The machine may have some that nobody can use.
+            // Some of the system's certificates may be malformed.
             drop(authorities.add(certificate));
         }
         Self::Authorities(authorities)
@@ -76,7 +76,7 @@ fn unusable(path: &Path, flag: &str, why: String) -> StartError {
     StartError::new(format!("use {}", path.display()), why, advice)
 }
 
-/// Makes the client's side of TLS, with these trusted servers and this identity.
+/// Creates the client's configuration of TLS, with these trusted servers and this identity.
 ///
 /// # Errors
 /// Fails when the TLS library cannot use the trusted certificates or the identity.
@@ -105,7 +105,7 @@ pub fn config(
         return Ok(Arc::new(builder.with_no_client_auth()));
     };
     let mut config = builder.with_client_cert_resolver(identity.resolver());
-    // A resumed session goes by the certificate of the first one, which may have changed.
+    // A resumed session has the client certificate of the first one, which may have been replaced.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }

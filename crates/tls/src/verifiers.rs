@@ -1,8 +1,8 @@
 //! Verifiers of the other side's certificate: of servers that an authority has signed or that are trusted themselves,
 //! and of any server or client that holds the key of the certificate that it presents.
 //!
-//! Trusting a certificate itself is usual for webhooks, whose only certificate is their authority's too; Go takes it,
-//! and webpki does not.
+//! Webhooks often have one self-signed certificate that is also their authority's. Go accepts such a trust in the
+//! certificate itself, and webpki does not.
 
 use std::sync::Arc;
 
@@ -54,17 +54,17 @@ impl Authorities {
     }
 }
 
-/// Verifies the certificates of servers: takes trusted ones, or any whose key the server holds.
+/// Verifies the certificates of servers: accepts trusted ones, or any whose key the server holds.
 #[derive(Debug)]
 pub struct ServerVerifier {
-    /// The servers that are taken; `None` for any.
+    /// The accepted servers; `None` for any.
     trusted: Option<TrustedServers>,
     /// The algorithms of signatures by which a server proves that it holds its key.
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerVerifier {
-    /// Creates a verifier that takes any certificate whose key the server holds.
+    /// Creates a verifier that accepts any certificate whose key the server holds.
     #[must_use]
     pub fn any(provider: &CryptoProvider) -> Self {
         Self {
@@ -73,7 +73,8 @@ impl ServerVerifier {
         }
     }
 
-    /// Creates a verifier that takes certificates of these authorities, and those among them that are a server's own.
+    /// Creates a verifier that accepts certificates of these authorities, and these certificates themselves as a
+    /// server's.
     ///
     /// # Errors
     /// Fails when no certificate is trusted.
@@ -96,7 +97,7 @@ impl ServerVerifier {
     }
 }
 
-/// The servers that a verifier takes.
+/// The servers that a verifier accepts.
 #[derive(Debug)]
 struct TrustedServers {
     /// The certificates of servers and of authorities.
@@ -155,8 +156,8 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// Asks clients for a certificate and takes any whose key the client holds; a client may have none. Authentication
-/// judges the certificate at every request.
+/// Requests a certificate from clients and accepts any whose key the client holds; a client may have none.
+/// Authentication verifies the certificate at every request.
 #[derive(Debug)]
 pub struct AnyClient {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -165,8 +166,8 @@ pub struct AnyClient {
 }
 
 impl AnyClient {
-    /// Signatures are checked as `verifier` does. `authorities` are the names that clients are told to choose their
-    /// certificate by.
+    /// Creates a verifier that checks signatures as `verifier` does. `authorities` are the names by which clients
+    /// choose their certificate.
     #[must_use]
     pub fn new(verifier: Arc<dyn ClientCertVerifier>, authorities: Vec<DistinguishedName>) -> Self {
         Self {

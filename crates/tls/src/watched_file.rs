@@ -7,9 +7,9 @@ use std::time::Duration;
 use ringwatch::clock::Clock;
 use tokio::io::AsyncReadExt;
 
-/// The period of looks for changes.
+/// The period at which files are checked for changes.
 const RELOAD_PERIOD: Duration = Duration::from_secs(1);
-/// How large a file may be. A larger one counts as one that cannot be read.
+/// Maximum number of bytes of a file. A larger one counts as unreadable.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Files that belong together, with the contents that were used last.
@@ -20,13 +20,14 @@ pub struct WatchedFiles<const N: usize> {
 }
 
 impl<const N: usize> WatchedFiles<N> {
-    /// Files that say this.
+    /// Watches these files, with the contents that are in use.
     #[must_use]
     pub fn new(paths: [PathBuf; N], texts: [String; N]) -> Self {
         Self { paths, texts }
     }
 
-    /// Waits until they say something else. That is given again until it was [`Self::used`].
+    /// Waits until the contents differ from those in use, and returns them. They are returned again until
+    /// [`Self::used`] is called.
     pub async fn changed(&self, clock: &Clock) -> [String; N] {
         loop {
             clock.sleep(RELOAD_PERIOD).await;
@@ -38,12 +39,12 @@ impl<const N: usize> WatchedFiles<N> {
         }
     }
 
-    /// Notes that these contents have been used, or cannot be.
+    /// Records that these contents are in use, or are not usable.
     pub fn used(&mut self, texts: [String; N]) {
         self.texts = texts;
     }
 
-    /// Reads the files; `None` if one cannot be read, as it may be just about to be exchanged.
+    /// Reads the files; `None` if one cannot be read, since it may be about to be replaced.
     async fn contents(&self) -> Option<[String; N]> {
         let mut texts = [const { String::new() }; N];
         for (path, text) in self.paths.iter().zip(&mut texts) {

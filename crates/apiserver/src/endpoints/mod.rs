@@ -50,5 +50,5 @@ pub use impersonation::{NotImpersonated, acting_user, impersonates};
 pub use metrics::Metrics;
 pub use relay::{Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, probe};
 pub use request_info::{RequestInfo, RequestVerb};
-pub use tunnel::{Duplex, Tunnel, Upgraded};
+pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
 pub use version::VersionInfo;

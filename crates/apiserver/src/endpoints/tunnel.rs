@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -13,14 +14,23 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
+/// Completes when a protocol is to end since the server does.
+pub type ProtocolEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The protocol that a connection has switched to.
 #[async_trait]
 pub trait Upgraded: Send {
-    /// Speaks the protocol until either side ends. `unread` is what the client has sent behind its request.
+    /// Speaks the protocol until either side ends, or `end` completes. `unread` is what the client has sent behind its
+    /// request.
     ///
     /// # Errors
     /// Those of the connections.
-    async fn run(self: Box<Self>, client: Box<dyn Duplex>, unread: Bytes) -> io::Result<()>;
+    async fn run(
+        self: Box<Self>,
+        client: Box<dyn Duplex>,
+        unread: Bytes,
+        end: ProtocolEnd,
+    ) -> io::Result<()>;
 }
 
 /// Marks a response with status 101, in its extensions: once its head is written, the client's connection is handed to

@@ -1,7 +1,8 @@
 //! Sends the body of a response over a WebSocket: watches, and the logs of containers.
 //!
 //! Follows apiserver's `handlers/watch.go` (`HandleWS`) and streaming's `wsstream/stream.go` of Kubernetes 1.36. Messages
-//! of the client are read and ignored; its close frame, or the end of its connection, ends the response.
+//! of the client are read and ignored; its close frame, or the end of its connection, ends the response. A response that
+//! ends, or that the server ends, is followed by a close frame.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
@@ -25,8 +26,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
-use super::relay::is_upgrade;
-use super::tunnel::{Duplex, Tunnel, Upgraded};
+use super::tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
 
 /// Maximum number of bytes of a message of the client, which is ignored anyway.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
@@ -44,13 +44,6 @@ enum Form {
     Text,
     Binary,
     Base64,
-}
-
-/// Returns true if the client asks for the response to come over a WebSocket.
-pub(super) fn is_requested(headers: &HeaderMap) -> bool {
-    let upgrade = headers.get(UPGRADE);
-    let named = upgrade.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    named && is_upgrade(headers)
 }
 
 /// Sends a watch, whose events are the chunks of the body: as text if `is_text`, else as binary messages.
@@ -162,7 +155,12 @@ impl Messages {
 
 #[async_trait]
 impl Upgraded for Messages {
-    async fn run(mut self: Box<Self>, client: Box<dyn Duplex>, unread: Bytes) -> io::Result<()> {
+    async fn run(
+        mut self: Box<Self>,
+        client: Box<dyn Duplex>,
+        unread: Bytes,
+        mut end: ProtocolEnd,
+    ) -> io::Result<()> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(RECEIVED_BYTES_MAX))
             .max_frame_size(Some(RECEIVED_BYTES_MAX));
@@ -185,6 +183,7 @@ impl Upgraded for Messages {
                     Some(Ok(_)) => {}
                     Some(Err(_)) | None => return Ok(()),
                 },
+                () = &mut end => break false,
             }
         };
         let closing = async {

@@ -12,8 +12,6 @@ use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
-use jiff::Timestamp;
-use ringwatch::clock::Instant;
 use ringwatch_apimachinery::User;
 use ringwatch_audit::{
     Auditor, Body, Encoding, Level, Recording, RequestHead, Response as Outcome,
@@ -21,7 +19,7 @@ use ringwatch_audit::{
 use ringwatch_authorization::Attributes;
 
 use super::audited_body::{AuditedBody, Capture};
-use super::chain::{Filters, panic_text};
+use super::chain::{Began, Filters, Terms, panic_text};
 use super::{HeldBody, answer};
 use crate::audit_id::AUDIT_ID;
 use crate::endpoints::{
@@ -44,9 +42,6 @@ pub struct ClientSide {
     pub shows_certificate: bool,
 }
 
-/// The time at which a request came.
-type Began = (Instant, Timestamp);
-
 /// A request without a response yet. If it is dropped, its client has gone.
 struct Unanswered(Option<Arc<Recording>>);
 
@@ -65,23 +60,21 @@ impl Filters {
         auditor: &Arc<Auditor>,
         mut request: Request<RequestBody>,
         user: User,
-        began: Began,
+        terms: &Terms,
     ) -> Response<HeldBody> {
-        let path = request.uri().path();
-        let query = request.uri().query().unwrap_or_default();
-        let info = RequestInfo::new(request.method(), path, query);
-        let Some(recording) = begin(auditor, &request, &info, &user, began) else {
-            return self.acting(request, user).await;
+        let info = &terms.info;
+        let Some(recording) = begin(auditor, &request, info, &user, terms.began) else {
+            return self.within_limit(request, user, terms).await;
         };
-        let authenticated = self.clock.now().duration_since(began.0);
+        let authenticated = self.clock.now().duration_since(terms.began.0);
         recording.took("authentication", authenticated);
         let mut unanswered = Unanswered(Some(Arc::clone(&recording)));
         if let Err(error) = recording.received().await {
-            let text = format!("Internal Server Error: {path:?}: {error}");
+            let text = format!("Internal Server Error: {:?}: {error}", info.path);
             return TextError::Internal(&text).response().map(HeldBody::from);
         }
         request.extensions_mut().insert(Arc::clone(&recording));
-        let answered = AssertUnwindSafe(self.acting(request, user)).catch_unwind();
+        let answered = AssertUnwindSafe(self.within_limit(request, user, terms)).catch_unwind();
         let response = match answered.await {
             Ok(response) => response,
             Err(panic) => {
@@ -94,7 +87,7 @@ impl Filters {
             true => begin_response(&recording, response).await,
             false => response,
         };
-        let capture = capture(&info, &response, recording.level());
+        let capture = capture(info, &response, recording.level());
         let code = response.status().as_u16();
         unanswered.0 = None;
         response.map(|held| {
@@ -102,25 +95,27 @@ impl Filters {
         })
     }
 
-    /// Answers a request without valid credentials, which has one event: that its response begins.
-    pub(super) async fn unauthenticated(
+    /// Refuses a request whose user is not known, and records that if the policy says so. There is one event: that the
+    /// response begins.
+    pub(super) async fn unidentified(
         &self,
         request: Request<RequestBody>,
-        began: Began,
+        terms: &Terms,
+        refusal: &Refusal,
     ) -> Response<HeldBody> {
-        let response = answer::refused(&Refusal::Unauthenticated);
+        let response = answer::refused(refusal).map(HeldBody::from);
         let Some(auditor) = &self.auditor else {
-            return response.map(HeldBody::from);
+            return response;
         };
-        let query = request.uri().query().unwrap_or_default();
-        let info = RequestInfo::new(request.method(), request.uri().path(), query);
         let nobody = User::default();
-        let Some(recording) = begin(auditor, &request, &info, &nobody, began) else {
-            return response.map(HeldBody::from);
+        let Some(recording) = begin(auditor, &request, &terms.info, &nobody, terms.began) else {
+            return response;
         };
-        let response = response.map(HeldBody::from);
-        let message = attempts(&request);
         let (response, outcome) = with_content(response).await;
+        let message = match refusal {
+            Refusal::InvalidTimeout(message) => message.clone(),
+            _ => attempts(&request),
+        };
         recording.refused(Outcome { message, ..outcome }).await;
         response
     }
@@ -188,7 +183,7 @@ fn source_ips(forwarded_for: &str, real_ip: &str, remote: Option<IpAddr>) -> Vec
     found
 }
 
-/// Says which credentials a request has that are not valid.
+/// Names the kinds of credentials of a request that cannot be authenticated.
 fn attempts(request: &Request<RequestBody>) -> String {
     let mut attempted = Vec::new();
     let authorization = request.headers().get(AUTHORIZATION);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
 use ringwatch_audit::{Auditor, Recording};
@@ -54,8 +55,30 @@ pub trait OwnPaths: Send + Sync + 'static {
     ) -> Option<Response<ResponseBody>>;
 }
 
-/// A callback that is told the authenticated user of each request, or `None`, before the request is answered.
-pub type OnAuthentication<'a> = &'a (dyn Fn(Option<&User>) + Sync);
+/// The outcome of a request's authentication, as far as its connection goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Authentication<'a> {
+    /// The request is of this user, who may be the anonymous one.
+    User(&'a User),
+    /// The request has no valid credentials.
+    Refused,
+    /// The request was answered before its credentials were judged.
+    Skipped,
+}
+
+/// A callback that is told the outcome of the authentication of each request, before the request is answered.
+pub type OnAuthentication<'a> = &'a (dyn Fn(Authentication<'_>) + Sync);
+
+/// The time at which a request came.
+pub(super) type Began = (Instant, Timestamp);
+
+/// The facts of a request that are known before its user is.
+pub(super) struct Terms {
+    pub(super) info: Arc<RequestInfo>,
+    pub(super) began: Began,
+    /// The time by which it must be answered; `None` for watches and streams.
+    pub(super) deadline: Option<Instant>,
+}
 
 /// The limits of requests in progress, and of their time.
 #[derive(Debug)]
@@ -105,17 +128,17 @@ impl std::fmt::Debug for Filters {
 }
 
 impl Filters {
-    /// Answers a request of a peer. Errors become responses. `on_authentication` is called with the authenticated user,
-    /// or with `None` for a request without valid credentials.
+    /// Answers a request of a peer. Errors become responses. `on_authentication` is called once.
     pub async fn answer(
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
         on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
-        let started = self.clock.now();
+        let began = (self.clock.now(), self.clock.wall());
         let audit_id = audit_id(request.headers());
         if let Some(mut turned_away) = self.outer.turned_away(&request) {
+            on_authentication(Authentication::Skipped);
             turned_away.headers_mut().insert(AUDIT_ID, audit_id);
             return turned_away.map(HeldBody::from);
         }
@@ -125,11 +148,11 @@ impl Filters {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let answered = async {
             match effects.preflight() {
-                Some(response) => response.map(HeldBody::from),
-                None => {
-                    self.identified(request, peer, started, on_authentication)
-                        .await
+                Some(response) => {
+                    on_authentication(Authentication::Skipped);
+                    response.map(HeldBody::from)
                 }
+                None => self.timed(request, peer, began, on_authentication).await,
             }
         };
         let mut response = match AssertUnwindSafe(answered).catch_unwind().await {
@@ -147,43 +170,110 @@ impl Filters {
         headers.insert(AUDIT_ID, audit_id);
         tracing::debug!(
             %method, path = uri.path(), code = response.status().as_u16(),
-            microseconds = self.clock.now().duration_since(started).as_micros(), "request"
+            microseconds = self.clock.now().duration_since(began.0).as_micros(), "request"
         );
         response
     }
 
+    /// Sets the time limit of a request, which counts from when it came and holds for its authentication too.
+    ///
+    /// Follows the order of `DefaultBuildHandlerChain` of Kubernetes 1.36 (`apiserver/pkg/server/config.go`).
+    async fn timed(
+        &self,
+        request: Request<RequestBody>,
+        peer: &Peer,
+        began: Began,
+        on_authentication: OnAuthentication<'_>,
+    ) -> Response<HeldBody> {
+        let (method, uri) = (request.method(), request.uri());
+        let query = uri.query().unwrap_or_default();
+        let mut terms = Terms {
+            info: Arc::new(RequestInfo::new(method, uri.path(), query)),
+            began,
+            deadline: None,
+        };
+        let mut _in_progress = None;
+        if !terms.info.is_long_running() {
+            _in_progress = self.outer.drain.request(uri, request.headers());
+            match deadline::time_limit(query, self.limits.request_timeout) {
+                Ok(limit) => terms.deadline = Some(began.0 + limit),
+                Err(message) => {
+                    on_authentication(Authentication::Skipped);
+                    let refusal = Refusal::InvalidTimeout(message);
+                    return self.unidentified(request, &terms, &refusal).await;
+                }
+            }
+        }
+        self.identified(request, peer, terms, on_authentication)
+            .await
+    }
+
+    /// Authenticates a request within its time limit, and answers it. Watches and streams, which have none, are
+    /// authenticated within the limit of other requests.
     async fn identified(
         &self,
         mut request: Request<RequestBody>,
         peer: &Peer,
-        started: Instant,
+        terms: Terms,
         on_authentication: OnAuthentication<'_>,
     ) -> Response<HeldBody> {
-        let now = self.clock.wall();
-        let user = self
-            .authenticator
-            .authenticate(peer, request.headers(), request.uri().path(), now)
-            .await;
-        on_authentication(user.as_ref());
-        let Some(user) = user else {
-            return self.unauthenticated(request, (started, now)).await;
+        let (since, now) = terms.began;
+        let end = terms
+            .deadline
+            .unwrap_or(since + self.limits.request_timeout);
+        let path = &terms.info.path;
+        let headers = request.headers_mut();
+        let authenticated = self.authenticator.authenticate(peer, headers, path, now);
+        let authenticated = self.clock.timeout(self.left(end), authenticated).await;
+        let (user, refusal) = match authenticated {
+            Ok(user) => (user, Refusal::Unauthenticated),
+            Err(_) => (None, Refusal::DeadlineExceeded),
         };
-        self.authenticator.strip(request.headers_mut());
-        let path = request.uri().path();
+        let Some(user) = user else {
+            on_authentication(Authentication::Refused);
+            return self.unidentified(request, &terms, &refusal).await;
+        };
+        on_authentication(Authentication::User(&user));
         if let Some(not_yet) = self.start.wait(path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
         match &self.auditor {
-            Some(auditor) => Box::pin(self.audited(auditor, request, user, (started, now))).await,
-            None => self.acting(request, user).await,
+            Some(auditor) => Box::pin(self.audited(auditor, request, user, &terms)).await,
+            None => self.within_limit(request, user, &terms).await,
         }
     }
 
-    /// Answers a request of an authenticated user, who may act as another one.
-    pub(super) async fn acting(
+    /// Returns the time that is left until `end`.
+    fn left(&self, end: Instant) -> Duration {
+        end - self.clock.now().min(end)
+    }
+
+    /// Answers a request of an authenticated user within its time limit.
+    pub(super) async fn within_limit(
         &self,
         request: Request<RequestBody>,
         user: User,
+        terms: &Terms,
+    ) -> Response<HeldBody> {
+        let acting = self.acting(request, user, &terms.info);
+        let Some(end) = terms.deadline else {
+            return acting.await;
+        };
+        let Ok(answer) = self.clock.timeout(self.left(end), acting).await else {
+            return answer::refused(&Refusal::DeadlineExceeded).map(HeldBody::from);
+        };
+        if answer.extensions().get::<ProxiedResponse>().is_none() {
+            return answer;
+        }
+        answer.map(|body| body.within(self.left(end), &self.clock))
+    }
+
+    /// Answers a request of an authenticated user, who may act as another one.
+    async fn acting(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
         let headers = request.headers();
@@ -197,15 +287,13 @@ impl Filters {
         {
             recording.impersonated(&user);
         }
-        let info = Arc::new(RequestInfo::new(
-            request.method(),
-            request.uri().path(),
-            query,
-        ));
         let fairness = self.limits.fairness.as_ref();
         let classification =
-            fairness.and_then(|fairness| fairness.classify(&attributes(&user, &info)));
-        let mut response = self.limited(request, user, &info).await;
+            fairness.and_then(|fairness| fairness.classify(&attributes(&user, info)));
+        let mut response = match info.is_long_running() {
+            true => self.long_running(request, user, info).await,
+            false => self.counted(request, user, info).await,
+        };
         if let Some(classification) = classification {
             classification.add_headers(response.headers_mut());
         }
@@ -228,39 +316,6 @@ impl Filters {
         let (query, headers) = (query.to_owned(), headers.clone());
         let step = async move { endpoints::acting_user(&authorizer, user, &query, &headers).await };
         self.limits.large_work.run(Box::pin(step), &requester).await
-    }
-
-    /// Answers a request within the limits.
-    async fn limited(
-        &self,
-        request: Request<RequestBody>,
-        user: User,
-        info: &Arc<RequestInfo>,
-    ) -> Response<HeldBody> {
-        if info.is_long_running() {
-            return self.long_running(request, user, info).await;
-        }
-        let drain = &self.outer.drain;
-        let _in_progress = drain.request(request.uri(), request.headers());
-        let query = request.uri().query().unwrap_or_default();
-        match deadline::time_limit(query, self.limits.request_timeout) {
-            Err(message) => {
-                let refusal = Refusal::InvalidTimeout(message);
-                answer::refused(&refusal).map(HeldBody::from)
-            }
-            Ok(limit) => {
-                let end = self.clock.now() + limit;
-                let answered = self.clock.timeout(limit, self.counted(request, user, info));
-                let Ok(answer) = answered.await else {
-                    return answer::refused(&Refusal::DeadlineExceeded).map(HeldBody::from);
-                };
-                if answer.extensions().get::<ProxiedResponse>().is_none() {
-                    return answer;
-                }
-                let left = end - self.clock.now().min(end);
-                answer.map(|body| body.within(left, &self.clock))
-            }
-        }
     }
 
     async fn long_running(
@@ -410,25 +465,29 @@ fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
+    use bytes::Bytes;
+    use http::Method;
     use http::header::{
-        AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+        AUTHORIZATION, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
     };
     use http_body_util::BodyExt;
     use ringwatch::budget::Ledger;
+    use ringwatch_apimachinery::review_webhook::ReviewVersion;
+    use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
     use ringwatch_audit::backend::{
         BatchOptions, Format, LogFile, LogOptions, LogWriter, Mode, QueueOptions,
     };
     use ringwatch_audit::{Metrics, Policy};
-    use ringwatch_authentication::TokenFile;
+    use ringwatch_authentication::{TokenFile, TokenWebhook, TokenWebhookConfig};
     use tokio::sync::Notify;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::endpoints::full;
-    use crate::filters::Drain;
+    use crate::filters::{AllowedOrigin, Drain};
 
     const NOBODY: &Peer = &Peer {
         is_refused: false,
@@ -643,6 +702,101 @@ mod tests {
         );
     }
 
+    /// A webhook for tokens that never answers.
+    #[derive(Debug)]
+    struct Silent;
+
+    #[async_trait]
+    impl WebhookClient for Silent {
+        async fn post(&self, _: &ClientConfig, _: Bytes, _: Duration) -> Result<Bytes, CallError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn authentication_is_within_the_time_limit() {
+        let (filters, _) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        let config = TokenWebhookConfig {
+            to: ClientConfig {
+                target: Target::Url("https://webhook".to_owned()),
+                ca_bundle: None,
+                token: None,
+                pair: None,
+            },
+            version: ReviewVersion::V1,
+            ttl: Duration::ZERO,
+        };
+        let webhook = TokenWebhook::new(config, Arc::new(Silent), Clock::real());
+        let authenticator = Authenticator::new(TokenFile::default()).with_webhook(Some(webhook));
+        filters.authenticator = Arc::new(authenticator);
+        filters.limits.request_timeout = Duration::from_secs(10);
+        for (path, seconds) in [
+            ("/api/v1/pods?timeout=5s", 5),
+            ("/api/v1/pods", 10),
+            ("/api/v1/pods?watch=1", 10),
+        ] {
+            let began = filters.clock.now();
+            let outcomes = Mutex::new(Vec::new());
+            let note = |outcome: Authentication<'_>| {
+                let is_refused = matches!(outcome, Authentication::Refused);
+                outcomes.lock().expect("sound").push(is_refused);
+            };
+            let response = filters.answer(get(path, "slow"), NOBODY, &note).await;
+            assert_eq!(response.status(), 504, "{path}");
+            let taken = filters.clock.now() - began;
+            assert_eq!(taken, Duration::from_secs(seconds), "{path}");
+            assert_eq!(*outcomes.lock().expect("sound"), [true], "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_bad_time_limit_is_refused_before_authentication() {
+        let (filters, _) = filters(1);
+        for token in ["view", "bad"] {
+            let request = get("/api/v1/pods?timeout=soon", token);
+            let response = filters.answer(request, NOBODY, &|outcome| {
+                assert!(matches!(outcome, Authentication::Skipped), "{outcome:?}");
+            });
+            let response = response.await;
+            assert_eq!(response.status(), 400);
+            let body = text(response).await;
+            assert!(
+                body.contains("invalid timeout specified in the request URL"),
+                "{body}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_learns_of_every_request() {
+        let (filters, _) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        let origin = AllowedOrigin::parse("^https://a\\.example$").expect("an origin");
+        filters.outer.origins = vec![origin];
+        filters.outer.drain = Drain::new(true, Duration::ZERO);
+        let mut preflight = get("/api/v1/pods", "view");
+        *preflight.method_mut() = Method::OPTIONS;
+        let origin = HeaderValue::from_static("https://a.example");
+        preflight.headers_mut().insert(ORIGIN, origin);
+        let outcomes = Mutex::new(Vec::new());
+        let note = |outcome: Authentication<'_>| {
+            let text = match outcome {
+                Authentication::User(user) => user.name.clone(),
+                other => format!("{other:?}"),
+            };
+            outcomes.lock().expect("sound").push(text);
+        };
+        for request in [get("/api", "view"), get("/api", "bad"), preflight] {
+            filters.answer(request, NOBODY, &note).await;
+        }
+        filters.outer.drain.begin();
+        let turned_away = filters.answer(get("/api", "view"), NOBODY, &note);
+        assert_eq!(turned_away.await.status(), 429);
+        let outcomes = outcomes.into_inner().expect("sound");
+        assert_eq!(outcomes, ["viewer", "Refused", "Skipped", "Skipped"]);
+    }
+
     #[tokio::test]
     async fn a_panic_ends_the_request_alone() {
         let (filters, _) = filters(1);
@@ -686,7 +840,6 @@ mod tests {
             },
             batches: BatchOptions {
                 events_max: 1,
-                bytes_max: 1,
                 wait_max: Duration::ZERO,
                 throttle: None,
             },

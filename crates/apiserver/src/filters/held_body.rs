@@ -115,6 +115,14 @@ impl HeldBody {
         (content, Self { inner, ..self })
     }
 
+    /// Completes when the body of a watch or stream is to end regularly; never for others.
+    pub async fn told_to_end(&mut self) {
+        match &mut self.end {
+            Some(end) => end.await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Returns true if it ends soon without being told, as all bodies but those of watches and streams do.
     #[must_use]
     pub fn ends_by_itself(&self) -> bool {

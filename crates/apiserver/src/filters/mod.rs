@@ -3,15 +3,17 @@
 //! ```text
 //! audit id, the end of serving -> 429, Strict-Transport-Security, Cache-Control, GOAWAY, panic -> 500
 //!   CORS -> 204
-//!   authentication -> 401
-//!     the start -> 503
-//!       audit -> 500
-//!         impersonation -> 403
-//!           deadline -> 504
-//!             a turn among all users, in flight, watches -> 429
-//!               authorization -> 403
-//!                 health and metrics, or the API, large work on threads of its own
+//!     a bad time limit -> 400, the end of the time -> 504
+//!       authentication -> 401
+//!         the start -> 503
+//!           audit -> 500
+//!             impersonation -> 403
+//!               a turn among all users, in flight, watches -> 429
+//!                 authorization -> 403
+//!                   health and metrics, or the API, large work on threads of its own
 //! ```
+//!
+//! The end of the time is found in two places: around authentication, and within audit, which records it.
 
 mod answer;
 mod audit;
@@ -29,7 +31,7 @@ mod start;
 mod transport_security;
 
 pub use audit::ClientSide;
-pub use chain::{Filters, Handler, Limits, OnAuthentication, OwnPaths};
+pub use chain::{Authentication, Filters, Handler, Limits, OnAuthentication, OwnPaths};
 pub use cors::AllowedOrigin;
 pub use drain::Drain;
 pub use goaway::GoawayChance;

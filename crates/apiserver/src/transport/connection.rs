@@ -25,7 +25,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::User;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -42,7 +41,7 @@ use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthentica
 use super::unread_body;
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
-use crate::filters::{ClientSide, Filters};
+use crate::filters::{Authentication, ClientSide, Filters};
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;
@@ -255,7 +254,7 @@ impl Connections {
     }
 
     /// Writes the head of the response, and then speaks the protocol that the connection has switched to until one side
-    /// or the server ends.
+    /// ends, or the server ends it.
     async fn switch<T>(
         &self,
         mut client: T,
@@ -268,9 +267,21 @@ impl Connections {
     {
         let head = event_stream::head(&answer, &[], self.filters.clock.wall())?;
         event_stream::write_head(&mut client, &head, &self.filters.clock).await?;
+        // The body is held for what the request holds, such as a place among the watches of its user.
+        let mut held = answer.into_body();
+        let end_of_watches = &self.filters.end_of_watches;
+        let all = end_of_watches.cancelled();
+        let end = async move {
+            tokio::select! { () = held.told_to_end() => {}, () = all => {} }
+        };
+        let cut_off = async {
+            end_of_watches.cancelled().await;
+            self.filters.clock.sleep(LAST_WORDS_MAX).await;
+        };
         tokio::select! {
-            ended = upgraded.run(Box::new(client), unread) => Ok(ended?),
-            () = self.filters.end_of_watches.cancelled() => Ok(()),
+            ended = upgraded.run(Box::new(client), unread, Box::pin(end)) => Ok(ended?),
+            // The client does not read, so the connection is closed without its last bytes.
+            () = cut_off => Ok(()),
         }
     }
 
@@ -464,7 +475,7 @@ where
     let certificate = client.certificate.as_ref();
     let peer = certificate.map(|it| it.peer(filters.clock.wall()));
     let peer = peer.unwrap_or_default();
-    let authenticated = |user: Option<&User>| standing.judge(user);
+    let authenticated = |outcome: Authentication<'_>| standing.judge(outcome);
     let response = filters.answer(request, &peer, &authenticated).await;
     drop(answer);
     Ok(response.map(|body| answering.count(body)))

@@ -322,6 +322,11 @@ impl CountedBody {
         self
     }
 
+    /// Completes when the response is to end since the server does.
+    pub(super) async fn told_to_end(&mut self) {
+        self.inner.told_to_end().await;
+    }
+
     fn chunk(&self, bytes: Bytes) -> Chunk {
         let small = self.alone && bytes.len() as u64 <= STEP_BYTES;
         let counted = (!small).then(|| self.stream.hold(bytes.len()));

@@ -9,13 +9,14 @@ use tokio_util::sync::CancellationToken;
 use super::queue::Queued;
 use super::throttle::{Throttle, ThrottleOptions};
 
+/// The memory of its events, in bytes, after which a batch is complete.
+pub(super) const BYTES_MAX: u64 = 10 << 20;
+
 /// How events are gathered.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions {
     /// Maximum number of events of a batch; positive.
     pub events_max: usize,
-    /// The memory of its events after which a batch is complete, in bytes.
-    pub bytes_max: u64,
     /// Maximum time for which the first event waits for others.
     pub wait_max: Duration,
     /// The limit of batches; `None` for none.
@@ -117,7 +118,7 @@ impl Batches {
     }
 
     fn is_full(&self) -> bool {
-        self.gathered.len() >= self.options.events_max || self.bytes >= self.options.bytes_max
+        self.gathered.len() >= self.options.events_max || self.bytes >= BYTES_MAX
     }
 
     fn push(&mut self, queued: Queued) {

@@ -89,7 +89,6 @@ fn queue_options(mode: Mode) -> QueueOptions {
 fn batches(events_max: usize) -> BatchOptions {
     BatchOptions {
         events_max,
-        bytes_max: 10 << 20,
         wait_max: Duration::ZERO,
         throttle: None,
     }
@@ -348,6 +347,15 @@ impl WebhookClient for Hook {
 }
 
 fn webhook(hook: &Arc<Hook>, end: &CancellationToken, metrics: Metrics) -> (Queue, WebhookSender) {
+    truncating_webhook(hook, None, end, metrics)
+}
+
+fn truncating_webhook(
+    hook: &Arc<Hook>,
+    truncation: Option<Truncation>,
+    end: &CancellationToken,
+    metrics: Metrics,
+) -> (Queue, WebhookSender) {
     let options = WebhookOptions {
         to: ClientConfig {
             target: Target::Url("https://localhost".to_owned()),
@@ -364,7 +372,7 @@ fn webhook(hook: &Arc<Hook>, end: &CancellationToken, metrics: Metrics) -> (Queu
             wait_max: Duration::from_secs(30),
             ..batches(3)
         },
-        truncation: None,
+        truncation,
     };
     let client = Arc::clone(hook) as Arc<dyn WebhookClient>;
     WebhookSender::new(client, options, metrics, end.clone(), Clock::real())
@@ -437,6 +445,108 @@ async fn a_webhook_that_hangs_loses_its_events_alone() {
     end.cancel();
     tasks.join_all().await;
     assert_eq!(hook.attempts.load(Ordering::Relaxed), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_bounded_as_they_are_rendered() {
+    let hook = Arc::new(Hook::default());
+    let end = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    let fixture = Fixture::new(Ledger::unlimited(), |metrics| {
+        let truncation = Some(Truncation {
+            event_bytes_max: 10_000,
+            batch_bytes_max: 5_000,
+        });
+        let (queue, sender) = truncating_webhook(&hook, truncation, &end, metrics);
+        tasks.spawn(sender.run());
+        queue
+    });
+    for id in ["a", "b", "c"] {
+        let recording = fixture.recording(id);
+        // Each of these characters has six in JSON.
+        recording.annotate("escaped", "\u{1}".repeat(300));
+        recording.complete_now(Some(ok()));
+    }
+    end.cancel();
+    tasks.join_all().await;
+    let posted = hook.posted.lock().expect("no panic").clone();
+    let counts = posted.iter().map(|it| it["items"].as_array().map(Vec::len));
+    assert_eq!(counts.collect::<Vec<_>>(), [Some(2), Some(1)]);
+    for list in &posted {
+        let size: usize = list["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .map(|it| it.to_string().len())
+            .sum();
+        assert!(size <= 5_000, "{size}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rendered_batches_count_as_memory() {
+    let hook = Arc::new(Hook {
+        hangs: true,
+        ..Hook::default()
+    });
+    let end = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    let ledger = Ledger::new(64 << 20);
+    let fixture = Fixture::new(ledger.clone(), |metrics| {
+        let (queue, sender) = webhook(&hook, &end, metrics);
+        tasks.spawn(sender.run());
+        queue
+    });
+    for _ in 0..3 {
+        let recording = fixture.recording("a");
+        recording.annotate("large", "x".repeat(100_000));
+        recording.complete_now(Some(ok()));
+    }
+    fixture.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(hook.attempts.load(Ordering::Relaxed), 1);
+    let spent = ledger.total();
+    assert!(
+        spent >= 2 * 3 * 100_000,
+        "{spent} bytes of events and their JSON"
+    );
+    end.cancel();
+    tasks.join_all().await;
+    assert_eq!(ledger.total(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_are_sent_one_at_a_time_when_memory_is_short() {
+    let hook = Arc::new(Hook {
+        hangs: true,
+        ..Hook::default()
+    });
+    let end = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    let ledger = Ledger::new(1 << 20);
+    let fixture = Fixture::new(ledger.clone(), |metrics| {
+        let (queue, sender) = webhook(&hook, &end, metrics);
+        tasks.spawn(sender.run());
+        queue
+    });
+    for _ in 0..6 {
+        let recording = fixture.recording("a");
+        recording.annotate("large", "x".repeat(100_000));
+        recording.complete_now(Some(ok()));
+    }
+    fixture.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        hook.attempts.load(Ordering::Relaxed),
+        1,
+        "the other batch waits"
+    );
+    end.cancel();
+    tasks.join_all().await;
+    assert_eq!(
+        hook.attempts.load(Ordering::Relaxed),
+        10,
+        "none is lost before it is tried"
+    );
+    assert_eq!(ledger.total(), 0);
 }
 
 #[tokio::test(start_paused = true)]

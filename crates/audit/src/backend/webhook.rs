@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
+use ringwatch::budget::Share;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 use tokio_util::sync::CancellationToken;
 
-use super::batches::{BatchOptions, Batches};
+use super::batches::{self, BatchOptions, Batches};
 use super::queue::{Queue, QueueOptions, Queued, queue};
-use super::truncation::{Truncation, fitting};
+use super::truncation::{Fitting, Truncation, fitting};
 use crate::metrics::Metrics;
 use crate::rendering::API_VERSION;
 
@@ -50,6 +51,31 @@ pub struct WebhookOptions {
 pub struct WebhookSender {
     batches: Batches,
     sending: Sending,
+}
+
+/// An EventList that is rendered, without its end.
+#[derive(Debug, Default)]
+struct EventList {
+    events: Vec<Queued>,
+    json: Vec<u8>,
+    /// The bytes of its events, as bounds count them.
+    size: u64,
+}
+
+impl EventList {
+    fn push(&mut self, queued: Queued, json: &[u8], size: u64) {
+        if self.events.is_empty() {
+            let head = format!(
+                "{{\"kind\":\"EventList\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":["
+            );
+            self.json = head.into_bytes();
+        } else {
+            self.json.push(b',');
+        }
+        self.json.extend_from_slice(json);
+        self.size += size;
+        self.events.push(queued);
+    }
 }
 
 /// The parts that all batches have in common.
@@ -101,7 +127,10 @@ impl WebhookSender {
             tokio::select! {
                 Some(()) = under_way.next() => {}
                 batch = batches.next(), if has_more && under_way.len() < UNDER_WAY_MAX => match batch {
-                    Some(batch) => under_way.push(sending.send(batch)),
+                    Some(batch) => {
+                        let memory = admit(&batch, &mut under_way).await;
+                        under_way.push(sending.send(batch, memory));
+                    }
                     None => has_more = false,
                 },
             }
@@ -109,42 +138,63 @@ impl WebhookSender {
     }
 }
 
+/// Counts the memory that a batch takes once it is rendered, which is about that of its events. While the memory budget
+/// has no room for it, the batches that are being sent go first.
+async fn admit<S: Future<Output = ()>>(
+    batch: &[Queued],
+    under_way: &mut FuturesUnordered<S>,
+) -> Option<Share> {
+    let mut memory = batch.first()?.held.memory.another();
+    let estimate = batch.iter().map(|queued| queued.held.bytes()).sum();
+    while memory.admit(estimate).is_err() {
+        if under_way.next().await.is_none() {
+            // One batch is always on its way: the events that it settles free memory.
+            memory.set(estimate);
+            break;
+        }
+    }
+    Some(memory)
+}
+
 impl Sending {
-    /// Sends a batch, in several attempts if need be, and settles its events.
-    async fn send(&self, batch: Vec<Queued>) {
-        let body = self.list(&batch).await;
-        let is_sent = match body {
-            Some(body) => self.post(body, batch.len()).await,
-            None => true,
-        };
+    /// Renders a batch and sends it, and settles its events. A batch that is too large when it is rendered becomes
+    /// several lists, which are sent one after the other. `memory` counts their bytes.
+    async fn send(&self, batch: Vec<Queued>, mut memory: Option<Share>) {
+        let mut list = EventList::default();
         for queued in batch {
-            queued.settle(is_sent);
+            // Other tasks run between two events.
+            tokio::task::yield_now().await;
+            let (event, bounds) = (&queued.held.event, self.truncation.as_ref());
+            let fitting = fitting(event, bounds, true, WEBHOOK, &self.metrics);
+            let Some(Fitting { json, size, .. }) = fitting else {
+                // It is too large, which refuses no request.
+                queued.settle(true);
+                continue;
+            };
+            let bytes_max = bounds.map_or(batches::BYTES_MAX, |it| it.batch_bytes_max);
+            if !list.events.is_empty() && list.size + size > bytes_max {
+                self.send_list(std::mem::take(&mut list)).await;
+            }
+            list.push(queued, &json, size);
+            if let Some(memory) = &mut memory {
+                memory.set(list.json.capacity() as u64);
+            }
+        }
+        if !list.events.is_empty() {
+            self.send_list(list).await;
         }
     }
 
-    /// Writes an EventList, and lets other tasks run between two events; `None` if all of its events are too large.
-    async fn list(&self, batch: &[Queued]) -> Option<Bytes> {
-        let (bounds, metrics) = (self.truncation.as_ref(), &self.metrics);
-        let head = format!(
-            "{{\"kind\":\"EventList\",\"apiVersion\":\"{API_VERSION}\",\"metadata\":{{}},\"items\":["
-        );
-        let mut list = head.into_bytes();
-        let empty = list.len();
-        for queued in batch {
-            tokio::task::yield_now().await;
-            let Some(fitting) = fitting(&queued.held.event, bounds, true, WEBHOOK, metrics) else {
-                continue;
-            };
-            if list.len() > empty {
-                list.push(b',');
-            }
-            list.extend(fitting.json);
+    /// Sends a list, in several attempts if need be, and settles its events.
+    async fn send_list(&self, list: EventList) {
+        let EventList {
+            events, mut json, ..
+        } = list;
+        json.extend(b"]}\n");
+        let is_sent = self.post(json.into(), events.len()).await;
+        for queued in events {
+            queued.settle(is_sent);
         }
-        if list.len() == empty {
-            return None;
-        }
-        list.extend(b"]}\n");
-        Some(list.into())
     }
 
     /// Posts a body; returns false when all attempts have failed.

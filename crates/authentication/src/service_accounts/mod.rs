@@ -13,6 +13,7 @@ mod account_stores;
 mod claims;
 mod discovery;
 mod issuer;
+mod last_use;
 mod legacy;
 mod tokens;
 

@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
-use ringwatch::codec;
-use ringwatch::meta::{Object, ResourceVersion};
-use ringwatch::storage::GetOptions;
-use ringwatch_apimachinery::{Error, SERVICE_ACCOUNT_PREFIX, User};
-use ringwatch_registry::Store;
-use serde::Deserialize;
+use ringwatch_apimachinery::{SERVICE_ACCOUNT_PREFIX, User};
 use serde::de::DeserializeOwned;
 
 use super::ServiceAccountConfig;
 use super::account_stores::AccountStores;
 use super::claims::{Claims, Reference};
+use super::last_use::LastUses;
 use super::legacy::{self, LegacyClaims};
 use crate::jwt::{Untimely, Unverified, leeway_before, verified};
 use crate::keys::VerifyingKey;
+use crate::stored::{Found, find};
 use crate::{Identified, TokenError, target_audiences};
 
 const ALL_ACCOUNTS: &str = "system:serviceaccounts";
@@ -32,6 +29,7 @@ pub struct ServiceAccountTokens {
     stores: AccountStores,
     /// True if the Secrets of tokens that lie in Secrets are looked up.
     looks_up_secrets: bool,
+    last_uses: LastUses,
     clock: Clock,
 }
 
@@ -45,6 +43,7 @@ impl ServiceAccountTokens {
             keys: config.keys(),
             stores,
             looks_up_secrets: config.lookup,
+            last_uses: LastUses::default(),
             clock,
         }
     }
@@ -97,8 +96,15 @@ impl ServiceAccountTokens {
     ) -> Result<Identified, TokenError> {
         let claims: LegacyClaims = self.claims(token, head, |claims: &LegacyClaims| &claims.iss)?;
         let audiences = target_audiences(&claims.aud.0, &self.audiences, wanted)?;
-        let lookup = self.looks_up_secrets.then_some(&self.clock);
-        claims.validate(token, &self.stores, lookup, now).await?;
+        claims.check()?;
+        if self.looks_up_secrets {
+            let secret = claims.secret(token, &self.stores).await?;
+            let secrets = &self.stores.secrets;
+            self.last_uses
+                .note(secrets, &secret, &self.clock, now)
+                .await;
+            claims.check_validity(&secret)?;
+        }
         let user = account_user(&claims.namespace, &claims.account, claims.uid.clone());
         Ok(Identified { user, audiences })
     }
@@ -129,7 +135,8 @@ impl ServiceAccountTokens {
         let its = &claims.kubernetes;
         let namespace = its.namespace.as_str();
         let account = &its.serviceaccount;
-        match find(&self.stores.accounts, namespace, account, deleted_by).await? {
+        let named = (account.name.as_str(), account.uid.as_str());
+        match find(&self.stores.accounts, namespace, named, deleted_by).await? {
             Found::There => {}
             Found::Gone => return Err(TokenError::NoAccount(account.name.clone())),
             Found::Deleted => {
@@ -158,7 +165,8 @@ impl ServiceAccountTokens {
             let Some(bound) = bound else {
                 continue;
             };
-            match find(store, namespace, bound, deleted_by).await? {
+            let named = (bound.name.as_str(), bound.uid.as_str());
+            match find(store, namespace, named, deleted_by).await? {
                 Found::There => {}
                 Found::Gone | Found::Deleted => return Err(TokenError::Invalidated),
                 Found::Other(uid) => {
@@ -172,68 +180,6 @@ impl ServiceAccountTokens {
         }
         Ok(())
     }
-}
-
-/// The state of the object that a token is bound to.
-enum Found {
-    There,
-    /// The object is marked for deletion, and has been so for a while.
-    Deleted,
-    Gone,
-    /// Another object has its name, with this uid.
-    Other(String),
-}
-
-/// Looks in memory first. That may not know yet of what was made just now.
-async fn find(
-    store: &Store,
-    namespace: &str,
-    reference: &Reference,
-    deleted_by: i64,
-) -> Result<Found, TokenError> {
-    let mut found = Found::Gone;
-    let cached = GetOptions {
-        resource_version: Some(ResourceVersion(0)),
-    };
-    for options in [cached, GetOptions::default()] {
-        match store.get(namespace, &reference.name, options).await {
-            Ok(object) if object.uid() == reference.uid => {
-                return Ok(if was_deleted(&object, deleted_by)? {
-                    Found::Deleted
-                } else {
-                    Found::There
-                });
-            }
-            Ok(object) => found = Found::Other(object.uid().to_owned()),
-            Err(Error::NotFound { .. }) => found = Found::Gone,
-            Err(error) => return Err(TokenError::Lookup(error)),
-        }
-    }
-    Ok(found)
-}
-
-/// Returns true if an object was due to be deleted before this second.
-fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
-    #[derive(Deserialize)]
-    struct Partial {
-        metadata: Metadata,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Metadata {
-        deletion_timestamp: Option<String>,
-    }
-    let unreadable = |why: String| TokenError::Lookup(Error::Internal(why));
-    let json = codec::json(object).map_err(|error| unreadable(error.to_string()))?;
-    let partial: Partial =
-        serde_json::from_slice(&json).map_err(|error| unreadable(error.to_string()))?;
-    let Some(time) = partial.metadata.deletion_timestamp else {
-        return Ok(false);
-    };
-    let time: Timestamp = time
-        .parse()
-        .map_err(|error| unreadable(format!("{error}")))?;
-    Ok(time.as_second() < deleted_by)
 }
 
 /// Returns the account as a user.

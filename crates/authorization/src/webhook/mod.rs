@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub use self::conditions::Conditions;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::answer_cache::{self, AnswerCache};
+use ringwatch_apimachinery::answer_cache::{self, AnswerCache, Question};
 pub use ringwatch_apimachinery::review_webhook::ReviewVersion;
 use ringwatch_apimachinery::review_webhook::ReviewWebhook;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
@@ -56,9 +56,11 @@ pub(super) enum Answer {
 }
 
 impl answer_cache::Answer for Answer {
-    const TEXT_BYTES_MAX: usize = 1000;
+    fn grants(&self) -> bool {
+        matches!(self, Self::Allowed(_))
+    }
 
-    fn text_bytes(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         let (Self::Allowed(reason) | Self::Denied(reason) | Self::NoOpinion(reason)) = self;
         reason.len()
     }
@@ -88,7 +90,7 @@ impl WebhookAuthorizer {
 
     /// Returns the webhook's answer, which may be a remembered one.
     pub(super) async fn decide(&self, attributes: &Attributes<'_>) -> Answer {
-        let question = question(attributes);
+        let question = self.question(attributes);
         if let Some(answer) = self.known(attributes, &question) {
             return answer;
         }
@@ -107,12 +109,12 @@ impl WebhookAuthorizer {
 
     /// Decides without waiting: what is not cached is as if the webhook could not be called.
     pub(super) fn decide_now(&self, attributes: &Attributes<'_>) -> Answer {
-        self.known(attributes, &question(attributes))
+        self.known(attributes, &self.question(attributes))
             .unwrap_or_else(|| self.failed("an expression cannot wait for it"))
     }
 
     /// Returns the answer if it is known without a call.
-    fn known(&self, attributes: &Attributes<'_>, question: &str) -> Option<Answer> {
+    fn known(&self, attributes: &Attributes<'_>, question: &Question) -> Option<Answer> {
         match self.config.conditions.hold(attributes) {
             Ok(true) => self.cache.get(question, self.clock.now()),
             Ok(false) => Some(Answer::NoOpinion(String::new())),
@@ -135,9 +137,10 @@ impl WebhookAuthorizer {
         let answer = self.webhook.ask(&review).await?;
         review::answer(&answer, version)
     }
-}
 
-/// Returns the key under which the answer to a request is remembered.
-fn question(attributes: &Attributes<'_>) -> String {
-    review::spec(attributes, ReviewVersion::V1).to_string()
+    /// Returns the key under which the answer to a request is remembered.
+    fn question(&self, attributes: &Attributes<'_>) -> Question {
+        let spec = review::spec(attributes, ReviewVersion::V1).to_string();
+        self.cache.question([&*spec])
+    }
 }

@@ -98,7 +98,8 @@ fn by_fields(selector: &FieldSelector) -> Vec<Value> {
     selector.terms().map(requirement).collect()
 }
 
-/// Comparisons of numbers cannot be written. Without them the review asks for more than the request does.
+/// Returns the requirements of a selector. Comparisons of numbers, which reviews cannot express, are left out: the
+/// review then asks for more than the request does.
 fn by_labels(selector: &LabelSelector) -> Vec<Value> {
     let requirement = |requirement: &Requirement| {
         let operator = match requirement.operator() {

@@ -104,7 +104,7 @@ fn in_library(
     })
 }
 
-/// Comparing all items of a list, or walking through a text.
+/// Estimates a comparison with all items of a list, or a scan of a string.
 fn among(target: &PartEstimate<'_>, size: Range) -> Range {
     let Type::List(of) = &target.of else {
         return size.walk();
@@ -211,7 +211,7 @@ fn in_language(
     })
 }
 
-/// Comparing two, until the shorter one ends.
+/// Estimates a comparison of two values, which takes as long as the shorter one.
 fn shorter(left: Range, right: Range) -> Range {
     let max = left.max.min(right.max);
     let both = Range {

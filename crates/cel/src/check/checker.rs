@@ -1,4 +1,4 @@
-//! Finds the types of an expression and of its parts, and what is wrong with them.
+//! Infers the types of an expression and of its parts, and reports type errors.
 
 use std::collections::HashMap;
 
@@ -138,7 +138,8 @@ impl<'a> Checker<'a> {
         self.overload(&name, member, signatures, &given)
     }
 
-    /// Returns the name of a function and its target, if what stands before the point is not a part of the name.
+    /// Returns the name of a function and its receiver; `None` for the receiver if the text before the point is a
+    /// namespace.
     fn function<'e>(&self, call: &'e CallExpr) -> (String, Option<&'e IdedExpr>) {
         let target = call.target.as_deref();
         if let Some(Expr::Ident(prefix)) = target.map(|target| &target.expr) {

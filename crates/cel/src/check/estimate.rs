@@ -31,7 +31,7 @@ pub(super) fn cost(expression: &IdedExpr, checker: &Checker<'_>, names: &Names) 
 /// The estimate of a part of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct PartEstimate<'a> {
-    /// The cost of evaluating it, at least and at most.
+    /// The range of the cost of evaluating it.
     pub(super) cost: Range,
     /// The size of its value, as far as it is known.
     pub(super) size: Option<Range>,
@@ -89,7 +89,7 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// Adds the size that the declaration or the type says.
+    /// Adds the size that follows from the declaration or the type.
     fn sized(&self, mut known: PartEstimate<'a>) -> PartEstimate<'a> {
         if known.size.is_none() {
             let declared = known.declared.map(|it| Range::up_to(it.max));
@@ -271,7 +271,7 @@ impl<'a> Estimator<'a> {
     }
 }
 
-/// The names of members are texts of which no size is declared.
+/// The names of members are strings without a declared size.
 static KEY: Declared = Declared {
     form: Form::Plain(Type::String),
     max: 0,

@@ -1,11 +1,11 @@
-//! Checks expressions when they are written: what they name, the types of their parts, and what they may cost at most.
+//! Checks expressions when they are written: the names that they use, the types of their parts, and their maximum cost.
 //!
 //! ```text
 //!   names with types --Checker--> types of all parts --estimate--> cost at most
 //! ```
 //!
-//! Stored expressions were checked when they were written and are only compiled, so that what an earlier server took is
-//! honoured.
+//! Stored expressions were checked when they were written and are only compiled, so that one that an earlier version of
+//! the server accepted goes on working.
 
 mod calls;
 mod checker;
@@ -30,7 +30,7 @@ use checker::Checker;
 /// The variables and message types of an expression's environment.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Variables, and what they are.
+    /// The variables, with their declarations.
     pub variables: BTreeMap<String, Declared>,
     /// The types that may be constructed, by name.
     pub messages: BTreeMap<String, Type>,
@@ -62,7 +62,7 @@ impl Names {
     }
 }
 
-/// An expression that is what it should be.
+/// An expression that has passed all checks.
 #[derive(Debug)]
 pub struct Checked {
     /// The type of the result.

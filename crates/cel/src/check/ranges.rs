@@ -1,6 +1,6 @@
 //! Ranges of costs and sizes, with arithmetic that saturates.
 
-/// A size or a cost that is not known yet. What is too large to count is as large as can be.
+/// A range of sizes or costs. Arithmetic saturates at the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: u64,
@@ -40,13 +40,13 @@ impl Range {
         }
     }
 
-    /// Returns so many hundredths of the range, rounded up.
+    /// Returns a percentage of the range, rounded up.
     pub(super) fn hundredths(self, factor: u64) -> Self {
         let part = |count: u64| {
             let product = u128::from(count) * u128::from(factor);
             u64::try_from(product.div_ceil(100)).unwrap_or(u64::MAX)
         };
-        // As large as can be stays so.
+        // A saturated bound stays saturated.
         let max = if self.max == u64::MAX {
             u64::MAX / 100 * factor.min(100)
         } else {

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use crate::types::Type;
 
-/// Parts of a type at most, with those of the variables in it. What is further inside may be anything: types could else
-/// be doubled with every few letters.
+/// Maximum number of parts of a type, with those of the variables in it. Parts beyond are treated as `dyn`: a short
+/// expression could otherwise double the size of a type again and again.
 const PARTS_MAX: usize = 256;
 
 /// The types that type variables are bound to.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     known: Vec<Option<Type>>,
-    /// The variables that have become known, in that order, each with its type before.
+    /// The variables in the order in which they were bound, each with its previous type.
     learned: Vec<(usize, Option<Type>)>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Mark {
 }
 
 impl Bindings {
-    /// Returns a new variable, the first of so many.
+    /// Creates this many variables and returns the first.
     pub(super) fn fresh(&mut self, count: usize) -> usize {
         let first = self.known.len();
         self.known.resize(first + count, None);
@@ -39,7 +39,7 @@ impl Bindings {
         }
     }
 
-    /// Forgets what was learned since.
+    /// Restores an earlier state.
     pub(super) fn forget(&mut self, mark: Mark) {
         for (number, before) in self.learned.drain(mark.learned..).rev() {
             self.known[number] = before;
@@ -52,7 +52,7 @@ impl Bindings {
         self.learned.push((number, before));
     }
 
-    /// Returns a type with all that is known put in. What is not known of it stays.
+    /// Returns a type with its bound variables replaced; unbound ones stay.
     pub(super) fn resolve(&self, it: &Type) -> Type {
         let mut left = PARTS_MAX;
         self.resolve_parts(it, &mut left)
@@ -78,7 +78,7 @@ impl Bindings {
         }
     }
 
-    /// Returns a type in which what is not known may be anything.
+    /// Returns a type with its bound variables replaced, and `dyn` in the place of unbound ones.
     pub(super) fn resolve_or_dyn(&self, it: &Type) -> Type {
         match self.resolve(it) {
             Type::Variable(_) => Type::Dyn,
@@ -91,7 +91,7 @@ impl Bindings {
         }
     }
 
-    /// Makes the one fit the other; false, with nothing learned, if it cannot be.
+    /// Unifies two types; returns false, and binds nothing, if that is impossible.
     pub(super) fn fit(&mut self, wanted: &Type, given: &Type) -> bool {
         let before = self.mark();
         let fits = self.unify(wanted, given);
@@ -102,7 +102,7 @@ impl Bindings {
     }
 
     fn unify(&mut self, wanted: &Type, given: &Type) -> bool {
-        // What may be anything in one place may be anything in all.
+        // A variable that is `dyn` in one place is `dyn` in all.
         if let Type::Variable(number) = wanted
             && self.resolve(given) == Type::Dyn
         {
@@ -137,7 +137,7 @@ impl Bindings {
         }
     }
 
-    /// Returns the types of a signature with variables of their own.
+    /// Returns the types of a signature with fresh variables.
     pub(super) fn instance(&self, it: &Type, first: usize) -> Type {
         match it {
             Type::Variable(letter) => Type::Variable(first + letter),

@@ -9,7 +9,7 @@ use crate::operators;
 /// Maximum number of computed members that may be computed for one another.
 const NESTED_MAX: usize = 100;
 
-/// Bytes of stack that computing one more member may take; with fewer left, so many more are taken.
+/// Bytes of stack that evaluating one more member may take. If fewer are left, [`STACK_BYTES`] are added.
 const STACK_LEFT_MIN: usize = 2 << 20;
 const STACK_BYTES: usize = 8 << 20;
 

@@ -1,5 +1,5 @@
-//! Compiled patterns, as many as fit. All definitions and expressions share them, since they repeat each other's
-//! patterns.
+//! A bounded cache of compiled patterns, which all definitions and expressions share, since the same patterns are
+//! common.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +48,7 @@ impl PatternCache {
         if let Some(program) = self.inner().get(pattern) {
             return Ok((program, false));
         }
-        // Others go on meanwhile; at worst two compile the same.
+        // The lock is not held while compiling; at worst two threads compile the same pattern.
         let program = Arc::new(Program::compile(pattern)?);
         self.inner().add(pattern, &program, self.bytes_max);
         Ok((program, true))
@@ -78,7 +78,7 @@ impl Inner {
         self.bytes += bytes;
         while self.bytes > bytes_max {
             let Some((_, oldest)) = self.by_use.pop_first() else {
-                // It alone is too large.
+                // This pattern alone exceeds the bound.
                 self.bytes -= bytes;
                 return;
             };

@@ -1,8 +1,8 @@
-//! The syntax of Go's regular expressions, written again for the `regex` crates.
+//! Translates Go's regular expressions to the syntax of the `regex` crates.
 //!
-//! Both are of one family (linear time, no look-around), but what one takes the other refuses, and some things mean
-//! something else. So a pattern is read by the rules of Go's parser (`regexp/syntax` with the flags of
-//! `regexp.Compile`), whose errors clients see, and every part is written in a form that has only one meaning:
+//! Both are of one family (linear time, no look-around), but each accepts patterns that the other refuses, and some
+//! patterns mean different things. So a pattern is parsed by the rules of Go's parser (`regexp/syntax` with the flags
+//! of `regexp.Compile`), whose errors clients see, and every part is written in a form that has only one meaning:
 //!
 //! | written | Go | here |
 //! |---|---|---|
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use super::PatternError;
 
-/// Maximum number of repetitions of a part, with those of repetitions multiplied. Go's limit.
+/// Maximum number of repetitions of a part, nested repetitions multiplied; Go's limit.
 const REPEATS_MAX: u32 = 1000;
 
 /// Maximum number of digits of a repetition's number; with more it is only known to be too large.
@@ -26,13 +26,14 @@ const REPEAT_DIGITS_MAX: usize = 8;
 /// Maximum number of brackets that are open at once in a pattern. The compiler is recursive.
 const LEVELS_MAX: usize = 100;
 
-/// Maximum number of classes of Unicode in a pattern. Each becomes thousands of bytes before its size can be known.
+/// Maximum number of Unicode classes in a pattern. Each takes thousands of bytes before the size of the program is
+/// known.
 const UNICODE_CLASSES_MAX: usize = 500;
 
 /// Maximum length of a pattern, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Writes a pattern of Go so that it means the same here.
+/// Translates a pattern of Go.
 ///
 /// # Errors
 /// [`PatternError`]: Go's parser refuses it, or it is too large.
@@ -85,7 +86,7 @@ fn wrong(what: &'static str, text: &str) -> PatternError {
     }
 }
 
-/// `{least,most}`; none is no end.
+/// The repetition `{least,most}`; `None` for no upper bound.
 struct Repeat<'p> {
     least: u32,
     most: Option<u32>,
@@ -146,7 +147,7 @@ impl<'p> Reader<'p> {
             .expect("the whole pattern is never closed")
     }
 
-    /// Makes a part of its own of the text written last.
+    /// Makes the text that was written last a part of its own.
     fn part(&mut self) {
         let end = self.out.len();
         self.group().add(Part { end, repeats: 1 });
@@ -179,7 +180,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// After `(?`: a name, flags, or flags and a group.
+    /// Reads what follows `(?`: a name, flags, or flags and a group.
     fn flags(&mut self) -> Result<(), PatternError> {
         let before = self.rest;
         for start in ["(?P<", "(?<"] {
@@ -233,7 +234,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// `{`, which is a character unless a repetition begins with it. Tells whether one does.
+    /// Reads `{`, which is a literal unless a repetition begins with it. Returns true if one does.
     fn counted(&mut self, operator: Option<&'p str>) -> Result<bool, PatternError> {
         let before = self.rest;
         let Some(repeat) = counts(before) else {

@@ -6,8 +6,8 @@
 //!                                                           kept, as many as fit
 //! ```
 //!
-//! Both may be chosen to do harm. So a pattern has a largest size, the process keeps so many bytes of compiled ones,
-//! and whoever runs one says how much work it may take.
+//! Clients choose both, so both are bounded: the size of a pattern, the bytes of compiled patterns that the process
+//! keeps, and the work of each match, which the caller passes.
 
 mod cache;
 mod go_syntax;
@@ -23,7 +23,7 @@ use cache::{CACHE_BYTES_MAX, PatternCache};
 
 static KEPT: LazyLock<PatternCache> = LazyLock::new(|| PatternCache::new(CACHE_BYTES_MAX));
 
-/// A pattern is refused, in the words of Go.
+/// The reason why a pattern is refused, in the words of Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// Go's parser refuses the pattern.
@@ -34,12 +34,12 @@ pub enum PatternError {
         /// The part of the pattern that breaks it.
         text: String,
     },
-    /// The compiled pattern takes more memory than one may.
+    /// The compiled pattern exceeds the maximum size.
     #[error("error parsing regexp: expression too large")]
     TooLarge,
 }
 
-/// Checks a pattern without keeping it. Gives the bytes of its program.
+/// Checks a pattern without caching it. Returns the bytes of its program.
 ///
 /// # Errors
 /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
@@ -47,7 +47,7 @@ pub fn check(pattern: &str) -> Result<usize, PatternError> {
     program::size(pattern)
 }
 
-/// Returns the program of a pattern, out of the cache or compiled now.
+/// Returns the program of a pattern, from the cache or newly compiled.
 ///
 /// # Errors
 /// [`PatternError`] if Go's parser refuses the pattern, or it is too large.
@@ -55,7 +55,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Program>, PatternError> {
     KEPT.get(pattern).map(|(program, _)| program)
 }
 
-/// Looks for a match of a pattern in a text. Compiling the pattern is paid for as well, if it is not kept.
+/// Looks for a match of a pattern in a text. Compiling the pattern is charged as well, unless it is cached.
 ///
 /// # Errors
 /// [`TooMuchWork`] as soon as the match has used up `work`.

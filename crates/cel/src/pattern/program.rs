@@ -1,4 +1,4 @@
-//! A compiled pattern, and what it costs to run it.
+//! A compiled pattern, and the work of running it.
 //!
 //! A pattern runs as a lazy DFA: states are made as the text asks for them, and a text is then walked through at the
 //! speed of memory. There are patterns whose DFA is larger than any cache. So when the cache has been cleared too
@@ -15,10 +15,10 @@ use regex_automata::{Input, Match};
 
 use super::{PatternError, go_syntax};
 
-/// Bytes of the NFA of one pattern at most.
+/// Maximum number of bytes of the NFA of one pattern.
 pub const PROGRAM_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of DFA states that lie in a cache before it is cleared.
+/// Bytes of cached DFA states above which the cache is cleared.
 const CACHE_BYTES_MAX: usize = 1 << 20;
 
 /// Maximum number of times that the cache is cleared in a match before the NFA is simulated.
@@ -32,11 +32,11 @@ const STATES_KEPT_BYTES_MAX: usize = 4 << 10;
 /// class to it.
 const SYNTAX_LEVELS_MAX: u32 = 600;
 
-/// Bytes of stack that compiling takes at most, and how much is taken when there are fewer.
+/// Bytes of stack that compiling takes at most, and the size of the stack that is added when fewer are left.
 const STACK_LEFT_MIN: usize = 8 << 20;
 const STACK_BYTES: usize = 16 << 20;
 
-/// Bytes that a DFA walks through in the time of one step of a simulation.
+/// Bytes that a DFA scans in the time of one step of a simulation.
 const BYTES_PER_STEP: usize = 16;
 
 /// Bytes of an NFA that are compiled in that time.
@@ -48,12 +48,12 @@ pub struct Work {
     left: u64,
 }
 
-/// The work that was allowed does not suffice.
+/// The error of a match that would exceed its budget of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuchWork;
 
 impl Work {
-    /// Creates a budget of so many steps.
+    /// Creates a budget of this many steps.
     pub fn new(steps: u64) -> Self {
         Self { left: steps }
     }
@@ -63,7 +63,7 @@ impl Work {
         self.left
     }
 
-    /// Pays for so many steps.
+    /// Charges this many steps.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), TooMuchWork> {
         let left = self.left.checked_sub(steps as u64);
         self.left = left.unwrap_or_default();
@@ -138,7 +138,7 @@ impl Program {
         })
     }
 
-    /// Bytes that it takes, with the states that it may keep.
+    /// Returns the bytes that it takes, with the states that it may keep.
     pub(crate) fn bytes(&self) -> usize {
         self.nfa().memory_usage() + self.dfa.memory_usage() + self.states_bytes_max
     }
@@ -212,8 +212,8 @@ impl Program {
         if cleared == 0 && bytes <= self.states_bytes_max {
             *self.states.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
         } else {
-            // They are made anew in the next match. What is kept costs nothing, so that work does not depend on what
-            // ran before.
+            // The states are built again in the next match. Those that are kept are not charged, so that work does not
+            // depend on earlier matches.
             steps += bytes + cleared * CACHE_BYTES_MAX;
         }
         work.spend(steps)?;

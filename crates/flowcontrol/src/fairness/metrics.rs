@@ -66,11 +66,11 @@ pub(super) struct SchemaMetrics {
 /// The reason why a request is refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rejection {
-    /// Too many requests of its flow wait.
+    /// The queue of its flow is full.
     QueueFull,
-    /// There are no seats, and the level has no queue.
+    /// No seats are free, and the level has no queue.
     NoSeats,
-    /// The request has waited for too long.
+    /// It has waited for too long.
     TimeOut,
     /// The client has gone.
     Cancelled,
@@ -128,7 +128,7 @@ impl FairnessMetrics {
         );
     }
 
-    /// Shows these limits of levels, and no others.
+    /// Replaces the limits of the levels.
     pub(super) fn set_nominal_limits<'a>(&self, limits: impl Iterator<Item = (&'a str, u32)>) {
         self.nominal_limits.clear();
         for (level, seats) in limits {

@@ -1,8 +1,8 @@
 //! API Priority and Fairness: queues requests when there are more than can be served at a time.
 //!
-//! A request belongs to a flow of a priority level ([`crate`]). While the level has seats it is served at once; else it
-//! waits in the queue of its flow, and of the flows that wait the one that has the fewest seats is next. No flow has
-//! more than half of what its level can get, so one user's slow requests always leave room for another's.
+//! A request belongs to a flow of a priority level ([`crate`]). While the level has free seats it is served at once;
+//! else it waits in the queue of its flow. Of the waiting flows the one with the fewest seats is next. No flow gets
+//! more than half of the seats of its level, so one user's slow requests always leave room for another's.
 
 mod metrics;
 mod seats;
@@ -31,7 +31,7 @@ use crate::{Flow, FlowTable};
 const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// The part of its timeout in which a request may wait: one in so many.
+/// The divisor of a request's timeout that gives the maximum time in a queue.
 const WAIT_DIVISOR: u32 = 4;
 
 /// Admits requests by flow schemas and priority levels.
@@ -79,8 +79,7 @@ impl Classification {
 }
 
 impl Fairness {
-    /// Creates the seats, which requests take by these schemas. A request may hold its seats for `request_timeout` at
-    /// most.
+    /// Creates the filter for these schemas and levels. A request may hold its seats for `request_timeout` at most.
     #[must_use]
     pub fn new(total: u32, request_timeout: Duration, flows: FlowTable) -> Self {
         let fairness = Self {
@@ -93,12 +92,12 @@ impl Fairness {
         fairness
     }
 
-    /// Makes the numbers part of what `/metrics` shows.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// Goes by these schemas and levels from now on.
+    /// Replaces the schemas and levels.
     pub fn set_flows(&self, table: FlowTable) {
         self.seats.set_levels(table.levels());
         let limits = self.seats.nominal_limits(table.levels());
@@ -126,7 +125,7 @@ impl Fairness {
     /// Waits for the request's turn, at most for a part of the time that it may take. It takes `width` seats.
     ///
     /// # Errors
-    /// It is not its turn in time, or too many of its flow wait already.
+    /// [`TooMany`] if the request has waited for too long, or the queue of its flow is full.
     pub async fn turn(
         &self,
         attributes: &Attributes<'_>,

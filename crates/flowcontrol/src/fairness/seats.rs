@@ -1,8 +1,8 @@
 //! The seats of requests in progress, and the queues of those that wait.
 //!
-//! The invariant: over all levels, what each has or, if that is more, what it is guaranteed comes to no more than
-//! all seats. So a level gets what it is guaranteed at once, and what others do not need as long as they do
-//! not. Besides, every level and every flow may always have one request in progress, so that nothing waits for ever.
+//! The invariant: the sum over all levels of the larger of its seats in use and its guaranteed seats is at most the
+//! total number of seats. So a level gets its guaranteed seats at once, and borrows those that other levels do not use.
+//! Besides, every level and every flow may always have one request in progress, so that nothing waits for ever.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::{Level, Limits};
 
-/// The part of the seats its level can get that one flow may have: one in so many.
+/// The divisor of the seats of a level that gives the maximum number of seats of one flow.
 const FLOW_DIVISOR: u32 = 2;
 
 /// The seats of all priority levels, and the queues of requests that wait for one.
@@ -89,7 +89,7 @@ pub(super) struct SeatRequest {
 }
 
 impl Seats {
-    /// Creates so many seats. One that was taken longer ago than `lapse` is given to another request.
+    /// Creates this number of seats. A seat that has been held for longer than `lapse` is given to another request.
     #[must_use]
     pub(super) fn new(total: u32, lapse: Duration) -> Self {
         let state = State {
@@ -103,7 +103,7 @@ impl Seats {
         }
     }
 
-    /// Returns how many of the seats are each level's, if none were lent.
+    /// Returns the nominal number of seats of each level.
     pub(super) fn nominal_limits(&self, levels: &[Arc<Level>]) -> Vec<(Arc<str>, u32)> {
         let shares = |level: &Level| level.limits.map_or(0, |limits| limits.shares);
         let all: u64 = levels.iter().map(|level| shares(level)).sum();
@@ -116,7 +116,7 @@ impl Seats {
         nominal.collect()
     }
 
-    /// Divides the seats among these levels. What is in progress and what waits stays where it is.
+    /// Divides the seats among these levels. Requests in progress and in queues are kept.
     pub(super) fn set_levels(&self, levels: &[Arc<Level>]) {
         let limits = |level: &Arc<Level>| Some((Arc::clone(&level.name), level.limits?));
         let levels: BTreeMap<_, _> = levels.iter().filter_map(limits).collect();
@@ -138,7 +138,8 @@ impl Seats {
         state.seat_all();
     }
 
-    /// Asks for `width` seats for a request of a flow; `None` if it may not even wait.
+    /// Requests `width` seats for a request of a flow; `None` if it may not wait, since the queue is full or the level has
+    /// none.
     #[must_use]
     pub(super) fn ask(
         self: &Arc<Self>,
@@ -191,7 +192,7 @@ impl Seats {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The seats are whole after each change.
+        // No change leaves the seats inconsistent if it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -221,19 +222,19 @@ impl Drop for Seat {
 }
 
 impl State {
-    /// Returns how many seats a level can get at most.
+    /// Returns the maximum number of seats of a level.
     fn most(&self, level: &str) -> u32 {
         let others = self.levels.iter().filter(|(name, _)| &***name != level);
         let guaranteed: u32 = others.map(|(_, it)| it.guaranteed).sum();
         self.total.saturating_sub(guaranteed).max(1)
     }
 
-    /// Returns how many of the level's seats a flow can get.
+    /// Returns the maximum number of seats of a flow of the level.
     fn flow_most(&self, level: &str) -> u32 {
         (self.most(level) / FLOW_DIVISOR).max(1)
     }
 
-    /// Returns true if a flow may have so many seats more, as far as other flows are concerned. One without seats
+    /// Returns true if a flow of the level may take this many more seats under its own limit. A flow without seats
     /// always may.
     fn flow_may(&self, level: &str, flow: &str, width: u32) -> bool {
         let of_flow = self.levels.get(level).and_then(|own| own.flows.get(flow));
@@ -241,7 +242,7 @@ impl State {
         of_flow == 0 || of_flow + width <= self.flow_most(level)
     }
 
-    /// Returns true if there are so many seats more for a level, or it has none yet.
+    /// Returns true if this many more seats are free for a level, or it has none yet.
     fn level_can(&self, level: &str, width: u32) -> bool {
         let own = self.levels.get(level).map_or(0, |own| own.taken);
         let others = self.levels.iter().filter(|(name, _)| &***name != level);
@@ -249,8 +250,8 @@ impl State {
         own == 0 || own + width + others <= self.total
     }
 
-    /// Returns true if a level may have so many seats more for a request: those that it is guaranteed, and further ones
-    /// that no other level has waited for longer. One without seats always may.
+    /// Returns true if a level may take this many more seats for a request: guaranteed ones, or borrowed ones for which
+    /// no other level has waited longer. A level without seats always may.
     fn level_may(&self, level: &str, first: &Waiting) -> bool {
         let own = self.levels.get(level);
         if own.is_none_or(|own| own.taken == 0 || own.taken + first.width <= own.guaranteed) {
@@ -261,7 +262,8 @@ impl State {
         waiting.all(|(_, other)| first.number < other.number)
     }
 
-    /// Seats those who wait at all levels. When one has its seats, others may have what it did not leave them.
+    /// Gives free seats to the waiting requests of all levels. Levels are visited again after each success, since it
+    /// may let others borrow.
     fn seat_all(&mut self) {
         let waits = |level: &Levelled| level.flows.values().any(|queue| !queue.waiting.is_empty());
         let levels = self.levels.iter().filter(|(_, level)| waits(level));
@@ -275,7 +277,7 @@ impl State {
         }
     }
 
-    /// Seats those who wait at a level, as long as there are seats. Says whether it has seated any.
+    /// Gives free seats to the waiting requests of a level. Returns true if any got seats.
     fn seat(&mut self, level: &Arc<str>) -> bool {
         let mut seated = false;
         while let Some(flow) = self.next(level) {
@@ -288,7 +290,7 @@ impl State {
             let Some(first) = queue.waiting.pop_front() else {
                 return seated;
             };
-            // Whoever has gone meanwhile gives them back by its drop.
+            // A request that has been dropped meanwhile gives them back.
             let _ = first.wake.send(());
             queue.taken += first.width;
             own.taken += first.width;
@@ -305,8 +307,8 @@ impl State {
         seated
     }
 
-    /// Returns the flow that is next, if there are seats for it. Until there are, no other is: a wide request would
-    /// wait in vain while narrow ones take each seat that is free.
+    /// Returns the next flow, if enough seats are free for it. Until they are, no other flow is next: a wide request
+    /// would never be served while narrow ones take each seat that becomes free.
     fn next(&self, level: &str) -> Option<Arc<str>> {
         let (flow, first) = self.first(level)?;
         let fits = self.level_can(level, first.width) && self.level_may(level, first);

@@ -24,7 +24,7 @@ pub struct WatchPlace {
 }
 
 impl Watches {
-    /// Creates a limit of so many watches a user; 0 for no limit.
+    /// Creates a limit of this number of watches for each user; 0 for no limit.
     #[must_use]
     pub fn new(most: u32) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Watches {
     /// Takes a place for one more watch of a user; `None` if it need not be counted.
     ///
     /// # Errors
-    /// The user has as many as there may be.
+    /// The user has the maximum number of watches.
     pub fn enter(&self, user: &User) -> Result<Option<WatchPlace>, super::TooMany> {
         if self.most == 0 || user.groups.iter().any(|group| group == PRIVILEGED) {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Drop for WatchPlace {
 }
 
 fn lock(standing: &Mutex<HashMap<Arc<str>, u32>>) -> MutexGuard<'_, HashMap<Arc<str>, u32>> {
-    // The counts are whole after each change.
+    // No change leaves the counts inconsistent if it panics.
     standing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

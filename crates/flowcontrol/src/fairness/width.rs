@@ -2,16 +2,16 @@
 
 use ringwatch_registry::object_counts::Size;
 
-/// How many bytes of objects take a seat, as in kube-apiserver.
+/// The bytes of objects for which a list takes one seat, as in kube-apiserver.
 const BYTES_PER_SEAT: u64 = 100_000;
-/// How many seats a request takes at most.
+/// Maximum number of seats of a request.
 const WIDTH_MAX: u32 = 10;
 /// The size of an object that is assumed while none is known: the largest that etcd takes.
 const OBJECT_BYTES_MAX: u64 = 1_500_000;
 
-/// Returns the seats of a list that reads at most `objects_max` of the objects that there are. Lists of what is not
-/// counted here, as that of another server, take one seat; those of what could not be counted of late take all that a
-/// list can.
+/// Returns the seats of a list that reads at most `objects_max` objects of a resource. Lists of resources that this
+/// server does not count, such as those of an aggregated API, take one seat; those whose count is out of date take the
+/// maximum.
 #[must_use]
 pub fn width(size: Size, objects_max: u64) -> u32 {
     let stats = match size {

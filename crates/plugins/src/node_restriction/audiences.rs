@@ -1,5 +1,5 @@
-//! For which servers a kubelet may have tokens of the accounts of its pods: those that the pod's volumes ask for, and
-//! those that somebody has allowed it to ask for.
+//! Checks the audiences of the ServiceAccount tokens that a kubelet requests for its pods: those that the pod's volumes
+//! name, and those that a role allows.
 
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::path::{get, list, text};
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{NodeStorages, tree};
 
-/// The right to tokens for an audience, which is the resource, of an account, which is the name.
+/// The verb that allows tokens for an audience, which is the resource of the check, of an account, which is its name.
 const VERB: &str = "request-serviceaccounts-token-audience";
 
-/// Volumes of pods, and of cluster, that CSI drivers have taken over, and which.
+/// The in-tree kinds of volumes that have been migrated to CSI drivers, each with its driver.
 const MIGRATED: [(&str, &str); 7] = [
     ("awsElasticBlockStore", "ebs.csi.aws.com"),
     ("azureDisk", "disk.csi.azure.com"),
@@ -69,7 +69,7 @@ pub(super) async fn refuse(
 /// The use of an audience by the volumes of a pod.
 enum AudienceUse {
     Yes,
-    /// No volume uses it, as far as is known: these objects could not be looked up.
+    /// No volume is known to use it, but these objects could not be looked up.
     No(Vec<String>),
 }
 
@@ -110,7 +110,7 @@ async fn uses_audience(
     Ok(AudienceUse::No(missing))
 }
 
-/// Returns the CSI driver of a pod's volume, or what is not there that would tell it.
+/// Returns the CSI driver of a pod's volume, or the missing object that would name it.
 async fn driver(
     storages: &NodeStorages,
     pod: &Value,
@@ -140,7 +140,7 @@ async fn driver(
     })
 }
 
-/// Returns the CSI driver that a volume names, or that has taken its kind over.
+/// Returns the CSI driver that a volume names, or to which its kind has been migrated.
 fn own_driver(volume: &Value) -> Option<String> {
     let driver = text(volume, "csi.driver");
     if !driver.is_empty() {

@@ -1,4 +1,5 @@
-//! Pods that kubelets create to show what they run by themselves. Such a pod belongs to its node and refers to nothing.
+//! Checks mirror pods, which kubelets create to represent their static pods: one belongs to its node and refers to no
+//! other object.
 
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_authorization::{MIRROR, referred_resources};
@@ -30,7 +31,7 @@ const PLAIN_VOLUMES: [&str; 22] = [
     "vsphereVolume",
 ];
 
-/// Volumes that need one, and which.
+/// Volumes that refer to another object, with the kind of object.
 const REFERRING_VOLUMES: [(&str, &str); 7] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -44,7 +45,7 @@ const REFERRING_VOLUMES: [(&str, &str); 7] = [
     ("azureFile", "secrets (via azureFile volumes)"),
 ];
 
-/// Sources of projected volumes that need one, and which.
+/// Sources of projected volumes that refer to another object, with the kind of object.
 const REFERRING_SOURCES: [(&str, &str); 5] = [
     ("configMap", "configmaps (via projected volumes)"),
     ("secret", "secrets (via projected volumes)"),
@@ -56,8 +57,7 @@ const REFERRING_SOURCES: [(&str, &str); 5] = [
     ("podCertificate", "podcertificates"),
 ];
 
-/// Returns why a kubelet may not create a pod: it shows nothing that it runs by itself, or belongs to others than its
-/// node.
+/// Returns why a kubelet may not create a pod: it is no mirror pod, or not owned by the kubelet's node alone.
 pub(super) fn refuse(node: &str, pod: &Value) -> Option<String> {
     if pod["metadata"]["annotations"].get(MIRROR).is_none() {
         return Some(format!(

@@ -38,7 +38,7 @@ const KUBELET_SIGNERS: [&str; 2] = [
     "kubernetes.io/kube-apiserver-client-kubelet",
 ];
 
-/// The storages in which is looked up what a kubelet's request names.
+/// The storages of the objects that a kubelet's requests name.
 #[derive(Clone, Debug)]
 pub struct NodeStorages {
     /// The storage of Nodes.
@@ -53,14 +53,14 @@ pub struct NodeStorages {
     pub drivers: Arc<dyn Interface>,
 }
 
-/// Restricts kubelets by what is stored.
+/// The plugin, with the storages of the objects that it looks up.
 #[derive(Debug)]
 pub struct NodeRestriction {
     storages: NodeStorages,
 }
 
 impl NodeRestriction {
-    /// Makes a restriction by the objects in these storages.
+    /// Creates the plugin, which looks objects up in these storages.
     #[must_use]
     pub fn new(storages: NodeStorages) -> Self {
         Self { storages }
@@ -233,7 +233,7 @@ fn refuse_status(node: &str, old: &Value, pod: &Value) -> Option<String> {
             "node {node:?} cannot update labels through pod status"
         ));
     }
-    // What these name, the node may read.
+    // The node may read the objects that these fields name.
     if claims(old) != claims(pod) {
         return Some(format!(
             "node {node:?} cannot update resource claim statues"
@@ -284,7 +284,7 @@ fn refuse_lease(node: &str, request: &Request<'_>, object: &Value) -> Option<Str
     refuse_other(node, request, object, "node lease")
 }
 
-/// Returns why a kubelet may not ask for a certificate: it would make another kubelet of it.
+/// Returns why a kubelet may not request a certificate: its subject is another kubelet's.
 fn refuse_signing(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     if request.operation != Operation::Create
         || !KUBELET_SIGNERS.contains(&text(object, "spec.signerName"))
@@ -300,7 +300,7 @@ fn refuse_signing(node: &str, request: &Request<'_>, object: &Value) -> Option<S
     (csr.common_name() != name).then(|| format!("can only create a node CSR with CN={name}"))
 }
 
-/// Returns why a kubelet may not write a claim: it says no more of one than how large its volume has become.
+/// Returns why a kubelet may not write a claim: it may change only the fields about the size of its volume.
 fn refuse_claim(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     if request.subresource() != "status" {
         return Some("may only update PVC status".to_owned());

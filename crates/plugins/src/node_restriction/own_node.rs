@@ -4,7 +4,7 @@ use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_registry::{Operation, Request};
 use serde_json::Value;
 
-/// Labels of these domains say what a node is to the cluster. A kubelet sets some of them.
+/// The domains of labels that the cluster assigns to nodes. A kubelet may set some of these labels.
 const SYSTEM_DOMAINS: [&str; 2] = ["kubernetes.io", "k8s.io"];
 const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 const KUBELET_LABELS: [&str; 11] = [
@@ -22,7 +22,8 @@ const KUBELET_LABELS: [&str; 11] = [
 ];
 const RESTRICTED_DOMAIN: &str = "node-restriction.kubernetes.io";
 
-/// Returns why a kubelet may not write a node: it is another's, or what it says of itself is not for it to say.
+/// Returns why a kubelet may not write a node: it is another node, or the write sets fields or labels that are not
+/// the kubelet's to set.
 pub(super) fn refuse(node: &str, request: &Request<'_>, object: &Value) -> Option<String> {
     let name = if request.name.is_empty() {
         text(object, "metadata.name")

@@ -1,15 +1,23 @@
 //! Tests of the plugin over real stores: namespaces, pods and what makes pods.
 
-use std::sync::Arc;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
 use ringwatch::meta::Object;
 use ringwatch_admission::Chain;
-use ringwatch_apimachinery::Error;
+use ringwatch_apimachinery::{Error, User};
+use ringwatch_audit::backend::{BatchOptions, Format, LogOptions, LogWriter, Mode, QueueOptions};
+use ringwatch_audit::{Auditor, Metrics, Policy, Recording, RequestHead};
+use ringwatch_authorization::Attributes;
 use ringwatch_registry::testing::{MemoryStorage, context, patch};
 use ringwatch_registry::{RequestContext, Store};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{PodSecurity, PodSecurityConfiguration, PodSecurityMetrics};
 
@@ -54,6 +62,14 @@ impl Cluster {
             .with_admission(Arc::clone(&self.plugin) as _)
     }
 
+    /// Begins another request, which is recorded for audit.
+    fn next_recorded_request(&mut self) -> Audited {
+        self.next_request();
+        let audited = Audited::new();
+        self.context.recording = Some(Arc::clone(&audited.recording));
+        audited
+    }
+
     /// Begins another request, without warnings and annotations.
     fn next_request(&mut self) {
         self.context = context();
@@ -93,6 +109,91 @@ impl Cluster {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("text");
         text.lines().any(|it| it == line)
+    }
+}
+
+/// The record of one request, and the audit log that it is written to.
+struct Audited {
+    recording: Arc<Recording>,
+    log: LogWriter<Log>,
+    lines: Log,
+    end: CancellationToken,
+}
+
+/// The lines of an audit log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("sound").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Audited {
+    fn new() -> Self {
+        let (lines, end, clock) = (Log::default(), CancellationToken::new(), Clock::real());
+        let options = LogOptions {
+            format: Format::Json,
+            queue: QueueOptions {
+                mode: Mode::Batch,
+                events_max: 10,
+            },
+            batches: BatchOptions {
+                events_max: 1,
+                wait_max: Duration::ZERO,
+                throttle: None,
+            },
+            truncation: None,
+        };
+        let metrics = Metrics::default();
+        let (queue, log) = LogWriter::new(
+            lines.clone(),
+            options,
+            metrics.clone(),
+            end.clone(),
+            clock.clone(),
+        );
+        let rules = "rules: [{level: Metadata, omitStages: [RequestReceived]}]";
+        let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
+        let policy = Policy::parse(&policy).expect("a policy");
+        let ledger = Ledger::unlimited();
+        let auditor = Auditor::new(policy, vec![queue], metrics, ledger, clock.clone());
+        let user = User::default();
+        let head = RequestHead {
+            audit_id: "a",
+            uri: "/",
+            user_agent: "",
+            source_ips: Vec::new(),
+            began: (clock.now(), clock.wall()),
+        };
+        let recording = auditor.begin(&Attributes::of_path(&user, "get", "/"), head);
+        Self {
+            recording: recording.expect("recorded"),
+            log,
+            lines,
+            end,
+        }
+    }
+
+    /// Returns the plugin's annotations of the request.
+    async fn annotations(self) -> Value {
+        self.recording.complete_now(None);
+        self.end.cancel();
+        self.log.run().await;
+        let lines = self.lines.0.lock().expect("sound").clone();
+        let event: Value = serde_json::from_slice(&lines).expect("one event");
+        let annotations = event["annotations"].as_object().into_iter().flatten();
+        let annotations = annotations.filter_map(|(key, value)| {
+            let key = key.strip_prefix("pod-security.kubernetes.io/")?;
+            Some((key.to_owned(), value.clone()))
+        });
+        Value::Object(annotations.collect())
     }
 }
 
@@ -310,7 +411,7 @@ async fn users_namespaces_and_runtime_classes_are_exempt() {
             .create("namespaces", namespace(&[]))
             .await
             .expect("created");
-        cluster.next_request();
+        let audited = cluster.next_recorded_request();
         cluster.context.user.name = "alice".to_owned();
         let mut spec = privileged();
         spec["runtimeClassName"] = json!("sandbox");
@@ -319,7 +420,66 @@ async fn users_namespaces_and_runtime_classes_are_exempt() {
         assert_eq!(created.await.is_err(), reason.is_empty(), "{reason}");
         let counted = "pod_security_exemptions_total{request_operation=\"create\",resource=\"pod\",subresource=\"\"} 1";
         assert_eq!(cluster.metric(counted), !reason.is_empty());
+        let expected = match reason {
+            "" => json!({"enforce-policy": "baseline:latest"}),
+            reason => json!({"exempt": reason}),
+        };
+        assert_eq!(audited.annotations().await, expected, "{reason}");
     }
+}
+
+#[tokio::test]
+async fn errors_are_annotated() {
+    let mut cluster = Cluster::new();
+    let audited = cluster.next_recorded_request();
+    let (store, options) = (cluster.store("pods"), Default::default());
+    let created = store.create(&cluster.context, "ns", pod("p", spec()), &options);
+    let error = created.await.expect_err("there is no such namespace");
+    assert!(
+        error
+            .to_string()
+            .contains("failed to lookup namespace \"ns\""),
+        "{error}"
+    );
+    let annotations = audited.annotations().await;
+    let error = annotations["error"].as_str().expect("an error");
+    let begin = "Internal error occurred: failed to lookup namespace \"ns\": ";
+    assert!(error.starts_with(begin), "{error}");
+
+    // A controller is served, and a label that is wrong is told of.
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": spec()});
+    let deployment = || makers(&template).remove(0).1;
+    let audited = cluster.next_recorded_request();
+    let store = cluster.store("deployments");
+    let created = store.create(&cluster.context, "ns", deployment(), &options);
+    created.await.expect("created");
+    let annotations = audited.annotations().await;
+    let error = annotations["error"].as_str().expect("an error");
+    assert!(
+        error.starts_with("failed to lookup namespace \"ns\": "),
+        "{error}"
+    );
+
+    let resources = ringwatch_resources::built_in();
+    let resource = resources.into_iter().find(|it| it.plural == "namespaces");
+    let bare = Store::new(
+        resource.expect("built in"),
+        Arc::clone(&cluster.storage) as _,
+    );
+    let wrong = namespace(&[("enforce", "none")]);
+    let created = bare.create(&cluster.context, "", wrong, &options);
+    created.await.expect("nobody is asked");
+    let audited = cluster.next_recorded_request();
+    let store = cluster.store("pods");
+    let created = store.create(&cluster.context, "ns", pod("p", spec()), &options);
+    created
+        .await
+        .expect_err("an unknown level is the strictest");
+    let annotations = audited.annotations().await;
+    assert_eq!(annotations["enforce-policy"], "restricted:latest");
+    let error = annotations["error"].as_str().expect("an error");
+    let begin = "Failed to parse policy: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \"none\"";
+    assert!(error.starts_with(begin), "{error}");
 }
 
 #[tokio::test]

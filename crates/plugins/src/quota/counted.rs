@@ -12,7 +12,7 @@ use super::Scope;
 
 /// The resources whose requests are counted under their own names as well.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// If a quota counts one of these, every container must say how much of it it wants.
+/// The resources that every container must specify if a quota counts them.
 const REQUIRED: [&str; 6] = [
     "cpu",
     "memory",
@@ -40,7 +40,7 @@ const DEVICE_CLAIMS: &str = "count/resourceclaims.resource.k8s.io";
 /// Number of devices that an allocation can have at most, and that a request for all devices counts as.
 const DEVICES_MAX: usize = 32;
 
-/// The way in which the objects of a type count.
+/// The way in which a quota counts the objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     Pods,
@@ -53,7 +53,7 @@ pub(crate) enum Counted {
 }
 
 impl Counted {
-    /// Makes how those of a resource count.
+    /// Returns how quotas count the objects of a resource.
     pub(crate) fn from_resource(resource: &Resource) -> Self {
         let (group, plural) = (&resource.group_version.group, &resource.plural);
         match (group.as_str(), plural.as_str()) {
@@ -179,7 +179,7 @@ impl Counted {
     }
 }
 
-/// Requests and limits under the names of quotas.
+/// Returns the requests and limits of a pod by the names that quotas have for them.
 fn compute(requests: &ResourceList, limits: &ResourceList) -> ResourceList {
     let mut usage = ResourceList::default();
     for (name, amount) in requests.iter() {

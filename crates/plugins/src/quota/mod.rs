@@ -1,4 +1,4 @@
-//! The amounts that an object uses of what quotas count.
+//! Computes the usage of an object, as quotas count it.
 
 mod counted;
 mod scope;

@@ -1,4 +1,4 @@
-//! Checks of what a write gives to somebody, besides whether its user may write the object at all.
+//! Checks of writes that grant permissions or access, in addition to the permission to write the object.
 //!
 //! kube-apiserver has them in the strategies of the kinds: they ask the authorizer for rights that the object makes use
 //! of.

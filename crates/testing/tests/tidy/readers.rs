@@ -95,11 +95,9 @@ const SMALL: &[&str] = &[
     "apiserver/src/endpoints/translation/remote_command.rs",
     "apiserver/src/endpoints/websocket.rs",
     "apiserver/src/transport/unread_body.rs",
-    "authentication/src/bootstrap_tokens.rs",
     "authentication/src/oidc/configuration.rs",
     "authentication/src/oidc/keys.rs",
-    "authentication/src/service_accounts/legacy.rs",
-    "authentication/src/service_accounts/tokens.rs",
+    "authentication/src/stored.rs",
 ];
 
 #[test]

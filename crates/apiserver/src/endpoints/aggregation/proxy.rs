@@ -6,15 +6,14 @@ use http::header::{HeaderName, LOCATION, VIA};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::upgrade::is_upgrade;
 
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
 use crate::endpoints::body::respond;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::errors::{self, TextError};
-use crate::endpoints::relay::{
-    Relayed, exchange, is_upgrade, passed_on, strip, strip_answer, upgrade,
-};
+use crate::endpoints::relay::{Relayed, exchange, passed_on, strip, strip_answer, upgrade};
 
 /// The header with the path by which the client reaches the backend.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");

@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::FieldError;
+use ringwatch_apimachinery::upgrade::is_web_socket;
 use serde_json::json;
 
 use super::pod_container::container;
@@ -47,7 +48,7 @@ pub(crate) async fn pod_log(call: &Call<'_>) -> Result<Response<ResponseBody>, F
         let text = beginning(log.into_body(), &call.context.clock).await;
         return Err(Failure::from_backend(code, &text, "pods/log", name));
     }
-    if websocket::is_requested(call.headers) {
+    if is_web_socket(call.headers) {
         return websocket::log(call.headers, log.into_body(), &call.context.clock);
     }
     let mut response = Response::new(log.into_body());

@@ -3,6 +3,7 @@
 
 use form_urlencoded::Serializer;
 use http::Response;
+use ringwatch_apimachinery::upgrade::is_upgrade;
 use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
 
@@ -12,7 +13,7 @@ use super::relaying::{node_of, pod, read_node, request, upgrade};
 use crate::endpoints::body::{ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::{Backend, is_upgrade};
+use crate::endpoints::relay::Backend;
 use crate::endpoints::translation::{self, RemoteCommand, Streams, WEB_SOCKET_PROTOCOL, tunnel};
 use crate::endpoints::websocket;
 

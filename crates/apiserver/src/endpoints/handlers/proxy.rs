@@ -7,7 +7,7 @@ mod target;
 
 use http::header::{HOST, HeaderName, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
-
+use ringwatch_apimachinery::upgrade::is_upgrade;
 use serde_json::Map;
 
 use self::location::{Links, Place};
@@ -16,7 +16,7 @@ use super::relaying::{request, upgrade};
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::{Backend, Relayed, exchange, is_upgrade, strip, strip_answer};
+use crate::endpoints::relay::{Backend, Relayed, exchange, strip, strip_answer};
 
 /// The methods that can be proxied.
 const METHODS: [Method; 7] = [

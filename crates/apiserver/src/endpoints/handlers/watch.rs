@@ -19,6 +19,7 @@ use ringwatch::clock::{Clock, Instant, Timer};
 use ringwatch::codec::FRAME_LENGTH_BYTES;
 use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
+use ringwatch_apimachinery::upgrade::is_web_socket;
 use ringwatch_registry::Verb;
 
 use crate::endpoints::body::{BoxError, EventStream, ResponseBody, respond};
@@ -63,7 +64,7 @@ pub(crate) async fn watch(
     let body = WatchBody {
         events,
         encoder: call.event_encoder(output),
-        one_by_one: websocket::is_requested(call.headers),
+        one_by_one: is_web_socket(call.headers),
         counts: terms.counts,
         clock: call.context.clock.clone(),
         begun,

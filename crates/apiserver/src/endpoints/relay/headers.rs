@@ -1,8 +1,6 @@
 //! Rewrites the headers of relayed requests and of their responses.
 
-use http::header::{
-    AUTHORIZATION, CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, Method, Request};
 
 use crate::endpoints::body::RequestBody;
@@ -29,14 +27,7 @@ const CORS: [HeaderName; 5] = [
     HeaderName::from_static("access-control-expose-headers"),
 ];
 
-/// Returns true if the client wants to switch to another protocol, which only HTTP/1.1 can do.
-pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
-    let options = headers.get_all(CONNECTION).into_iter();
-    let mut options = options.filter_map(|value| value.to_str().ok());
-    options.any(|value| value.to_ascii_lowercase().contains("upgrade"))
-}
-
-/// Returns a client's request as another server gets it: without the client's credentials.
+/// Returns a client's request as another server gets it. Authentication has taken the client's credentials out.
 ///
 /// # Errors
 /// 500 for a path that is none.
@@ -49,9 +40,7 @@ pub(crate) fn passed_on(
     let request = Request::builder().method(method).uri(path_and_query);
     let mut request = request.body(body).map_err(Failure::internal)?;
     request.headers_mut().clone_from(headers);
-    for name in [HOST, AUTHORIZATION] {
-        request.headers_mut().remove(name);
-    }
+    request.headers_mut().remove(HOST);
     impersonation::strip(request.headers_mut());
     Ok(request)
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::backend::Stream;
 use super::throttle::Throttle;
-use crate::endpoints::tunnel::{Duplex, Upgraded};
+use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
 
 /// A connection to a backend that has switched protocols.
 pub(in crate::endpoints) struct Switched {
@@ -34,6 +34,7 @@ impl Upgraded for Switched {
         mut self: Box<Self>,
         client: Box<dyn Duplex>,
         unread: Bytes,
+        end: ProtocolEnd,
     ) -> std::io::Result<()> {
         let (mut from_client, mut to_client) = tokio::io::split(client);
         to_client.write_all(&self.early).await?;
@@ -45,6 +46,7 @@ impl Upgraded for Switched {
         tokio::select! {
             copied = copy(throttle, &mut from_backend, &mut to_client) => copied?,
             copied = copy(throttle, &mut from_client, &mut to_backend) => copied?,
+            () = end => {}
         }
         // Both sides are shut down; one that is gone already returns an error, which is ignored.
         let _ = to_client.shutdown().await;

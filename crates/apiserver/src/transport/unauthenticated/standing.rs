@@ -7,11 +7,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use ringwatch::clock::Instant;
-use ringwatch_apimachinery::User;
 use ringwatch_authentication::is_anonymous;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::Place;
+use crate::filters::Authentication;
 
 /// The standing of a connection's client. Clones are of the same connection.
 #[derive(Clone, Debug)]
@@ -83,11 +83,14 @@ impl Standing {
         self.0.authenticated.load(Ordering::Relaxed)
     }
 
-    /// Records the user as which a request has been authenticated; `None` if it has no valid credentials.
-    pub fn judge(&self, user: Option<&User>) {
-        match user {
-            Some(user) if !is_anonymous(user) => self.authenticate(),
-            _ => self.refuse(),
+    /// Records the outcome of a request's authentication. A request that was answered without it counts as one without
+    /// credentials, unless another has shown some.
+    pub fn judge(&self, outcome: Authentication<'_>) {
+        match outcome {
+            Authentication::User(user) if !is_anonymous(user) => self.authenticate(),
+            Authentication::User(_) | Authentication::Refused => self.refuse(),
+            Authentication::Skipped if self.is_authenticated() => {}
+            Authentication::Skipped => self.refuse(),
         }
     }
 

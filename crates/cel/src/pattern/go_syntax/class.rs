@@ -10,7 +10,7 @@ use crate::pattern::PatternError;
 /// A class without characters, which never matches.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
-/// The numbers that are no characters in UTF-8, although Go can write them.
+/// The surrogates, which are not characters in UTF-8, although Go's syntax can name them.
 const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
 
 const LAST_CHARACTER: u32 = 0x10_FFFF;
@@ -21,13 +21,13 @@ const NAMES: [&str; 14] = [
     "space", "upper", "word", "xdigit",
 ];
 
-/// Digits of an octal escape at most.
+/// Maximum number of digits of an octal escape.
 const OCTAL_DIGITS_MAX: usize = 3;
 
 const INVALID_ESCAPE: &str = "invalid escape sequence";
 const INVALID_RANGE: &str = "invalid character class range";
 
-/// Writes a character so that it is nothing else.
+/// Writes a character, escaped if it could have another meaning.
 pub(super) fn write_character(out: &mut String, character: u32) {
     match char::from_u32(character) {
         Some(plain) if plain.is_ascii_alphanumeric() || !plain.is_ascii() => out.push(plain),
@@ -36,7 +36,7 @@ pub(super) fn write_character(out: &mut String, character: u32) {
     }
 }
 
-/// Writes what is between two characters, with them.
+/// Writes the range from one character to another.
 fn write_range(out: &mut String, low: u32, high: u32) {
     let low = if SURROGATES.contains(&low) {
         0xE000
@@ -113,7 +113,7 @@ impl Reader<'_> {
         Ok(u32::from(next))
     }
 
-    /// `[:alpha:]` in a class. Tells whether there was one.
+    /// Reads `[:alpha:]` in a class. Returns true if there was one.
     fn posix_class(&mut self) -> Result<bool, PatternError> {
         let Some(inside) = self.rest.strip_prefix("[:") else {
             return Ok(false);
@@ -130,7 +130,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// `\d` and the like, and `\pL` and the like. Tells whether there was one.
+    /// Reads `\d` and the like, and `\pL` and the like. Returns true if there was one.
     pub(super) fn named_class(&mut self) -> Result<bool, PatternError> {
         let before = self.rest;
         let Some(after) = before.strip_prefix('\\') else {
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// After a backslash: one character.
+    /// Reads the character after a backslash.
     pub(super) fn escape(&mut self) -> Result<u32, PatternError> {
         let before = self.rest;
         let mut rest = before[1..].chars();
@@ -221,7 +221,7 @@ impl Reader<'_> {
     }
 }
 
-/// `41` or `{41}`, after `\x`.
+/// Reads `41` or `{41}`, after `\x`.
 fn hexadecimal(rest: &mut std::str::Chars<'_>) -> Option<u32> {
     let first = rest.next()?;
     if first != '{' {

@@ -8,6 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{ADMIN, Folder, LOOK_EVERY, LOOKS_MAX, anyone, ask, dial, send};
 use crate::support::server::Server;
 
+/// The headers of an opening handshake of a WebSocket.
+const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://localhost\r\n";
+/// A close frame of RFC 6455 without a reason.
+const CLOSE_FRAME: &[u8] = &[0x88, 0];
+
 fn terminate(server: &Server) {
     let sent = Command::new("kill")
         .args(["-TERM", &server.id().to_string()])
@@ -64,7 +70,7 @@ async fn requests_are_turned_away_until_those_in_progress_are_answered() {
     let mut answer = String::new();
     let _ = slow.read_to_string(&mut answer).await;
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-    server.stop().await;
+    server.ended().await;
 }
 
 #[tokio::test]
@@ -89,7 +95,18 @@ async fn watches_end_in_order_within_their_time() {
         assert_eq!(&head, b"HTTP/1.1 200");
         watches.push(watch);
     }
+    let mut web_socket = dial(server.port(), "localhost", anyone(DEFAULT_VERSIONS))
+        .await
+        .unwrap();
+    let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{ADMIN}{HANDSHAKE}\r\n");
+    web_socket.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    web_socket.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
     server.stop().await;
+    let mut rest = Vec::new();
+    let _ = web_socket.read_to_end(&mut rest).await;
+    assert!(rest.ends_with(CLOSE_FRAME), "{rest:?}");
     for mut watch in watches {
         let mut rest = String::new();
         let _ = watch.read_to_string(&mut rest).await;

@@ -135,6 +135,41 @@ async fn a_watch_ends_when_its_client_closes() {
 }
 
 #[tokio::test]
+async fn pages_authenticate_by_a_subprotocol_that_nobody_else_sees() {
+    const TOKEN: &str = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
+    let mut cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    let (log, exec) = (format!("{PODS}/p/log"), format!("{PODS}/p/exec?command=c"));
+    let offers = async |path: &str, offered: String| {
+        let headers = format!("{HANDSHAKE}\r\n{ORIGIN}\r\nSec-WebSocket-Protocol: {offered}");
+        let request = format!("GET {path} HTTP/1.1");
+        let (_, head) = cluster.raw_of_anybody(&request, &headers).await;
+        head.to_ascii_lowercase()
+    };
+    for (path, other) in [(WATCH, "any"), (&log, "binary.k8s.io")] {
+        let head = offers(path, format!("{TOKEN}, {other}")).await;
+        assert!(head.starts_with("http/1.1 101 "), "{head}");
+        let chosen = format!("sec-websocket-protocol: {other}\r\n");
+        assert!(head.contains(&chosen), "{head}");
+        for offered in [TOKEN.to_owned(), format!("{TOKEN}x, {other}")] {
+            let head = offers(path, offered).await;
+            assert!(head.starts_with("http/1.1 401 "), "{head}");
+        }
+    }
+    let head = offers(&exec, format!("v5.channel.k8s.io, {TOKEN}, other")).await;
+    assert!(head.starts_with("http/1.1 101 "), "{head}");
+    let asked = loop {
+        let event = cluster.kubelet.next().await.to_ascii_lowercase();
+        if event.contains("/exec/") {
+            break event;
+        }
+    };
+    let passed_on = "sec-websocket-protocol: v5.channel.k8s.io,other\r\n";
+    assert!(asked.contains(passed_on), "{asked}");
+    assert!(!asked.contains("bearer"), "{asked}");
+}
+
+#[tokio::test]
 async fn handshakes_that_are_not_acceptable_are_refused() {
     let cluster = Cluster::start(&[]).await;
     cluster.pod("p", "worker").await;

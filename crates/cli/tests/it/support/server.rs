@@ -72,6 +72,11 @@ impl Server {
     /// Ends the server as an operator would, and waits until it has drained.
     pub(crate) async fn stop(&mut self) {
         signal(&self.child, "TERM");
+        self.ended().await;
+    }
+
+    /// Waits until a server that has been told to end has drained.
+    pub(crate) async fn ended(&mut self) {
         for _ in 0..LOOKS_MAX {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 assert!(
