@@ -74,25 +74,24 @@ async fn requests_are_counted_by_what_they_ask_and_how_they_end() {
             &with_run,
         );
         // Only reads are measured.
-        let read = f64::from(u8::from(["GET", "LIST"].contains(&verb)));
-        after.rose(&before, read, "apiserver_response_sizes_count", &labels);
-        #[allow(clippy::cast_precision_loss, reason = "sizes of some kilobytes")]
-        let bytes = read * answer.len() as f64;
-        after.rose(&before, bytes, "apiserver_response_sizes_sum", &labels);
-        let at_most = |bound| [&*labels, &[("le", bound)]].concat();
-        let small = read * f64::from(u8::from(answer.len() <= 1_000));
-        after.rose(
-            &before,
-            small,
-            "apiserver_response_sizes_bucket",
-            &at_most("1000.0"),
-        );
-        after.rose(
-            &before,
-            read,
-            "apiserver_response_sizes_bucket",
-            &at_most("10000.0"),
-        );
+        let is_read = ["GET", "LIST"].contains(&verb);
+        assert_size(&before, &after, &labels, is_read.then_some(answer.len()));
+    }
+}
+
+/// Asserts that one response of this size was measured between two scrapes, or none.
+#[track_caller]
+fn assert_size(before: &Scrape, after: &Scrape, labels: &[(&str, &str)], bytes: Option<usize>) {
+    let count = f64::from(u8::from(bytes.is_some()));
+    after.rose(before, count, "apiserver_response_sizes_count", labels);
+    #[allow(clippy::cast_precision_loss, reason = "sizes of some kilobytes")]
+    let sum = bytes.unwrap_or_default() as f64;
+    after.rose(before, sum, "apiserver_response_sizes_sum", labels);
+    for bound in [1_000, 10_000] {
+        let within = f64::from(u8::from(bytes.is_some_and(|bytes| bytes <= bound)));
+        let bound = format!("{bound}.0");
+        let bucket = [labels, &[("le", &*bound)]].concat();
+        after.rose(before, within, "apiserver_response_sizes_bucket", &bucket);
     }
 }
 
