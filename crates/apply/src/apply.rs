@@ -96,7 +96,7 @@ pub fn apply(
 ///
 /// # Errors
 /// [`Error::BadRequest`] if they differ; it names both.
-pub fn check_version(config: &Value, expected: &str) -> Result<(), Error> {
+fn check_version(config: &Value, expected: &str) -> Result<(), Error> {
     let version = version(config);
     if version == expected {
         return Ok(());

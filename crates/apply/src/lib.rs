@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use apply::{apply, check_declared, check_version};
+pub use apply::{apply, check_declared};
 pub use merging::{ItemSchema, ListKeys, MergeSchema, Merging};
 pub use overlay::overlay;
 use schema::Schema;

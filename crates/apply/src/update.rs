@@ -13,8 +13,8 @@ use super::{Manager, UNTRACKED_FIELDS};
 /// It is called on content with defaults, before the strategy resets fields that may not be written; `live` is the
 /// content before the write in the same version, `None` on creation. The writer becomes the manager of the fields that
 /// it changed and added, other managers lose them, and all lose removed fields. A write that changes nothing leaves the
-/// entries as they are. A list of one empty entry in `new` removes all entries; an object without entries gets none
-/// until something is applied to it.
+/// entries as they are. An empty list in `new`, or a list of one empty entry, removes all entries; an object without
+/// entries gets none until something is applied to it.
 pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     let managed = entries_before(live, new, manager);
     remove_entries(new);
@@ -44,10 +44,11 @@ fn entries_before(
         let sent = new
             .pointer("/metadata/managedFields")
             .and_then(Value::as_array);
-        if let Some([Value::Object(only)]) = sent.map(Vec::as_slice)
-            && only.is_empty()
-        {
-            return None;
+        // Go's decoder tells an empty list from none.
+        match sent.map(Vec::as_slice) {
+            Some([]) => return None,
+            Some([Value::Object(only)]) if only.is_empty() => return None,
+            _ => {}
         }
         let sent = ManagedFields::decode(new).unwrap_or_default();
         if !sent.entries.is_empty() {
@@ -230,13 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn one_empty_entry_takes_all_away() {
+    fn an_empty_list_and_one_empty_entry_take_all_away() {
         let mut live = config_map(json!({"a": "1"}));
         update(None, &mut live, &manager("one"));
-        let mut new = live.clone();
-        new["metadata"]["managedFields"] = json!([{}]);
-        update(Some(&live), &mut new, &manager("one"));
-        assert_eq!(entries(&new), [] as [Value; 0]);
+        for sent in [json!([]), json!([{}])] {
+            let mut new = live.clone();
+            new["metadata"]["managedFields"] = sent;
+            update(Some(&live), &mut new, &manager("one"));
+            assert_eq!(entries(&new), [] as [Value; 0]);
+        }
         let mut through_status = live.clone();
         through_status["metadata"]["managedFields"] = json!([{}]);
         let status = Manager::for_tests("one", "v1", "status");

@@ -102,7 +102,8 @@ impl ObjectCounts {
         let counts = Self::default();
         registry.register(
             "apiserver_storage_objects",
-            "[STABLE] Number of stored objects at the time of last check split by kind. In case of a \
+            "[STABLE] (Deprecated since 1.34.0) [DEPRECATED, consider using apiserver_resource_objects \
+             instead] Number of stored objects at the time of last check split by kind. In case of a \
              fetching error, the value will be -1.",
             counts.stored.clone(),
         );

@@ -196,6 +196,16 @@ impl Resource {
         qualified(&self.kind, &self.group_version.group)
     }
 
+    /// Returns the kind with the group as validation errors name it. kube-apiserver validates its internal types, and has
+    /// one for the Events of both groups.
+    #[must_use]
+    pub fn validated_kind(&self) -> String {
+        if self.group_version.group == "events.k8s.io" {
+            return self.kind.clone();
+        }
+        self.qualified_kind()
+    }
+
     /// Returns the name in the storage version of a field that field selectors may use, or `None` if they may not use
     /// it.
     #[must_use]

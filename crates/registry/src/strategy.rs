@@ -110,6 +110,11 @@ pub trait Strategy: Any + Send + Sync + Debug {
         GarbageCollection::DeleteDependents
     }
 
+    /// Returns the warning for a deletion whose options leave the default treatment of dependents; `None` for no warning.
+    fn warning_on_default_deletion(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns true if a deletion is answered with the object, rather than with a Status about it.
     fn returns_deleted_object(&self) -> bool {
         false

@@ -21,6 +21,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(RUNTIME_CLASS)
                     .check(runtime_class)
                     .check_on_update(runtime_class_update)
+                    .create_on_update()
                     .conditional_update(),
             ),
     ]

@@ -124,7 +124,6 @@ fn storage(kind: &str) -> Option<&'static TableConvertor> {
     Some(match kind {
         "CSIDriver" => &crate::core::volume::table::CSI_DRIVERS,
         "CSINode" => &crate::core::volume::table::CSI_NODES,
-        "CSIStorageCapacity" => &crate::core::volume::table::CSI_STORAGE_CAPACITIES,
         "StorageClass" => &crate::core::volume::table::STORAGE_CLASSES,
         "VolumeAttachment" => &crate::core::volume::table::VOLUME_ATTACHMENTS,
         "VolumeAttributesClass" => &crate::core::volume::table::VOLUME_ATTRIBUTES_CLASSES,

@@ -88,7 +88,7 @@ impl Process {
             .set(1);
         registry.register(
             "kubernetes_build_info",
-            "[ALPHA] A metric with a constant '1' value labeled by major, minor, git version, git \
+            "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git \
              commit, git tree state, build date, Go version, and compiler from which Kubernetes was \
              built, and platform on which it is running.",
             build,

@@ -56,12 +56,26 @@ pub(crate) fn base64(text: &str) -> Result<Vec<u8>, TypeError> {
         BASE64.decode(text)
     };
     decoded.map_err(|error| {
+        if let Some(at) = after_padding(text) {
+            return TypeError::Base64(at);
+        }
         TypeError::Base64(match error {
             DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
             _ if text.ends_with('=') => text.len(),
             _ => text.len() / BASE64_LETTERS * BASE64_LETTERS,
         })
     })
+}
+
+/// Returns the place after the padding, if something follows it.
+fn after_padding(text: &str) -> Option<usize> {
+    let at = text.find('=')?;
+    let end = match at % BASE64_LETTERS {
+        2 if text[at + 1..].starts_with('=') => at + 2,
+        3 => at + 1,
+        _ => return None,
+    };
+    (end < text.len()).then_some(end)
 }
 
 /// Checks a quantity, which may be a number. White space around it is removed.

@@ -1,7 +1,8 @@
 //! Checks that a JSON object has the types of its kind's fields.
 //!
 //! One walk over the object, beside the tables: the first value of a wrong type is an error with Go's text, and members
-//! that are no fields are removed and reported. `null` may stand for any value. Values of any type (extensions, managed
+//! that are no fields are removed and reported. `null` may stand for any member; entries of maps
+//! and items of lists get the zero value of their type instead. Values of any type (extensions, managed
 //! fields, defaults in schemas) are not checked.
 
 mod error;
@@ -53,6 +54,34 @@ pub fn check_types(kind: Kind, object: &mut Map<String, Value>) -> Result<Vec<St
     let mut walk = Walk::default();
     walk.members(&Path::Root, kind.0, object)?;
     Ok(walk.unknown)
+}
+
+/// Puts the zero value of a type where an entry of a map or an item of a list is null, as Go's decoder does.
+fn fill(kind: Type, value: &mut Value) {
+    if !value.is_null() {
+        return;
+    }
+    *value = match kind {
+        Type::Text | Type::Bytes => "".into(),
+        Type::Bool => false.into(),
+        Type::Int32 | Type::Int64 => 0.into(),
+        Type::Double => 0.0.into(),
+        Type::Message(id) => match id.message().shape {
+            Shape::Object => Value::Object(Map::new()),
+            Shape::Quantity => "0".into(),
+            Shape::IntOrString => 0.into(),
+            Shape::Items => Value::Array(Vec::new()),
+            // Their types decode null themselves.
+            Shape::RawExtension
+            | Shape::Json
+            | Shape::Time
+            | Shape::MicroTime
+            | Shape::Duration
+            | Shape::SchemaOrArray
+            | Shape::SchemaOrBool
+            | Shape::SchemaOrTexts => return,
+        },
+    };
 }
 
 /// The unknown fields found by the walk.
@@ -121,6 +150,7 @@ impl Walk {
             (Arity::Map, Value::Object(entries)) => {
                 let mut entries = entries.iter_mut();
                 entries.try_for_each(|(key, value)| {
+                    fill(field.kind, value);
                     self.value(&Path::Key(path, key), field.kind, value)
                 })
             }
@@ -133,7 +163,10 @@ impl Walk {
 
     fn items(&mut self, path: &Path<'_>, kind: Type, items: &mut [Value]) -> Result<(), TypeError> {
         let mut items = items.iter_mut().enumerate();
-        items.try_for_each(|(at, item)| self.value(&Path::Index(path, at), kind, item))
+        items.try_for_each(|(at, item)| {
+            fill(kind, item);
+            self.value(&Path::Index(path, at), kind, item)
+        })
     }
 
     /// Checks one value.

@@ -148,7 +148,7 @@ fn nulls_and_what_has_no_type_are_let_be() {
     let object = json!({
         "kind": "StatefulSet",
         "apiVersion": "apps/v1",
-        "metadata": {"finalizers": [null], "managedFields": [{"fieldsV1": {"f:x": {".": {}}}}]},
+        "metadata": {"finalizers": null, "managedFields": [{"fieldsV1": {"f:x": {".": {}}}}]},
         "spec": {
             "replicas": null,
             "template": null,
@@ -157,6 +157,39 @@ fn nulls_and_what_has_no_type_are_let_be() {
     });
     let (value, unknown) = check("apps/v1", "StatefulSet", object.clone()).expect("right types");
     assert_eq!((value, unknown), (object, Vec::new()));
+}
+
+#[test]
+fn null_among_others_is_the_zero_value_of_its_type() {
+    let read = |version, kind, object| check(version, kind, object).expect("right types").0;
+    let map = json!({"data": {"a": null}, "binaryData": {"b": null}});
+    let filled = json!({"data": {"a": ""}, "binaryData": {"b": ""}});
+    assert_eq!(read("v1", "ConfigMap", map), filled);
+    let limits = json!({"spec": {"limits": [{"max": {"cpu": null}}, null]}});
+    let filled = json!({"spec": {"limits": [{"max": {"cpu": "0"}}, {}]}});
+    assert_eq!(read("v1", "LimitRange", limits), filled);
+    let names = json!({"metadata": {"finalizers": [null], "labels": {"a": null}}});
+    let filled = json!({"metadata": {"finalizers": [""], "labels": {"a": ""}}});
+    assert_eq!(read("v1", "Pod", names), filled);
+}
+
+#[test]
+fn base64_is_refused_at_the_place_that_go_names() {
+    for (text, at) in [
+        ("!!", 0),
+        ("Aw==x", 4),
+        ("AAE=_!", 4),
+        ("AAEC_!", 4),
+        ("AAEC=", 4),
+    ] {
+        let error = check("v1", "ConfigMap", json!({"binaryData": {"a": text}}));
+        let error = error.expect_err("no base64");
+        assert_eq!(
+            error,
+            format!("illegal base64 data at input byte {at}"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

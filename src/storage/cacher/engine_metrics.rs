@@ -22,11 +22,11 @@ pub(super) struct EngineMetrics {
 const COUNTERS: [(&str, &str); 4] = [
     (
         "watch_cache_capacity_increase",
-        "Times the ring that would hold the window was doubled",
+        "[ALPHA] Total number of watch cache capacity increase events broken by resource type.",
     ),
     (
         "watch_cache_capacity_decrease",
-        "Times the ring that would hold the window was halved",
+        "[ALPHA] Total number of watch cache capacity decrease events broken by resource type.",
     ),
     (
         "ringwatch_watcher_parks",
@@ -42,7 +42,7 @@ const COUNTERS: [(&str, &str); 4] = [
 const GAUGES: [(&str, &str); 6] = [
     (
         "watch_cache_capacity",
-        "Slots of the ring that would hold the window: the least of 100, 200, 400 and so on",
+        "[ALPHA] Total capacity of watch cache broken by resource type.",
     ),
     ("ringwatch_watchers", "Watchers of the watch cache"),
     (

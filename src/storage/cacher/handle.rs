@@ -320,6 +320,8 @@ impl Cacher {
         };
         let (_, reached) = cache.current();
         if reached >= revision {
+            // kube-apiserver counts reads that need not wait too (`waitUntilFreshAndBlock` of `watch_cache.go`, 1.36).
+            cache.metrics.read_wait.observe(0.0);
             return Ok(());
         }
         let begun = cache.clock.now();

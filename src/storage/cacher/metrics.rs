@@ -12,8 +12,8 @@ use super::dispatch_metrics::{DispatchMetrics, TypeDispatchMetrics};
 use super::engine_metrics::{EngineMetrics, TypeEngineMetrics};
 
 /// The upper bounds of the buckets of waits for a revision, in seconds.
-const READ_WAIT_BUCKETS_SECONDS: [f64; 12] = [
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 3.0,
+const READ_WAIT_BUCKETS_SECONDS: [f64; 13] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0,
 ];
 
 /// The upper bounds of the buckets of initializations, in seconds.
@@ -168,17 +168,17 @@ impl CacheMetrics {
         };
         counter(
             "apiserver_watch_cache_events_received",
-            "Events received in the watch cache",
+            "[ALPHA] Counter of events received in watch cache broken by resource type.",
             &it.events_received,
         );
         counter(
             "apiserver_watch_cache_events_dispatched",
-            "Events dispatched to watchers by the watch cache",
+            "[ALPHA] Counter of events dispatched in watch cache broken by resource type.",
             &it.events_dispatched,
         );
         counter(
             "apiserver_watch_cache_initializations",
-            "Times the watch cache was filled",
+            "[ALPHA] Counter of watch cache initializations broken by resource type.",
             &it.initializations,
         );
         counter(
@@ -188,22 +188,22 @@ impl CacheMetrics {
         );
         counter(
             "apiserver_init_events",
-            "Objects sent as the initial state of watches",
+            "[ALPHA] Counter of init events processed in watch cache broken by resource type.",
             &it.init_events,
         );
         counter(
             "apiserver_terminated_watchers",
-            "Watchers ended because the window has passed them",
+            "[ALPHA] Counter of watchers closed due to unresponsiveness broken by resource type.",
             &it.terminated_watchers,
         );
         counter(
             "apiserver_storage_decode_errors",
-            "Stored values that could not be decoded",
+            "[ALPHA] Number of stored object decode errors split by object type",
             &it.decode_errors,
         );
         counter(
             "apiserver_cache_list_returned_objects",
-            "Objects returned by lists from the watch cache",
+            "[ALPHA] Number of objects returned for a LIST request from watch cache",
             &it.listed_returned,
         );
         it.register_others(registry);
@@ -213,12 +213,13 @@ impl CacheMetrics {
     fn register_others(&self, registry: &mut Registry) {
         registry.register(
             "apiserver_watch_cache_resource_version",
-            "The revision of the watch cache, modulo 10^15",
+            "[ALPHA] Current resource version of watch cache broken by resource type. This is \
+             truncated to the 15 least significant digits.",
             self.resource_version.clone(),
         );
         registry.register(
             "apiserver_storage_events_received",
-            "Changes that came from the store",
+            "[BETA] Number of etcd events received split by kind.",
             self.events_received.clone(),
         );
         registry.register(
@@ -231,22 +232,22 @@ impl CacheMetrics {
         self.dispatch.register(registry);
         registry.register(
             "apiserver_watch_cache_read_wait_seconds",
-            "How long reads waited for the watch cache to become fresh",
+            "[ALPHA] Histogram of time spent waiting for a watch cache to become fresh.",
             self.read_wait.clone(),
         );
         registry.register(
             "apiserver_watch_cache_consistent_read",
-            "Consistent reads from the watch cache",
+            "[ALPHA] Counter for consistent reads from cache.",
             self.consistent_reads.clone(),
         );
         registry.register(
             "apiserver_cache_list",
-            "Lists served from the watch cache",
+            "[ALPHA] Number of LIST requests served from watch cache",
             self.lists.clone(),
         );
         registry.register(
             "apiserver_cache_list_fetched_objects",
-            "Objects looked at by lists from the watch cache",
+            "[ALPHA] Number of objects read from watch cache in the course of serving a LIST request",
             self.listed_fetched.clone(),
         );
     }

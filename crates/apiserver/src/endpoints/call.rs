@@ -23,6 +23,13 @@ use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
 
+/// The subresources whose storage in kube-apiserver makes no tables.
+const SUBRESOURCES_WITHOUT_TABLE: [&str; 3] = ["approval", "ephemeralcontainers", "resize"];
+
+/// The resources of which that is so for the subresource `status`.
+const STATUSES_WITHOUT_TABLE: [&str; 3] =
+    ["apiservices", "customresourcedefinitions", "resourceclaims"];
+
 /// A request about a resource.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -140,6 +147,14 @@ impl Call<'_> {
     /// # Errors
     /// 406 when nothing that is accepted can be written.
     pub(super) fn output(&self) -> Result<Output, Failure> {
+        let (resource, part) = (&*self.store.resource().plural, &*self.info.subresource);
+        let is_whole = SUBRESOURCES_WITHOUT_TABLE.contains(&part)
+            || part == "status"
+                && STATUSES_WITHOUT_TABLE.contains(&resource)
+                && !self.store.resource().is_custom();
+        if is_whole {
+            return negotiation::negotiate_whole(self.headers, self.pretty, self.in_protobuf());
+        }
         self.negotiate(negotiation::OBJECT_MEDIA_TYPES)
     }
 
@@ -231,9 +246,10 @@ impl Call<'_> {
         let resource = self.store.resource();
         let expected = self.expected(&resource.group_version, &resource.kind);
         let known = |version: &GroupVersion, kind: &str| self.routes.knows(version, kind);
-        decode::patched(object, expected, &known)
-            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
-        decode::check_patched(object, patch, existing, expected, validation, &self.context)
+        let context = &self.context;
+        decode::check_patched(
+            object, patch, existing, expected, &known, validation, context,
+        )
     }
 
     /// Returns the kind that a body must have: the resource's, or that of the subresource.

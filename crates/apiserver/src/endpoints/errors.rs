@@ -243,7 +243,9 @@ impl Failure {
             StorageError::InvalidContinue(_) | StorageError::ContinueWithVersion => {
                 Self::bad_request(message)
             }
-            StorageError::InvalidResourceVersion(_) if about.verb == Verb::List => {
+            StorageError::InvalidResourceVersion(_)
+                if matches!(about.verb, Verb::List | Verb::DeleteCollection) =>
+            {
                 Self::bad_request(format!("invalid resource version: {message}"))
             }
             StorageError::NotReady {

@@ -16,6 +16,10 @@ use super::request_info::RequestInfo;
 /// The label `component` of all samples.
 const COMPONENT: &str = "apiserver";
 
+/// The subresources whose requests kube-apiserver counts as `CONNECT`, whatever their method (`CleanVerb` of
+/// `apiserver/pkg/endpoints/metrics/metrics.go`, 1.36).
+const CONNECT_SUBRESOURCES: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
+
 /// The counters of the endpoints. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -32,7 +36,7 @@ pub struct Metrics {
 /// The labels of a request's resource and verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestKind {
-    /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `DELETE` or `DELETECOLLECTION`.
+    /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE` or `CONNECT`.
     pub(crate) verb: &'static str,
     /// The API group; empty for the core.
     pub(crate) group: String,
@@ -170,8 +174,13 @@ impl RequestKind {
         } else {
             "cluster"
         };
+        let verb = if CONNECT_SUBRESOURCES.contains(&info.subresource.as_str()) {
+            "CONNECT"
+        } else {
+            on_resource.map_or("", verb_label)
+        };
         Self {
-            verb: on_resource.map_or("", verb_label),
+            verb,
             group: info.group.clone(),
             version: info.version.clone(),
             resource: info.resource.clone(),
@@ -200,12 +209,11 @@ impl RequestKind {
     }
 }
 
-/// Returns the label of a verb: its method in upper case, or the verb where several have one method.
+/// Returns the label of a verb: its method in upper case, or the verb where a GET has several.
 fn verb_label(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "POST",
-        Verb::Delete => "DELETE",
-        Verb::DeleteCollection => "DELETECOLLECTION",
+        Verb::Delete | Verb::DeleteCollection => "DELETE",
         Verb::Get => "GET",
         Verb::List => "LIST",
         Verb::Patch => "PATCH",
@@ -273,7 +281,7 @@ impl Metrics {
         );
         registry.register(
             "apiserver_watch_list_duration_seconds",
-            "[ALPHA] Response latency distribution in seconds for watch list requests broken by \
+            "[BETA] Response latency distribution in seconds for watch list requests broken by \
              group, version, resource and scope.",
             self.watch_lists.clone(),
         );
@@ -303,7 +311,9 @@ impl Metrics {
         self.durations
             .get_or_create(&labels)
             .observe(outcome.seconds);
-        if let Some(bytes) = outcome.response_bytes {
+        // As in kube-apiserver, the sizes are those of reads alone.
+        let is_read = matches!(kind.verb, "GET" | "LIST");
+        if let Some(bytes) = outcome.response_bytes.filter(|_| is_read) {
             #[allow(clippy::cast_precision_loss, reason = "sizes stay far below 2^52")]
             self.response_sizes
                 .get_or_create(kind)

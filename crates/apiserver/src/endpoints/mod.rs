@@ -15,6 +15,7 @@ mod discovery;
 mod encoding;
 mod errors;
 mod event_sizes;
+mod go_json;
 mod handlers;
 mod impersonation;
 mod memory_gate;

@@ -193,12 +193,14 @@ impl LargeWork {
         clock: Clock,
         registry: &mut Registry,
     ) -> Self {
+        let metrics = Metrics::new();
+        metrics.register(registry);
         Self {
             large: Lane::new(&threads.large),
             expressions: Lane::new(&threads.expressions),
             ledger,
             alone: Arc::new(Semaphore::new(1)),
-            metrics: Metrics::register(registry),
+            metrics,
             clock,
         }
     }
@@ -352,34 +354,36 @@ impl Drop for Listener {
 }
 
 impl Metrics {
-    fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
+    fn new() -> Self {
+        Self {
             waits: Family::new_with_constructor(buckets),
             runs: Family::new_with_constructor(buckets),
             requests: Gauge::default(),
             refused: Family::default(),
-        };
+        }
+    }
+
+    fn register(&self, registry: &mut Registry) {
         registry.register(
             "ringwatch_large_work_wait_seconds",
             "Time from when a request asked to leave its worker until a thread for large work took it",
-            metrics.waits.clone(),
+            self.waits.clone(),
         );
         registry.register(
             "ringwatch_large_work_run_seconds",
             "Time for which a request kept a thread for large work busy",
-            metrics.runs.clone(),
+            self.runs.clone(),
         );
         registry.register(
             "ringwatch_large_work_requests",
             "Requests with large work that run or wait for a thread",
-            metrics.requests.clone(),
+            self.requests.clone(),
         );
         registry.register(
             "ringwatch_large_work_refused",
             "Requests that were answered 429 because too many others had large work",
-            metrics.refused.clone(),
+            self.refused.clone(),
         );
-        metrics
     }
 }
 
@@ -390,6 +394,8 @@ fn buckets() -> Histogram {
 #[cfg(test)]
 mod tests {
     use std::thread::ThreadId;
+
+    use prometheus_client::encoding::text::encode;
 
     use ringwatch::budget::Account;
     use ringwatch_apimachinery::work;
@@ -431,6 +437,19 @@ mod tests {
 
     fn thread_id() -> ThreadId {
         std::thread::current().id()
+    }
+
+    /// Returns the value of a metric, with its labels.
+    fn shown(large: &LargeWork, name: &str) -> String {
+        let mut registry = Registry::default();
+        large.metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value
+            .unwrap_or_else(|| panic!("no {name} in {text}"))
+            .to_owned()
     }
 
     #[test]
@@ -504,6 +523,14 @@ mod tests {
             let refused = large.answer(request(), &eve).await;
             assert_eq!(refused.status(), 429);
             assert!(refused.headers().contains_key("retry-after"));
+            assert_eq!(
+                shown(
+                    &large,
+                    "ringwatch_large_work_refused_total{work=\"expressions\"}"
+                ),
+                "2"
+            );
+            assert_eq!(shown(&large, "ringwatch_large_work_requests"), "100");
             let mut privileged = Box::pin(large.answer(request(), &admin));
             assert!(futures::poll!(&mut privileged).is_pending());
             drop((waiting, privileged));

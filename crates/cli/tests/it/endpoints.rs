@@ -10,6 +10,7 @@ mod refusals;
 mod subresources;
 mod tables;
 mod typed;
+mod verbs;
 
 use std::time::Duration;
 

@@ -34,6 +34,7 @@ mod identity;
 mod kubelet;
 mod load;
 mod memory;
+mod metrics;
 mod object_counts;
 mod oidc;
 mod operations;

@@ -90,39 +90,38 @@ impl FairnessMetrics {
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
-        let name = |name: &str| format!("apiserver_flowcontrol_{name}");
         registry.register(
-            name("current_inqueue_requests"),
+            "apiserver_flowcontrol_current_inqueue_requests",
             "[BETA] Number of requests currently pending in queues of the API Priority and Fairness subsystem",
             self.in_queue.clone(),
         );
         registry.register(
-            name("current_executing_requests"),
+            "apiserver_flowcontrol_current_executing_requests",
             "[BETA] Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
             self.executing.clone(),
         );
         registry.register(
-            name("current_executing_seats"),
+            "apiserver_flowcontrol_current_executing_seats",
             "[BETA] Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
             self.seats.clone(),
         );
         registry.register(
-            name("dispatched_requests"),
+            "apiserver_flowcontrol_dispatched_requests",
             "[BETA] Number of requests executed by API Priority and Fairness subsystem",
             self.dispatched.clone(),
         );
         registry.register(
-            name("rejected_requests"),
+            "apiserver_flowcontrol_rejected_requests",
             "[BETA] Number of requests rejected by API Priority and Fairness subsystem",
             self.rejected.clone(),
         );
         registry.register(
-            name("request_wait_duration_seconds"),
+            "apiserver_flowcontrol_request_wait_duration_seconds",
             "[BETA] Length of time a request spent waiting in its queue",
             self.waits.clone(),
         );
         registry.register(
-            name("nominal_limit_seats"),
+            "apiserver_flowcontrol_nominal_limit_seats",
             "[BETA] Nominal number of execution seats configured for each priority level",
             self.nominal_limits.clone(),
         );

@@ -69,7 +69,7 @@ impl Store {
     /// Returns the error that an object is not valid.
     pub(super) fn invalid(&self, object: &Value, errors: Vec<FieldError>) -> Error {
         Error::Invalid {
-            kind: self.resource.qualified_kind(),
+            kind: self.resource.validated_kind(),
             name: text(object, "name").to_owned(),
             errors: FieldError::as_told(errors),
         }

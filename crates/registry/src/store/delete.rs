@@ -71,12 +71,24 @@ impl Store {
         name: &str,
         options: DeleteOptions,
     ) -> Result<Deleted, Error> {
+        self.warn_of_default(context, &options);
         let target = DeletionTarget {
             namespace,
             name,
             requested_name: name,
         };
         self.delete_as(context, target, options).await
+    }
+
+    /// Warns of the default treatment of dependents, if the kind does and the options leave it (`Delete` and
+    /// `DeleteCollection` of `registry/batch/job/storage/storage.go`, 1.36).
+    pub(super) fn warn_of_default(&self, context: &RequestContext, options: &DeleteOptions) {
+        let is_default =
+            options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+        let warning = self.strategy().warning_on_default_deletion();
+        if let Some(warning) = warning.filter(|_| is_default) {
+            context.warn(warning);
+        }
     }
 
     /// Deletes an object; admission sees the name in the request, which is empty for a collection.

@@ -61,10 +61,16 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
                     .warn_always(warnings::named_template)
                     .check_on_update(validation::job_update)
                     .generation(&["spec"])
-                    .garbage_collection(GarbageCollection::OrphanDependents),
+                    .garbage_collection(GarbageCollection::OrphanDependents)
+                    .warn_on_default_deletion(PODS_STAY),
             ),
     ]
 }
+
+/// The warning about the default of deletions of Jobs.
+const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set \
+     propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this \
+     warning";
 
 /// Returns the strategy of a job's status subresource, which validates changes of the status.
 fn status() -> SubresourceStrategy {

@@ -17,7 +17,7 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{Served, Verb};
 use serde_json::json;
 
-use self::configuration::{ConfigMaps, Secrets};
+use self::configuration::{ConfigMaps, Secrets, ServiceAccounts};
 use self::namespace::Namespaces;
 use self::node::Nodes;
 use self::pod::Pods;
@@ -101,6 +101,7 @@ fn configuration() -> Vec<Row> {
             )
             .strategy(
                 Generic::new()
+                    .hooks(ServiceAccounts)
                     .warn_always(warnings::service_account)
                     .returns_deleted_object(),
             ),

@@ -17,12 +17,16 @@ const V1: Group = Group::new("resource.k8s.io", "v1");
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
-        V1.cluster("deviceclasses", "DeviceClass")
-            .strategy(Generic::new().generation(&["spec"])),
+        V1.cluster("deviceclasses", "DeviceClass").strategy(
+            Generic::new()
+                .returns_deleted_object()
+                .generation(&["spec"]),
+        ),
         V1.namespaced("resourceclaims", "ResourceClaim")
             .status()
             .strategy(
                 Generic::with_status()
+                    .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM)
                     .check(claim_validation::claim)
                     .check_on_update(claim_validation::update)
@@ -35,6 +39,7 @@ pub(super) fn rows() -> Vec<Row> {
         V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
             .strategy(
                 Generic::new()
+                    .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
                     .check(claim_validation::template)
                     .check_on_update(claim_validation::update),
@@ -43,6 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
             .fields([field("spec.nodeName"), field("spec.driver")])
             .strategy(
                 Generic::new()
+                    .returns_deleted_object()
                     .generation(&["spec"])
                     .check_on_update(slice_validation::update)
                     .hooks(ResourceSlices),

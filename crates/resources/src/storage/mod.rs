@@ -18,6 +18,7 @@ pub(super) fn rows() -> Vec<Row> {
     vec![
         V1.cluster("csidrivers", "CSIDriver").strategy(
             Generic::new()
+                .returns_deleted_object()
                 .defaults(defaults::CSI_DRIVER)
                 .check(validation::driver_kind)
                 .check_on_update(validation::driver_update)
@@ -27,6 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         V1.cluster("csinodes", "CSINode").strategy(
             Generic::new()
+                .returns_deleted_object()
                 .defaults(defaults::CSI_NODE)
                 .check(validation::drivers_of_node)
                 .check_on_update(validation::drivers_of_node_update)
@@ -43,6 +45,7 @@ pub(super) fn rows() -> Vec<Row> {
             .short(&["sc"])
             .strategy(
                 Generic::new()
+                    .returns_deleted_object()
                     .defaults(defaults::STORAGE_CLASS)
                     .check(validation::storage_class)
                     .check_on_update(validation::storage_class_update),
@@ -51,6 +54,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
+                    .returns_deleted_object()
                     .initial_status(json!({"attached": false}))
                     .status_metadata(SubresourceMetadata::KeepsAll)
                     .check(validation::attachment)
@@ -61,6 +65,7 @@ pub(super) fn rows() -> Vec<Row> {
             .short(&["vac"])
             .strategy(
                 Generic::new()
+                    .returns_deleted_object()
                     .check(validation::attributes_class)
                     .check_on_update(validation::attributes_class_update),
             ),

@@ -37,6 +37,7 @@ pub(crate) struct Generic {
     name_rule: NameRule,
     garbage_collection: GarbageCollection,
     returns_deleted_object: bool,
+    warning_on_default_deletion: Option<&'static str>,
     checks: Vec<Check>,
     checks_on_create: Vec<Check>,
     checks_on_update: Vec<CheckOfChange>,
@@ -60,6 +61,7 @@ impl Generic {
             name_rule: NameRule::DnsSubdomain,
             garbage_collection: GarbageCollection::DeleteDependents,
             returns_deleted_object: false,
+            warning_on_default_deletion: None,
             checks: Vec::new(),
             checks_on_create: Vec::new(),
             checks_on_update: Vec::new(),
@@ -144,6 +146,12 @@ impl Generic {
 
     pub(crate) fn garbage_collection(mut self, policy: GarbageCollection) -> Self {
         self.garbage_collection = policy;
+        self
+    }
+
+    /// Sets the warning for deletions that do not say what becomes of the dependents.
+    pub(crate) fn warn_on_default_deletion(mut self, warning: &'static str) -> Self {
+        self.warning_on_default_deletion = Some(warning);
         self
     }
 
@@ -306,6 +314,10 @@ impl Strategy for Generic {
 
     fn default_garbage_collection(&self) -> GarbageCollection {
         self.garbage_collection
+    }
+
+    fn warning_on_default_deletion(&self) -> Option<&'static str> {
+        self.warning_on_default_deletion
     }
 
     fn returns_deleted_object(&self) -> bool {

@@ -136,3 +136,67 @@ async fn the_window_and_the_feed_are_shown() {
     let filled = "apiserver_watch_cache_initialization_duration_seconds_count";
     assert_eq!(shown(&registry, filled), 1.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn values_that_are_no_objects_are_counted() {
+    let (world, registry) = world().await;
+    assert_eq!(
+        shown(&registry, "apiserver_storage_decode_errors_total"),
+        0.0
+    );
+    world.script.put_raw("/pods/d/bad", "nonsense".into());
+    world.settle().await;
+    assert_eq!(
+        shown(&registry, "apiserver_storage_decode_errors_total"),
+        1.0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_fail_are_counted_until_one_fills_the_cache() {
+    let script = Arc::new(Script::default());
+    script.state().hung = Some("/pods/".to_owned());
+    let mut registry = Registry::default();
+    let metrics = CacheMetrics::register(&mut registry);
+    let world = World::with(Arc::clone(&script), WindowLimits::default(), metrics);
+    world.clock.sleep(Duration::from_secs(600)).await;
+    world.settle().await;
+    let failed = "apiserver_watch_cache_initialization_errors_total";
+    assert!(shown(&registry, failed) > 0.0);
+    assert_eq!(
+        shown(&registry, "apiserver_watch_cache_initializations_total"),
+        0.0
+    );
+    script.state().hung = None;
+    world.pods.ready().await.expect("listed");
+    assert_eq!(
+        shown(&registry, "apiserver_watch_cache_initializations_total"),
+        1.0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_window_has_passed_is_counted_as_terminated() {
+    let mut registry = Registry::default();
+    let metrics = CacheMetrics::register(&mut registry);
+    let limits = WindowLimits {
+        events_min: 2,
+        events_max: 2,
+        ..WindowLimits::default()
+    };
+    let world = World::with(Arc::default(), limits, metrics);
+    world.pods.ready().await.expect("listed");
+    let mut slow = world.watch(since(1)).await;
+    for number in 0..1_000 {
+        world.script.put(&format!("/pods/d/p{number}"), "x");
+        world.settle().await;
+    }
+    let terminated = "apiserver_terminated_watchers_total";
+    assert_eq!(shown(&registry, terminated), 0.0);
+    for _ in 0..1_000 {
+        if next_item(&mut slow).await.starts_with("too old") {
+            break;
+        }
+    }
+    assert_eq!(shown(&registry, terminated), 1.0);
+}

@@ -3,11 +3,11 @@
 //! Custom resources are not checked here, but by their schemas.
 
 use ringwatch::codec;
-use ringwatch_apimachinery::{Error, FieldError};
+use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_registry::RequestContext;
 use serde_json::{Map, Value};
 
-use super::{Expected, metadata};
+use super::{Expected, WrongType, check_type, default_type, metadata};
 use crate::endpoints::params::FieldValidation;
 use crate::endpoints::patches::Patch;
 
@@ -35,15 +35,17 @@ pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {path:?}")
 }
 
-/// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says.
+/// Checks the result of a patch as [`check`] does, and treats its unknown and duplicate fields as `validation` says. Kind
+/// and version are restored if the patch removed them, and cannot be changed.
 ///
 /// # Errors
-/// [`Error::Invalid`], since it is the patch that is wrong.
+/// [`Error::Invalid`], since it is the patch that is wrong; [`Error::BadRequest`] for another version.
 pub(crate) fn check_patched(
     object: &mut Value,
     patch: &Patch,
     existing: &Value,
     expected: Expected<'_>,
+    known: &dyn Fn(&GroupVersion, &str) -> bool,
     validation: FieldValidation,
     context: &RequestContext,
 ) -> Result<(), Error> {
@@ -59,6 +61,11 @@ pub(crate) fn check_patched(
     let Some(members) = object.as_object_mut() else {
         return Err(Error::Unprocessable);
     };
+    let (kind, version) = default_type(members, expected);
+    check_type(&kind, &version, expected, known).map_err(|wrong| match wrong {
+        WrongType::OtherVersion(text) => Error::BadRequest(text),
+        WrongType::OtherKind(text) => invalid(&text),
+    })?;
     let unknown = check(members, expected).map_err(|error| invalid(&error))?;
     let unknown = unknown.iter().map(|path| unknown_field(path));
     let complaints: Vec<_> = patch.complaints.iter().cloned().chain(unknown).collect();

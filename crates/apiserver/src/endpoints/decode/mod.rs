@@ -6,7 +6,6 @@
 mod complaints;
 mod configuration;
 mod fields;
-mod go_json;
 mod metadata;
 mod protobuf;
 mod strict;
@@ -24,6 +23,7 @@ use serde_json::{Map, Value};
 
 use super::body::RequestBody;
 use super::errors::Failure;
+use super::go_json;
 use super::memory_gate::MemoryGate;
 use super::negotiation::{OBJECT_MEDIA_TYPES, PROTOBUF_MEDIA_TYPE};
 use super::params::FieldValidation;
@@ -226,12 +226,13 @@ pub(super) fn typed(
 ) -> Result<Typed, Failure> {
     let mut value = decoded.value;
     let unrecognized = |error: &str| unrecognized(content, expected, error);
+    let found = go_json::kind_of(&value);
     let Some(members) = value.as_object_mut() else {
-        return Err(unrecognized(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of \
-             type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-             \"json:\\\"kind,omitempty\\\"\" }",
-        ));
+        return Err(unrecognized(&format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
     };
     for name in ["apiVersion", "kind"] {
         let said = members.get(name).filter(|it| !it.is_null());
@@ -244,7 +245,8 @@ pub(super) fn typed(
     }
     let (kind, version) = default_type(members, expected);
     let cannot = |error: &str| cannot_be_handled(&kind, &version, expected, error);
-    check_type(&kind, &version, expected, known)?;
+    check_type(&kind, &version, expected, known)
+        .map_err(|wrong| wrong.refused(&kind, &version, expected))?;
     let mut unknown = fields::check(members, expected).map_err(|error| cannot(&error))?;
     let strategy = expected.strategy.filter(|_| kind == expected.kind);
     unknown.extend(strategy.map_or_else(Vec::new, |it| it.unknown_fields(&value)));
@@ -259,26 +261,9 @@ pub(super) fn typed(
 /// Reads the JSON of a patch.
 ///
 /// # Errors
-/// 400 when it is none.
-pub(super) fn patch(content: &[u8]) -> Result<Decoded, Failure> {
-    strict::json(content)
-        .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
-}
-
-/// Restores kind and version of a patched object if the patch removed them. A patch cannot change them.
-///
-/// # Errors
-/// 400 when they are another's.
-pub(super) fn patched(
-    object: &mut Value,
-    expected: Expected<'_>,
-    known: &dyn Fn(&GroupVersion, &str) -> bool,
-) -> Result<(), Failure> {
-    let Some(members) = object.as_object_mut() else {
-        return Err(Failure::bad_request("the patched object is no object"));
-    };
-    let (kind, version) = default_type(members, expected);
-    check_type(&kind, &version, expected, known)
+/// The words of Go's decoder when it is none.
+pub(super) fn patch(content: &[u8]) -> Result<Decoded, String> {
+    strict::json(content).map_err(|error| go_json::message(&error, content))
 }
 
 /// Returns the 400 for a body that is no object of the expected kind.
@@ -318,32 +303,49 @@ fn default_type(members: &mut Map<String, Value>, expected: Expected<'_>) -> (St
     (kind, version)
 }
 
+/// The reason why an object is not of the expected type, in kube-apiserver's words.
+enum WrongType {
+    /// It is of another version of the kind.
+    OtherVersion(String),
+    /// Its kind cannot be converted to the expected one.
+    OtherKind(String),
+}
+
+impl WrongType {
+    /// Returns the 400 for an object of this kind and version.
+    fn refused(&self, kind: &str, version: &str, expected: Expected<'_>) -> Failure {
+        match self {
+            Self::OtherVersion(text) => Failure::bad_request(text.clone()),
+            Self::OtherKind(text) => cannot_be_handled(kind, version, expected, text),
+        }
+    }
+}
+
 fn check_type(
     kind: &str,
     version: &str,
     expected: Expected<'_>,
     known: &dyn Fn(&GroupVersion, &str) -> bool,
-) -> Result<(), Failure> {
-    let cannot = |error: &str| cannot_be_handled(kind, version, expected, error);
+) -> Result<(), WrongType> {
     let wanted = expected.group_version.to_string();
     if (kind == expected.kind || expected.custom) && version == wanted {
         return Ok(());
     }
     let (group, short) = version.split_once('/').unwrap_or(("", version));
     if !expected.custom && !known(&GroupVersion::new(group, short), kind) {
-        return Err(cannot(&format!(
+        return Err(WrongType::OtherKind(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\""
         )));
     }
     if expected.custom || kind == expected.kind && group == expected.group_version.group {
-        return Err(Failure::bad_request(format!(
+        return Err(WrongType::OtherVersion(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({wanted})"
         )));
     }
     let package = go_package(&expected.group_version.group);
-    Err(cannot(&format!(
+    Err(WrongType::OtherKind(format!(
         "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
         expected.kind
     )))

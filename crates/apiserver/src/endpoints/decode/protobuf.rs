@@ -35,8 +35,10 @@ pub(super) fn object(
         DecodeError::Envelope(message) => unrecognized(&message),
         DecodeError::UnknownKind { api_version, kind } => {
             let mismatch = check_type(&kind, &api_version, expected, known);
-            let unknown = || Failure::unknown_format(OBJECT_MEDIA_TYPES);
-            mismatch.err().unwrap_or_else(unknown)
+            match mismatch {
+                Ok(()) => Failure::unknown_format(OBJECT_MEDIA_TYPES),
+                Err(wrong) => wrong.refused(&kind, &api_version, expected),
+            }
         }
         DecodeError::Object {
             api_version,

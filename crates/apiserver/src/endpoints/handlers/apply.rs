@@ -75,8 +75,7 @@ pub(crate) async fn apply(
 fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
     let resource = call.store.resource();
     let decoded = decode::configuration(content)?;
-    ringwatch_apply::check_version(&decoded.value, &resource.group_version.to_string())
-        .map_err(|error| call.fail(error))?;
+    check_type(&decoded.value, resource)?;
     let sent = decoded.value.clone();
     let typed = decode::typed(
         decoded,
@@ -109,6 +108,20 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
         check_name(call, &config)?;
     }
     Ok(config)
+}
+
+/// Refuses configurations of another version or kind than the resource's, or without them (`Apply` of
+/// `managedfields/internal/versioncheck.go`, 1.36).
+fn check_type(config: &Value, resource: &Resource) -> Result<(), Failure> {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version == resource.group_version.to_string() && kind == resource.kind {
+        return Ok(());
+    }
+    let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+    Err(Failure::bad_request(format!(
+        "invalid object type: {group}/{version}, Kind={kind}"
+    )))
 }
 
 /// The update of an object by server-side apply.

@@ -9,7 +9,7 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::{RequestContext, UpdatedObject};
 use serde_json::Value;
 
-use super::update::update_options;
+use super::update::{check_name, update_options};
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{self, Decoded, read_body};
@@ -82,8 +82,9 @@ pub(super) async fn read_patch(
     let syntax = Syntax::from_media_type(media_type)?;
     let Decoded {
         value, complaints, ..
-    } = decode::patch(&content)?;
-    Ok((Patch::read(syntax, value, complaints)?, params))
+    } = decode::patch(&content).map_err(|why| syntax.undecodable(&why))?;
+    let patch = Patch::read(syntax, value, complaints, params.field_validation)?;
+    Ok((patch, params))
 }
 
 /// The update of an object by a patch.
@@ -109,6 +110,8 @@ impl UpdatedObject for Patched<'_> {
         let mut object = self.patch.apply(existing)?;
         self.call
             .check_patched(&mut object, &self.patch, existing, self.validation)?;
+        check_name(self.call, &object)
+            .map_err(|failure| Error::BadRequest(failure.status().message.clone()))?;
         Ok(object)
     }
 }

@@ -19,6 +19,7 @@ use super::update::{check_name, update_options};
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::decode::{Expected, check_patched, read_body};
+use crate::endpoints::encoding::frame::partial_metadata;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::{Form, Output};
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
@@ -134,6 +135,11 @@ fn respond(
         let table = tables.value_table(&scale, true)?;
         return response::document(StatusCode::OK, output.format, &table);
     }
+    if output.form == Form::Metadata {
+        let metadata = partial_metadata(scale.to_string().as_bytes(), "v1");
+        let metadata = metadata.map_err(Failure::internal)?;
+        return response::document(StatusCode::OK, output.format, &metadata);
+    }
     response::serialized(StatusCode::OK, output.format, &scale)
 }
 
@@ -172,6 +178,8 @@ impl Scaled {
             patch,
             &before,
             expected,
+            // A Scale converts to no other kind.
+            &|_, _| false,
             self.validation,
             context,
         )?;
@@ -344,7 +352,7 @@ mod tests {
         let existing = json!({"metadata": {"name": "d", "resourceVersion": "5"},
             "spec": {"replicas": 2, "x": 1}});
         let patch = json!({"spec": {"replicas": 3}});
-        let patch = Patch::read(Syntax::Merge, patch, Vec::new());
+        let patch = Patch::read(Syntax::Merge, patch, Vec::new(), FieldValidation::Strict);
         let mut scaled = Scaled {
             change: Change::Patch(patch.expect("a patch")),
             paths: paths(),

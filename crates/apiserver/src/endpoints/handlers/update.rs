@@ -60,6 +60,14 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
         let value = object.get("metadata").and_then(|meta| meta.get(name));
         value.and_then(Value::as_str).unwrap_or_default()
     };
+    let namespace = text("namespace");
+    let is_elsewhere = !namespace.is_empty() && namespace != call.namespace();
+    // An object of no namespace that names one loses it.
+    if call.store.resource().namespaced && is_elsewhere {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
     let (name, wanted) = (text("name"), call.name());
     if name.is_empty() {
         return Err(Failure::bad_request(format!(
@@ -70,13 +78,6 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
     if name != wanted {
         return Err(Failure::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({wanted})"
-        )));
-    }
-    let (namespace, wanted) = (text("namespace"), call.namespace());
-    if !namespace.is_empty() && namespace != wanted {
-        return Err(Failure::bad_request(format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the URL \
-             ({wanted})"
         )));
     }
     Ok(())

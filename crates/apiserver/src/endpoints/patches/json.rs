@@ -7,6 +7,7 @@ use ringwatch_apimachinery::work;
 use serde_json::Value;
 
 use crate::endpoints::errors::Failure;
+use crate::endpoints::go_json;
 
 /// Maximum number of operations of a patch.
 const OPERATIONS_MAX: usize = 10_000;
@@ -17,22 +18,18 @@ const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Maximum number of list items that all operations of a patch together may shift by insertions and removals.
 const SHIFTED_ITEMS_MAX: usize = 50_000_000;
 
-/// A JSON patch (RFC 6902), parsed.
+/// A JSON patch (RFC 6902), parsed; `None` if one of its operations is unknown or lacks a path, which kube-apiserver notices
+/// when it applies them.
 #[derive(Clone, Debug)]
-pub(crate) struct JsonPatch(Vec<PatchOperation>);
+pub(crate) struct JsonPatch(Option<Vec<PatchOperation>>);
 
 impl JsonPatch {
     /// Parses a JSON patch of at most [`OPERATIONS_MAX`] operations.
     ///
     /// # Errors
-    /// 400 when it is none, 413 when it has too many operations.
+    /// 400 when an operation is no object or its words are none, 413 when there are too many.
     pub(super) fn read(value: Value) -> Result<Self, Failure> {
-        let Value::Array(operations) = value else {
-            return Err(Failure::bad_request(
-                "error decoding patch: json: cannot unmarshal object into Go value of type \
-                 jsonpatch.Patch",
-            ));
-        };
+        let operations = value.as_array().map(Vec::as_slice).unwrap_or_default();
         if operations.len() > OPERATIONS_MAX {
             return Err(Failure::too_large(format!(
                 "Request entity too large: The allowed maximum operations in a JSON patch is \
@@ -40,9 +37,10 @@ impl JsonPatch {
                 operations.len()
             )));
         }
-        serde_json::from_value(Value::Array(operations))
-            .map(Self)
-            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))
+        for operation in operations {
+            check_types(operation)?;
+        }
+        Ok(Self(serde_json::from_value(value).ok()))
     }
 
     /// Applies all operations, and returns the object after them.
@@ -52,7 +50,7 @@ impl JsonPatch {
     pub(super) fn apply(&self, object: &Value) -> Result<Value, Error> {
         let mut object = object.clone();
         let (mut copied, mut shifted) = (0, 0);
-        for operation in &self.0 {
+        for operation in self.0.as_ref().ok_or(Error::Unprocessable)? {
             if work::is_abandoned() {
                 return Err(Error::Unprocessable);
             }
@@ -73,6 +71,25 @@ impl JsonPatch {
         }
         Ok(object)
     }
+}
+
+/// Checks that an operation is an object, and that its words are text.
+fn check_types(operation: &Value) -> Result<(), Failure> {
+    let wrong = |why: String| Failure::bad_request(format!("error decoding patch: {why}"));
+    let Some(members) = operation.as_object() else {
+        return Err(wrong(go_json::not_of_type(
+            operation,
+            "handlers.jsonPatchOp",
+        )));
+    };
+    for name in ["op", "path", "from"] {
+        let said = members.get(name).filter(|it| !it.is_null());
+        if let Some(said) = said.filter(|it| !it.is_string()) {
+            let kind = "jsonPatchOp";
+            return Err(wrong(go_json::wrong(said, kind, name, "string")));
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if an operation tests that a member is null, and it is absent. kube-apiserver treats these as equal,
@@ -110,6 +127,21 @@ mod tests {
             apply(&patch, &json!({})),
             Err(Error::Unprocessable)
         ));
+    }
+
+    #[test]
+    fn unknown_operations_fail_when_they_are_applied() {
+        for patch in [
+            json!([{"op": "x", "path": "/a"}]),
+            json!([{"op": "add", "value": 1}]),
+            json!([{"op": "add", "path": "a", "value": 1}]),
+        ] {
+            let refused = apply(&patch, &json!({"a": 1}));
+            assert!(matches!(refused, Err(Error::Unprocessable)), "{patch}");
+        }
+        for patch in [json!([5]), json!([{"op": 5}])] {
+            assert_eq!(JsonPatch::read(patch).expect_err("bad").code(), 400);
+        }
     }
 
     #[test]

@@ -5,10 +5,12 @@ mod strategic;
 mod strategic_keys;
 
 use ringwatch_apimachinery::Error;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::json::JsonPatch;
 use super::errors::Failure;
+use super::go_json;
+use super::params::FieldValidation;
 
 /// A parsed patch, which can be applied several times when a write is retried.
 #[derive(Clone, Debug)]
@@ -49,10 +51,19 @@ impl Syntax {
             _ => Err(Failure::unsupported_media_type()),
         }
     }
+
+    /// Returns the 400 for a patch that Go's decoder refuses with these words.
+    pub(super) fn undecodable(self, why: &str) -> Failure {
+        Failure::bad_request(match self {
+            Self::Strategic => why.to_owned(),
+            Self::Json | Self::Merge => format!("error decoding patch: {why}"),
+        })
+    }
 }
 
 impl Patch {
-    /// Reads a patch, of which the JSON has been read with these complaints.
+    /// Reads a patch, of which the JSON has been read with these complaints. Its errors depend on `validation`, since kube-apiserver reads it with another decoder when it looks
+    /// for duplicate fields (`applyJSPatch` and `strategicPatchObject` of `apiserver/pkg/endpoints/handlers/patch.go`, 1.36).
     ///
     /// # Errors
     /// 400 for one that cannot be read, 413 for one with too many operations.
@@ -60,11 +71,28 @@ impl Patch {
         syntax: Syntax,
         value: Value,
         mut complaints: Vec<String>,
+        validation: FieldValidation,
     ) -> Result<Self, Failure> {
-        let form = match syntax {
-            Syntax::Json => Form::Json(JsonPatch::read(value)?),
-            Syntax::Merge => Form::Merge(object(value)?),
-            Syntax::Strategic => Form::Strategic(object(value)?),
+        let form = match (syntax, &value) {
+            (Syntax::Json, Value::Array(_)) => Form::Json(JsonPatch::read(value)?),
+            (Syntax::Json, _) => {
+                let go_type = "[]handlers.jsonPatchOp";
+                return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
+            }
+            (Syntax::Merge, Value::Object(_)) => Form::Merge(value),
+            (Syntax::Strategic, Value::Object(_)) => Form::Strategic(value),
+            // Go's decoder makes an empty map of it.
+            (Syntax::Strategic, Value::Null) => Form::Strategic(Value::Object(Map::new())),
+            (Syntax::Merge, Value::Null) => {
+                return Err(Failure::bad_request("Invalid JSON Patch"));
+            }
+            (Syntax::Merge, _) if validation == FieldValidation::Ignore => {
+                return Err(Failure::bad_request("Invalid JSON Patch"));
+            }
+            (Syntax::Merge | Syntax::Strategic, _) => {
+                let go_type = "map[string]interface {}";
+                return Err(syntax.undecodable(&go_json::not_of_type(&value, go_type)));
+            }
         };
         if matches!(form, Form::Json(_)) {
             for complaint in &mut complaints {
@@ -86,7 +114,16 @@ impl Patch {
                 json_patch::merge(&mut object, patch);
                 object
             }
-            Form::Strategic(patch) => strategic::merge(object, patch)?,
+            Form::Strategic(patch) => {
+                let mut patched = strategic::merge(object, patch)?;
+                // It is made of fields of the type, which the type itself is not.
+                for member in ["apiVersion", "kind"] {
+                    if let Some(own) = object.get(member) {
+                        patched[member] = own.clone();
+                    }
+                }
+                patched
+            }
         };
         if patched.is_object() {
             Ok(patched)
@@ -144,25 +181,20 @@ fn write_go_words(value: &Value, words: &mut String) {
     }
 }
 
-/// Reads the body of a patch that is itself an object.
-fn object(value: Value) -> Result<Value, Failure> {
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Failure::bad_request("Invalid JSON Patch"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
+    fn read(syntax: Syntax, content: &str) -> Result<Patch, Failure> {
+        let value = serde_json::from_str(content).expect("JSON");
+        Patch::read(syntax, value, Vec::new(), FieldValidation::Warn)
+    }
+
     #[test]
     fn merge_patches_delete_with_null() {
-        let patch = json!({"a": null, "b": {"c": 1}});
-        let patch = Patch::read(Syntax::Merge, patch, Vec::new());
+        let patch = read(Syntax::Merge, r#"{"a": null, "b": {"c": 1}}"#);
         let patched = patch
             .expect("a patch")
             .apply(&json!({"a": 1, "b": {"d": 2}}));
@@ -170,14 +202,43 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_is_refused() {
+    fn strategic_patches_leave_the_type() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+        for patch in ["null", r#"{"kind": "Other", "apiVersion": null}"#] {
+            let patch = read(Syntax::Strategic, patch).expect("a patch");
+            assert_eq!(patch.apply(&object).expect("patched"), object);
+        }
+    }
+
+    #[test]
+    fn what_is_no_patch_is_refused_in_gos_words() {
         let unknown = Syntax::from_media_type("application/json").expect_err("no patch");
         assert_eq!(unknown.code(), 415);
-        let code = |syntax, value| {
-            let read = Patch::read(syntax, value, Vec::new());
-            read.expect_err("bad").code()
-        };
-        assert_eq!(code(Syntax::Merge, json!([])), 400);
-        assert_eq!(code(Syntax::Json, json!({"a": 1})), 400);
+        let map = "cannot unmarshal array into Go value of type map[string]interface {}";
+        for (syntax, content, message) in [
+            (
+                Syntax::Merge,
+                "[]",
+                &*format!("error decoding patch: json: {map}"),
+            ),
+            (Syntax::Strategic, "[]", &*format!("json: {map}")),
+            (Syntax::Merge, "null", "Invalid JSON Patch"),
+            (
+                Syntax::Json,
+                "{}",
+                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            ),
+        ] {
+            let refused = read(syntax, content).expect_err(content);
+            assert_eq!(refused.code(), 400);
+            assert_eq!(refused.status().message, message);
+        }
+        let lax = Patch::read(
+            Syntax::Merge,
+            json!([]),
+            Vec::new(),
+            FieldValidation::Ignore,
+        );
+        assert_eq!(lax.expect_err("bad").status().message, "Invalid JSON Patch");
     }
 }

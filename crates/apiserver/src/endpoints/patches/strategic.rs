@@ -29,7 +29,7 @@ pub(super) fn merge(object: &Value, patch: &Value) -> Result<Value, Error> {
     };
     match patch {
         Value::Object(patch) => merge_map(current, patch, place, DEPTH_MAX).map(Value::Object),
-        _ => Err(Error::BadRequest("Invalid JSON Patch".to_owned())),
+        _ => Err(Error::Unprocessable),
     }
 }
 

@@ -26,13 +26,13 @@ async fn lists_from_the_store_are_counted_by_what_they_cost() {
     assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(2));
     let text = fixture.metrics().await;
     for (family, value) in [
-        ("list", 1),
-        ("list_fetched_objects", 3),
-        ("list_evaluated_objects", 3),
-        ("list_returned_objects", 2),
+        ("apiserver_storage_list_total", 1),
+        ("apiserver_storage_list_fetched_objects_total", 3),
+        ("apiserver_storage_list_evaluated_objects_total", 3),
+        ("apiserver_storage_list_returned_objects_total", 2),
     ] {
         let labels = "group=\"\",resource=\"configmaps\"";
-        let line = format!("apiserver_storage_{family}_total{{{labels}}} {value}\n");
+        let line = format!("{family}{{{labels}}} {value}\n");
         assert!(text.contains(&line), "{line} in {text}");
     }
 }

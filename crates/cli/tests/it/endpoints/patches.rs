@@ -16,12 +16,7 @@ async fn a_patch_makes_nothing_of_another_kind() {
         (
             "merge-patch+json",
             json!({"kind": "Secret"}),
-            r#"ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion"#,
-        ),
-        (
-            "strategic-merge-patch+json",
-            json!({"kind": "Secret"}),
-            "unknown conversion",
+            r#"converting (v1.Secret) to (core.ConfigMap): unknown conversion"#,
         ),
         (
             "json-patch+json",
@@ -35,14 +30,30 @@ async fn a_patch_makes_nothing_of_another_kind() {
         ),
     ] {
         let refused = fixture.patch(&path, syntax, patch).await;
-        assert_eq!(refused.head.status, StatusCode::BAD_REQUEST, "{words}");
+        assert_eq!(
+            refused.head.status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{words}"
+        );
         let status = refused.json();
         let message = status["message"].as_str().expect("a message");
+        assert!(
+            message.starts_with(" \"\" is invalid: patch: Invalid value: "),
+            "{message}"
+        );
         assert!(message.contains(words), "{message}");
     }
     let none = json!({"kind": null, "apiVersion": null});
     let patched = fixture.patch(&path, "merge-patch+json", none).await;
     assert_eq!(patched.json(), before, "taken away is as good as unchanged");
+    // A strategic merge patch changes fields of a type, and never the type.
+    let other = json!({"kind": "Secret", "apiVersion": "v2"});
+    for patch in [other, json!(null)] {
+        let patched = fixture
+            .patch(&path, "strategic-merge-patch+json", patch)
+            .await;
+        assert_eq!(patched.json(), before);
+    }
 }
 
 #[tokio::test]
@@ -50,24 +61,26 @@ async fn a_configuration_says_its_version() {
     let fixture = Fixture::start(true).await;
     let path = "/api/v1/namespaces/default/configmaps/m";
     for (config, found) in [
-        (json!({"kind": "ConfigMap", "metadata": {"name": "m"}}), ""),
+        (
+            json!({"kind": "ConfigMap", "metadata": {"name": "m"}}),
+            "/, Kind=ConfigMap",
+        ),
         (
             json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "m"}}),
-            "v2",
+            "/v2, Kind=ConfigMap",
         ),
-        (json!(null), ""),
+        (
+            json!({"apiVersion": "apps/v1", "kind": "Other", "metadata": {"name": "m"}}),
+            "apps/v1, Kind=Other",
+        ),
+        (json!(null), "/, Kind="),
     ] {
         let applied = format!("{path}?fieldManager=me");
         let refused = fixture.patch(&applied, "apply-patch+yaml", config).await;
         assert_eq!(refused.head.status, StatusCode::BAD_REQUEST);
         let status = refused.json();
         assert_eq!(status["reason"], "BadRequest");
-        assert_eq!(
-            status["message"],
-            format!(
-                "Incorrect version specified in apply patch. Specified patch version: {found}, expected: v1"
-            )
-        );
+        assert_eq!(status["message"], format!("invalid object type: {found}"));
         let found = fixture.get(path).await.head.status;
         assert_eq!(found, StatusCode::NOT_FOUND);
     }

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringwatch_apimachinery::path::{get, remove, set, text};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use ringwatch_registry::RequestContext;
 use serde_json::{Value, json};
 
 use crate::strategy::kind_hooks::KindHooks;
@@ -22,6 +23,10 @@ pub(super) struct ConfigMaps;
 /// The behaviour of Secrets: `stringData`, validation of keys, size and type, and immutability.
 #[derive(Debug)]
 pub(super) struct Secrets;
+
+/// Keeps the references to secrets short.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServiceAccounts;
 
 /// Types of secrets and the keys that their data must have.
 const REQUIRED_KEYS: [(&str, &[&str]); 4] = [
@@ -61,6 +66,28 @@ impl KindHooks for ConfigMaps {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         frozen(object, old, &["data", "binaryData"])
+    }
+}
+
+impl KindHooks for ServiceAccounts {
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        keep_names_of_secrets(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, _old: &Value) {
+        keep_names_of_secrets(object);
+    }
+}
+
+/// Reduces references to secrets to names (`cleanSecretReferences` of `registry/core/serviceaccount/strategy.go`, 1.36).
+fn keep_names_of_secrets(object: &mut Value) {
+    let secrets = object.get_mut("secrets").and_then(Value::as_array_mut);
+    for secret in secrets
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        secret.retain(|member, _| member == "name");
     }
 }
 

@@ -33,18 +33,11 @@ pub(crate) static SECRETS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Table of ServiceAccounts, with the number of their secrets.
-pub(crate) static SERVICE_ACCOUNTS: TableConvertor = TableConvertor::new(
-    &[
-        Column::NAME,
-        Column::text(
-            "Secrets",
-            "How many secrets pods may use that run as the account.",
-        ),
-        Column::AGE,
-    ],
-    |account| cells![account.name(), account.count("secrets"), account.age()],
-);
+/// Table of ServiceAccounts.
+pub(crate) static SERVICE_ACCOUNTS: TableConvertor =
+    TableConvertor::new(&[Column::NAME, Column::AGE], |account| {
+        cells![account.name(), account.age()]
+    });
 
 /// Table of ResourceQuotas, with used and hard quantities.
 pub(crate) static RESOURCE_QUOTAS: TableConvertor = TableConvertor::new(

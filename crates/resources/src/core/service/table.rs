@@ -235,11 +235,12 @@ fn parent(address: &Subject<'_>) -> String {
         "" => parent.text("resource").to_owned(),
         group => format!("{}.{group}", parent.text("resource")),
     };
+    let resource = resource.to_lowercase();
     let place = [
         resource.as_str(),
         parent.text("namespace"),
         parent.text("name"),
     ];
     let place = place.into_iter().filter(|part| !part.is_empty());
-    place.collect::<Vec<_>>().join("/").to_lowercase()
+    place.collect::<Vec<_>>().join("/")
 }

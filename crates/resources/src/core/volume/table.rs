@@ -225,22 +225,6 @@ pub(crate) static CSI_DRIVERS: TableConvertor = TableConvertor::new(
     },
 );
 
-/// Table of CSIStorageCapacities, with class and capacity.
-pub(crate) static CSI_STORAGE_CAPACITIES: TableConvertor = TableConvertor::new(
-    &[
-        Column::NAME,
-        Column::text("StorageClassName", "The class of which there is room."),
-        Column::text("Capacity", "How much room there is."),
-    ],
-    |room| {
-        cells![
-            room.name(),
-            room.text("storageClassName"),
-            room.text_or("capacity", UNSET),
-        ]
-    },
-);
-
 fn access_modes(object: &Subject<'_>, path: &str) -> String {
     let modes = object.texts(path);
     let known = ACCESS_MODES.iter().filter(|(mode, _)| modes.contains(mode));

@@ -11,7 +11,7 @@ fn configuration_is_counted() {
     let secret = json!({"type": "Opaque", "data": {"a": ""}});
     assert_eq!(cells("", "Secret", secret), json!(["Opaque", 1]));
     let account = json!({"secrets": [{"name": "s"}]});
-    assert_eq!(cells("", "ServiceAccount", account), json!([1]));
+    assert_eq!(cells("", "ServiceAccount", account), json!([]));
     let quota = json!({"status": {
         "hard": {"pods": "4", "limits.cpu": "2", "requests.cpu": "1"}, "used": {"pods": "1", "limits.cpu": "500m"}}});
     assert_eq!(

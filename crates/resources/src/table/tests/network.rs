@@ -110,10 +110,10 @@ fn policies_and_ranges_show_what_they_select() {
         cells(group, "ServiceCIDR", range),
         json!(["10.0.0.0/24,fd00::/112"])
     );
-    let parent = json!({"resource": "services", "namespace": "ns", "name": "web"});
+    let parent = json!({"resource": "Services", "namespace": "ns", "name": "Web"});
     let address = json!({"spec": {"parentRef": parent}});
     assert_eq!(
         cells(group, "IPAddress", address),
-        json!(["services/ns/web"])
+        json!(["services/ns/Web"])
     );
 }

@@ -45,6 +45,12 @@ pub(super) fn wrong(value: &Value, kind: &str, field: &str, expected: &str) -> S
     format!("json: cannot unmarshal {found} into Go struct field {kind}.{field} of type {expected}")
 }
 
+/// Returns the words for a value of the wrong type that is in no field.
+pub(super) fn not_of_type(value: &Value, go_type: &str) -> String {
+    let found = kind_of(value);
+    format!("json: cannot unmarshal {found} into Go value of type {go_type}")
+}
+
 /// Returns Go's name for the kind of a value.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
