@@ -316,10 +316,7 @@ impl FeedShared {
         loop {
             self.clock.sleep(BOOKMARK_TICK).await;
             for present in self.caches().by_id.values() {
-                let cache = present.load();
-                if cache.readiness().is_ready() {
-                    cache.send_due_bookmarks();
-                }
+                present.load().send_due_bookmarks();
             }
         }
     }

@@ -195,19 +195,24 @@ impl Listing {
         self.due = due;
     }
 
+    /// Begins with the first page again, at the instant that is due. A page in flight is dropped.
     fn begin_again(&mut self) {
         self.filling.clear();
         self.after = None;
         self.revision = 0;
+        self.in_flight = None;
+        self.complete = false;
     }
 
-    /// Applies a change to what has been listed so far.
+    /// Applies a change to what has been listed so far. A sealed value is not waited for here: the list begins again,
+    /// and its page has that value, or fails.
     pub(super) fn absorb(&mut self, cache: &WatchCache, change: Change) {
         let key: Arc<str> = change.key.into();
         if self.filling.revision_of(&key) >= Some(change.revision) {
             return;
         }
         match change.kind {
+            ChangeKind::Sealed { .. } => return self.begin_again(),
             ChangeKind::Delete => self.filling.remove(&key),
             ChangeKind::Put { value, .. } => {
                 let entry = read_entry(cache, &key, &value, change.revision);

@@ -7,7 +7,7 @@
 //!   ----> Listing -------Listed------> CatchingUp ------Current------> Ready
 //!           ^  ^                         ^  |                         |  |
 //!           |  +----- Page, HistoryLost -|--+                         |  |
-//!           |                            +---------- Listed ----------+  |
+//!           |                            +----- Listed, Suspended -----+  |
 //!           +---------------------- HistoryLost -------------------------+
 //!
 //!   Stop leads from everywhere to Stopped, which nothing leaves.
@@ -47,7 +47,7 @@ pub enum Readiness {
     },
     /// The type is served.
     Ready {
-        /// The number of times that the cache has been filled, this time included.
+        /// The number of times that the cache has become complete, this time included.
         generation: u64,
     },
     /// The feed has ended.
@@ -103,6 +103,13 @@ pub(super) enum Event {
         /// The number of that filling.
         generation: u64,
     },
+    /// Changes after what the cache holds wait until they can be read.
+    Suspended {
+        /// The revision up to which changes have been applied.
+        revision: u64,
+        /// The reason for people.
+        reason: String,
+    },
     /// The changes after what the cache holds are no longer available.
     HistoryLost {
         /// The message of the error.
@@ -151,7 +158,7 @@ impl Readiness {
                 Self::Pending {
                     since, progress, ..
                 },
-                Event::Failed { reason },
+                Event::Failed { reason } | Event::Suspended { reason, .. },
             ) => Self::Pending {
                 since: *since,
                 progress: *progress,
@@ -172,6 +179,10 @@ impl Readiness {
             // The list may be of an earlier revision than what was served.
             (Self::Ready { .. }, Event::Listed { revision }) => {
                 Self::catching_up(now, revision, None)
+            }
+            // Nobody is served a state without them.
+            (Self::Ready { .. }, Event::Suspended { revision, reason }) => {
+                Self::catching_up(now, revision, Some(reason))
             }
             (Self::Ready { .. }, Event::HistoryLost { reason }) => {
                 Self::listing(now, 0, Some(reason))
@@ -303,7 +314,7 @@ mod tests {
         ];
         let (reached, newest) = (50, 50);
         // A row for each event, a column for each of the states above.
-        let table: [(Event, [Readiness; 4]); 7] = [
+        let table: [(Event, [Readiness; 4]); 8] = [
             (
                 Event::Page { objects: 20 },
                 [
@@ -331,6 +342,18 @@ mod tests {
                     listing(start, 10, new()),
                     catching_up(start, 50, new()),
                     ready(1),
+                    stopped(),
+                ],
+            ),
+            (
+                Event::Suspended {
+                    revision: 60,
+                    reason: "new".to_owned(),
+                },
+                [
+                    listing(start, 10, new()),
+                    catching_up(start, 50, new()),
+                    catching_up(now, 60, new()),
                     stopped(),
                 ],
             ),

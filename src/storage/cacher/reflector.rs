@@ -33,13 +33,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt, stream};
 
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
-use super::followed_types::FollowedTypes;
+use super::followed_types::{Fault, FollowedTypes};
+use super::held::unseal;
 use super::listing::{Page, read_all, read_page};
 use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
 use crate::clock::Instant;
@@ -77,7 +79,9 @@ pub struct Reflector {
     types: FollowedTypes,
     /// The requests for pages in flight.
     pages: FuturesUnordered<BoxFuture<'static, PageAnswer>>,
-    /// The ticket of the next page.
+    /// The requests for values that types wait for, at most one of each.
+    values: FuturesUnordered<BoxFuture<'static, ValueAnswer>>,
+    /// The ticket of the next page or value.
     next_ticket: u64,
     /// The revision at which types listed at an older revision become ready; `None` once they are.
     serve_from: Option<u64>,
@@ -96,6 +100,16 @@ struct PageAnswer {
     revision_min: u64,
     /// The page, or the error of reading it.
     page: Result<Page, StorageError>,
+}
+
+/// The answer to the request for a value.
+struct ValueAnswer {
+    /// The type of the value.
+    id: TypeId,
+    /// The ticket of the request, which distinguishes it from one for which the type waits no more.
+    ticket: u64,
+    /// The value, or the reason why it cannot be read now.
+    value: Result<Bytes, StorageError>,
 }
 
 /// The state of the reflector. `attempt` counts the failures in a row.
@@ -127,6 +141,7 @@ impl Reflector {
             publisher,
             types: FollowedTypes::default(),
             pages: FuturesUnordered::new(),
+            values: FuturesUnordered::new(),
             next_ticket: 0,
             serve_from: None,
             last_put: None,
@@ -301,6 +316,7 @@ impl Reflector {
         let mut shrink_due = feed.clock.now();
         loop {
             let page_due = self.request_pages();
+            self.request_values();
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
@@ -314,6 +330,7 @@ impl Reflector {
                 Some(answer) = self.pages.next() => if self.take_page(answer) {
                     return State::RolledBack;
                 },
+                Some(answer) = self.values.next() => self.take_value(answer),
                 () = feed.commands_pending() => if self.apply_commands() {
                     return State::RolledBack;
                 },
@@ -344,6 +361,7 @@ impl Reflector {
             tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
             self.pages = FuturesUnordered::new();
+            self.values = FuturesUnordered::new();
             // A list of an older revision that compaction has just overtaken would be overtaken again.
             let catching_up = self.serve_from.take().is_some();
             return if catching_up {
@@ -437,20 +455,59 @@ impl Reflector {
     fn apply(&mut self, batch: ChangeBatch) {
         let revision = batch.revision;
         let last_put = batch.changes.iter().rev().find_map(|change| {
-            let put = matches!(change.kind, ChangeKind::Put { .. });
+            let put = !matches!(change.kind, ChangeKind::Delete);
             put.then(|| (change.key.clone(), change.revision))
         });
         self.last_put = last_put.or_else(|| self.last_put.take());
-        for id in self.types.apply(batch) {
-            let error = StorageError::Internal {
-                message: "a change came that cannot be: an earlier one was lost".to_owned(),
-            };
-            tracing::error!(%error, revision, "a type is listed again");
-            let faults = self.types.count_fault(id);
-            let due = self.feed.clock.now() + backoff(faults);
-            self.types.relist(id, &error, due);
+        for (id, fault) in self.types.apply(batch) {
+            self.list_again(id, fault);
         }
         self.reach(revision);
+    }
+
+    /// Lists a type again because of a fault. Its watches end.
+    fn list_again(&mut self, id: TypeId, fault: Fault) {
+        let error = StorageError::Internal {
+            message: fault.to_string(),
+        };
+        tracing::error!(%error, "a type is listed again");
+        let faults = self.types.count_fault(id);
+        let due = self.feed.clock.now() + backoff(faults);
+        self.types.relist(id, &error, due);
+    }
+
+    /// Requests the values that types wait for, one of each.
+    fn request_values(&mut self) {
+        while let Some((id, sealed)) = self.types.next_sealed(self.next_ticket) {
+            let (ticket, feed) = (self.next_ticket, Arc::clone(&self.feed));
+            self.next_ticket += 1;
+            let answer = async move {
+                let value = unseal(&feed, sealed).await;
+                ValueAnswer { id, ticket, value }
+            };
+            self.values.push(answer.boxed());
+        }
+    }
+
+    /// Gives a type the value that it waits for, or lists the type again if there is none.
+    fn take_value(&mut self, answer: ValueAnswer) {
+        let ValueAnswer { id, ticket, value } = answer;
+        if !self.types.awaits_value(id, ticket) {
+            return;
+        }
+        let reached = self.publisher.current();
+        match value {
+            Ok(value) => {
+                if let Err(fault) = self.types.unsealed(id, value, reached) {
+                    self.list_again(id, fault);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "a type is listed again until its values can be read");
+                self.types.relist(id, &error, self.feed.clock.now());
+            }
+        }
+        self.reach(reached);
     }
 
     /// Begins anew with what the store holds now; nothing that is known is kept.
@@ -468,6 +525,7 @@ impl Reflector {
         }
         self.publisher = publisher;
         self.pages = FuturesUnordered::new();
+        self.values = FuturesUnordered::new();
         self.serve_from = None;
         self.last_put = None;
         let now = self.feed.clock.now();

@@ -10,8 +10,8 @@ use futures::StreamExt;
 
 use super::request_metrics::{Operation, TypeRequestMetrics};
 use crate::storage::backend::{
-    Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
-    WatchRequest, WatchResponse, prefix_end,
+    Backend, BackendError, Event, EventKind, KeyRange, RangeContent, RangeRequest, WatchRequest,
+    WatchResponse, prefix_end,
 };
 use crate::storage::encryption::{ENCRYPTED, EncryptionConfig, TransformError, Transformer};
 use crate::storage::{
@@ -98,7 +98,9 @@ impl Changes {
         let opened = self.transformer_of(full_key).open(&value, full_key);
         match opened {
             Ok((plain, _)) => Ok(plain),
-            Err(TransformError::Unavailable(message)) => Err(StorageError::Internal { message }),
+            Err(TransformError::Unavailable(why)) => Err(StorageError::Internal {
+                message: format!("the value of {full_key} cannot be decrypted now: {why}"),
+            }),
             Err(error @ TransformError::Unreadable(_)) => Ok(unreadable(full_key, &error)),
         }
     }
@@ -109,10 +111,10 @@ impl Changes {
     }
 
     /// Makes the keys known with which the value of a key is encrypted, if that is by a KMS plugin.
-    async fn fetch_keys(&self, kv: &KeyValue) {
-        if self.encryption.uses_kms() && kv.value.starts_with(ENCRYPTED) {
-            let transformer = self.transformer_of(&kv.key);
-            transformer.fetch_keys(slice::from_ref(&kv.value)).await;
+    async fn fetch_keys(&self, full_key: &str, value: &Bytes) {
+        if self.encryption.uses_kms() && value.starts_with(ENCRYPTED) {
+            let transformer = self.transformer_of(full_key);
+            transformer.fetch_keys(slice::from_ref(value)).await;
         }
     }
 
@@ -124,13 +126,15 @@ impl Changes {
 
     fn change(&self, event: &Event) -> Change {
         let (key, value) = (&event.kv.key, &event.kv.value);
+        let created = event.kv.create_revision == event.kv.mod_revision;
         let kind = match event.kind {
-            EventKind::Put => ChangeKind::Put {
+            EventKind::Put => match self.plain(key, value.clone()) {
+                Ok(value) => ChangeKind::Put { value, created },
                 // The stream is that of all types, which do not wait for the plugin of one.
-                value: self
-                    .plain(key, value.clone())
-                    .unwrap_or_else(|error| unreadable(key, &error)),
-                created: event.kv.create_revision == event.kv.mod_revision,
+                Err(_) => ChangeKind::Sealed {
+                    value: value.clone(),
+                    created,
+                },
             },
             EventKind::Delete => ChangeKind::Delete,
         };
@@ -143,10 +147,7 @@ impl Changes {
 
     /// Converts a response. One with events covers the revisions up to that of its last event, one without up to its
     /// own.
-    async fn batch(&self, response: WatchResponse) -> ChangeBatch {
-        for event in &response.events {
-            self.fetch_keys(&event.kv).await;
-        }
+    fn batch(&self, response: &WatchResponse) -> ChangeBatch {
         let last = response.events.last().map(|event| event.kv.mod_revision);
         ChangeBatch {
             revision: last.unwrap_or(response.revision),
@@ -190,7 +191,7 @@ impl ChangeSource for Changes {
         };
         let mut items = Vec::with_capacity(response.kvs.len());
         for kv in response.kvs {
-            self.fetch_keys(&kv).await;
+            self.fetch_keys(&kv.key, &kv.value).await;
             items.push(RawObject {
                 key: self.key(&kv.key),
                 revision: kv.mod_revision,
@@ -217,15 +218,10 @@ impl ChangeSource for Changes {
         };
         let responses = self.backend.watch(request).await?;
         let changes = self.clone();
-        let batches = responses.then(move |item| {
-            let changes = changes.clone();
-            async move {
-                match item {
-                    Ok(response) => Ok(changes.batch(response).await),
-                    Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
-                    Err(other) => Err(other.into()),
-                }
-            }
+        let batches = responses.map(move |item| match item {
+            Ok(response) => Ok(changes.batch(&response)),
+            Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
+            Err(other) => Err(other.into()),
         });
         Ok(batches.boxed())
     }
@@ -258,6 +254,12 @@ impl ChangeSource for Changes {
             Err(BackendError::FutureRevision { .. }) => Ok(false),
             Err(other) => Err(other.into()),
         }
+    }
+
+    async fn unseal(&self, key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        let full_key = format!("{}{key}", self.path_prefix);
+        self.fetch_keys(&full_key, &value).await;
+        self.plain(&full_key, value)
     }
 
     fn progress_is_trusted(&self) -> bool {

@@ -45,6 +45,11 @@ impl PluginError {
             message: message.into(),
         }
     }
+
+    /// Returns true if the plugin did not answer in time.
+    pub(super) fn is_silence(&self) -> bool {
+        self.code == "DeadlineExceeded"
+    }
 }
 
 impl From<Status> for PluginError {
