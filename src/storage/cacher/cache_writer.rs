@@ -66,6 +66,11 @@ impl CacheWriter {
         &self.cache.config.prefix
     }
 
+    /// Returns true if there is a value that is no object.
+    pub(super) fn has_unreadable(&self) -> bool {
+        self.state.has_unreadable()
+    }
+
     /// Returns an empty filling, for a list of the type.
     pub(super) fn begin_filling(&self) -> Filling {
         Filling {

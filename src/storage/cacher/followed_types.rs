@@ -21,6 +21,7 @@ use super::filter::folders;
 use super::held::{Held, Sealed};
 use super::listing::Listing;
 use super::readiness::Event;
+use super::value_requests::ValueAnswer;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeBatch, ChangeKind, StorageError};
 
@@ -157,25 +158,28 @@ impl FollowedTypes {
             })
     }
 
-    /// Returns true if a type waits for the value that was requested with a ticket.
-    pub(super) fn awaits_value(&self, id: TypeId, ticket: u64) -> bool {
-        self.by_id.get(&id).is_some_and(
-            |it| matches!(&it.phase, Phase::Holding(held) if held.is_in_flight(ticket)),
-        )
-    }
-
-    /// Gives a type the value that it waits for. With the last one, all its changes up to the feed's revision are applied.
-    ///
-    /// # Errors
-    /// [`Fault::Contradiction`]
-    pub(super) fn unsealed(
+    /// Gives a type the value that it waits for, or lists the type again if there is none. With the last value, all its
+    /// changes up to the feed's revision are applied. Returns the type if it has to be listed again for another reason.
+    pub(super) fn take_value(
         &mut self,
-        id: TypeId,
-        value: Bytes,
-        revision: u64,
-    ) -> Result<(), Fault> {
-        let followed = self.by_id.get_mut(&id);
-        followed.map_or(Ok(()), |it| it.unsealed(value, revision))
+        answer: ValueAnswer,
+        reached: u64,
+        now: Instant,
+    ) -> Option<(TypeId, Fault)> {
+        let followed = self.by_id.get_mut(&answer.id)?;
+        match (&followed.phase, answer.value) {
+            (Phase::Holding(held), Ok(value)) if held.is_in_flight(answer.ticket) => {
+                let fault = followed.unsealed(value, reached).err()?;
+                Some((answer.id, fault))
+            }
+            (Phase::Holding(held), Err(error)) if held.is_in_flight(answer.ticket) => {
+                tracing::error!(%error, "a type is listed again until its values can be read");
+                followed.relist(&error, now);
+                None
+            }
+            // The type does not wait for it any more.
+            _ => None,
+        }
     }
 
     /// Counts a contradiction of a type's state, and returns how many there have been.
@@ -249,6 +253,12 @@ impl FollowedTypes {
     /// Returns the writers of all types.
     pub(super) fn iter(&self) -> impl Iterator<Item = (TypeId, &CacheWriter)> {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
+    }
+
+    /// Returns the types that have values which could not be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = TypeId> {
+        let unreadable = self.iter().filter(|(_, cache)| cache.has_unreadable());
+        unreadable.map(|(id, _)| id)
     }
 
     /// Returns the writers of all types, to be changed.

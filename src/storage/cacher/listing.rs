@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cache_writer::{Filling, read_entry};
-use super::feed::FeedShared;
+use super::feed::{FeedShared, TypeId};
 use super::snapshot::Entry;
 use super::watch_cache::WatchCache;
 use crate::clock::Instant;
@@ -105,6 +105,20 @@ pub(super) struct Page {
     pub(super) entries: Vec<(Arc<str>, Entry)>,
     /// True if more objects follow.
     pub(super) more: bool,
+}
+
+/// The answer to the request for a page.
+#[derive(Debug)]
+pub(super) struct PageAnswer {
+    /// The type that the page is of.
+    pub(super) id: TypeId,
+    /// The ticket of the request, which distinguishes a late page of an abandoned list.
+    pub(super) ticket: u64,
+    /// The lowest revision that the page may have: the newest that the store had reported at the time of the request,
+    /// or the requested one. A page below it shows that the store was rolled back.
+    pub(super) revision_min: u64,
+    /// The page, or the error of reading it.
+    pub(super) page: Result<Page, StorageError>,
 }
 
 impl Listing {

@@ -39,6 +39,7 @@
 //! single writer, and `CacheView` the snapshot that one read works on.
 
 mod attachment;
+mod backoff;
 mod bookmark;
 mod cache_writer;
 mod config;
@@ -62,6 +63,7 @@ mod reflector;
 mod revision_probe;
 mod shrink_windows;
 mod snapshot;
+mod value_requests;
 mod view;
 mod watch_cache;
 mod watcher;

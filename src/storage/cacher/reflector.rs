@@ -33,17 +33,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt, stream};
 
+use super::backoff::{back_off, backoff};
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
 use super::followed_types::{Fault, FollowedTypes};
-use super::held::unseal;
-use super::listing::{Page, read_all, read_page};
+use super::listing::{PageAnswer, read_all, read_page};
 use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
+use super::value_requests::{ValueAnswer, ValueRequests};
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
@@ -62,9 +62,6 @@ const LISTS_AT_ONCE_MAX: usize = 4;
 /// The interval between requests for progress, while the changes since the lists are awaited.
 const CATCH_UP_PERIOD: Duration = Duration::from_millis(100);
 
-/// The least and the longest time between two attempts, before jitter.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-
 /// The interval at which events that have become too old are dropped from windows.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(15);
 
@@ -79,37 +76,14 @@ pub struct Reflector {
     types: FollowedTypes,
     /// The requests for pages in flight.
     pages: FuturesUnordered<BoxFuture<'static, PageAnswer>>,
-    /// The requests for values that types wait for, at most one of each.
-    values: FuturesUnordered<BoxFuture<'static, ValueAnswer>>,
-    /// The ticket of the next page or value.
+    /// The requests for values that types wait for.
+    values: ValueRequests,
+    /// The ticket of the next page.
     next_ticket: u64,
     /// The revision at which types listed at an older revision become ready; `None` once they are.
     serve_from: Option<u64>,
     /// The key and the revision of the last put that was applied, by which the store's history is recognised.
     last_put: Option<(String, u64)>,
-}
-
-/// The answer to the request for a page.
-struct PageAnswer {
-    /// The type that the page is of.
-    id: TypeId,
-    /// The ticket of the request, which distinguishes a late page of an abandoned list.
-    ticket: u64,
-    /// The lowest revision that the page may have: the newest that the store had reported at the time of the request,
-    /// or the requested one. A page below it shows that the store was rolled back.
-    revision_min: u64,
-    /// The page, or the error of reading it.
-    page: Result<Page, StorageError>,
-}
-
-/// The answer to the request for a value.
-struct ValueAnswer {
-    /// The type of the value.
-    id: TypeId,
-    /// The ticket of the request, which distinguishes it from one for which the type waits no more.
-    ticket: u64,
-    /// The value, or the reason why it cannot be read now.
-    value: Result<Bytes, StorageError>,
 }
 
 /// The state of the reflector. `attempt` counts the failures in a row.
@@ -141,7 +115,7 @@ impl Reflector {
             publisher,
             types: FollowedTypes::default(),
             pages: FuturesUnordered::new(),
-            values: FuturesUnordered::new(),
+            values: ValueRequests::default(),
             next_ticket: 0,
             serve_from: None,
             last_put: None,
@@ -175,7 +149,7 @@ impl Reflector {
 
     /// Lists all types at one revision, or leaves that to the time when the stream is followed.
     async fn begin(&mut self, attempt: u32, from: Origin) -> State {
-        self.back_off(attempt).await;
+        back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
             return State::RolledBack;
         }
@@ -278,7 +252,7 @@ impl Reflector {
 
     /// Opens the stream after the last revision.
     async fn open(&mut self, attempt: u32) -> State {
-        self.back_off(attempt).await;
+        back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
             return State::RolledBack;
         }
@@ -316,7 +290,7 @@ impl Reflector {
         let mut shrink_due = feed.clock.now();
         loop {
             let page_due = self.request_pages();
-            self.request_values();
+            self.values.send(&mut self.types, &feed);
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
@@ -361,7 +335,7 @@ impl Reflector {
             tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
             self.pages = FuturesUnordered::new();
-            self.values = FuturesUnordered::new();
+            self.values.forget();
             // A list of an older revision that compaction has just overtaken would be overtaken again.
             let catching_up = self.serve_from.take().is_some();
             return if catching_up {
@@ -383,7 +357,11 @@ impl Reflector {
         for (id, cache) in commands.added {
             self.types.add(id, cache, now);
         }
-        for id in commands.relisted {
+        let mut relisted = commands.relisted;
+        if commands.relist_unreadable {
+            relisted.extend(self.types.unreadable());
+        }
+        for id in relisted {
             let reason = StorageError::Internal {
                 message: "the type is listed again".to_owned(),
             };
@@ -414,15 +392,13 @@ impl Reflector {
                 pinned => pinned.min(reported),
             };
             let (feed, cache) = (Arc::clone(&self.feed), Arc::clone(cache.shared()));
-            let page = async move {
-                let page = read_page(&feed, &cache, request).await;
-                PageAnswer {
-                    id,
-                    ticket,
-                    revision_min,
-                    page,
-                }
+            let answer = move |page| PageAnswer {
+                id,
+                ticket,
+                revision_min,
+                page,
             };
+            let page = async move { answer(read_page(&feed, &cache, request).await) };
             self.pages.push(page.boxed());
         }
         None
@@ -476,36 +452,12 @@ impl Reflector {
         self.types.relist(id, &error, due);
     }
 
-    /// Requests the values that types wait for, one of each.
-    fn request_values(&mut self) {
-        while let Some((id, sealed)) = self.types.next_sealed(self.next_ticket) {
-            let (ticket, feed) = (self.next_ticket, Arc::clone(&self.feed));
-            self.next_ticket += 1;
-            let answer = async move {
-                let value = unseal(&feed, sealed).await;
-                ValueAnswer { id, ticket, value }
-            };
-            self.values.push(answer.boxed());
-        }
-    }
-
     /// Gives a type the value that it waits for, or lists the type again if there is none.
     fn take_value(&mut self, answer: ValueAnswer) {
-        let ValueAnswer { id, ticket, value } = answer;
-        if !self.types.awaits_value(id, ticket) {
-            return;
-        }
         let reached = self.publisher.current();
-        match value {
-            Ok(value) => {
-                if let Err(fault) = self.types.unsealed(id, value, reached) {
-                    self.list_again(id, fault);
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, "a type is listed again until its values can be read");
-                self.types.relist(id, &error, self.feed.clock.now());
-            }
+        let now = self.feed.clock.now();
+        if let Some((id, fault)) = self.types.take_value(answer, reached, now) {
+            self.list_again(id, fault);
         }
         self.reach(reached);
     }
@@ -525,7 +477,7 @@ impl Reflector {
         }
         self.publisher = publisher;
         self.pages = FuturesUnordered::new();
-        self.values = FuturesUnordered::new();
+        self.values.forget();
         self.serve_from = None;
         self.last_put = None;
         let now = self.feed.clock.now();
@@ -533,12 +485,6 @@ impl Reflector {
             self.types.add(id, cache, now);
         }
         State::beginning()
-    }
-
-    async fn back_off(&mut self, attempt: u32) {
-        if attempt > 0 {
-            self.feed.clock.sleep(backoff(attempt)).await;
-        }
     }
 }
 
@@ -566,11 +512,4 @@ impl Drop for Reflector {
             cache.stop();
         }
     }
-}
-
-/// Returns how long to wait before an attempt: doubling, bounded, with jitter against other servers in step.
-fn backoff(attempt: u32) -> Duration {
-    let (least, most) = BACKOFF;
-    let doubled = least.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
-    doubled.min(most).mul_f64(rand::random_range(0.5..1.0))
 }
