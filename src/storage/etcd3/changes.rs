@@ -13,7 +13,7 @@ use crate::storage::backend::{
     Backend, BackendError, Event, EventKind, KeyRange, RangeContent, RangeRequest, WatchRequest,
     WatchResponse, prefix_end,
 };
-use crate::storage::encryption::{ENCRYPTED, EncryptionConfig, TransformError, Transformer};
+use crate::storage::encryption::{ENCRYPTED, Encryption, TransformError, Transformer};
 use crate::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
     StorageError,
@@ -28,10 +28,10 @@ pub struct Changes {
     path_prefix: Arc<str>,
     /// The request metrics of types, which count pages, by the part of their keys after the path prefix.
     types: Arc<BTreeMap<String, TypeRequestMetrics>>,
-    /// The transformers of types that are or were encrypted, by the same part of their keys.
-    encrypted: Arc<BTreeMap<String, Transformer>>,
+    /// The transformers of types, by the same part of their keys.
+    transformers: Arc<BTreeMap<String, Transformer>>,
     /// The encryption of other types, whose keys begin with group and resource.
-    encryption: EncryptionConfig,
+    encryption: Encryption,
 }
 
 impl Changes {
@@ -42,8 +42,8 @@ impl Changes {
             backend,
             path_prefix: path_prefix.into(),
             types: Arc::default(),
-            encrypted: Arc::default(),
-            encryption: EncryptionConfig::default(),
+            transformers: Arc::default(),
+            encryption: Encryption::default(),
         }
     }
 
@@ -61,13 +61,9 @@ impl Changes {
     /// prefix, up to a slash. `others` has the transformers of all other types, such as custom resources, whose keys
     /// begin with group and resource.
     #[must_use]
-    pub fn decrypting(
-        self,
-        types: BTreeMap<String, Transformer>,
-        others: EncryptionConfig,
-    ) -> Self {
+    pub fn decrypting(self, types: BTreeMap<String, Transformer>, others: Encryption) -> Self {
         Self {
-            encrypted: Arc::new(types),
+            transformers: Arc::new(types),
             encryption: others,
             ..self
         }
@@ -75,9 +71,9 @@ impl Changes {
 
     /// Returns the transformer of the values of a key.
     fn transformer(&self, key: &str) -> Transformer {
-        let mut types = self.encrypted.iter();
-        if let Some((_, transformer)) = types.find(|(prefix, _)| key.starts_with(prefix.as_str())) {
-            return transformer.clone();
+        let folders = key.match_indices('/').map(|(at, _)| &key[..=at]);
+        if let Some(found) = folders.rev().find_map(|it| self.transformers.get(it)) {
+            return found.clone();
         }
         let mut segments = key.split('/').skip(1);
         let group = segments.next().unwrap_or_default();
@@ -91,8 +87,7 @@ impl Changes {
     /// # Errors
     /// [`StorageError::Internal`] when a KMS plugin does not decrypt the key of the value now.
     fn plain(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
-        let nothing_encrypted = self.encrypted.is_empty() && self.encryption.is_empty();
-        if nothing_encrypted && !value.starts_with(ENCRYPTED) {
+        if self.encryption.is_empty() && !value.starts_with(ENCRYPTED) {
             return Ok(value);
         }
         let opened = self.transformer_of(full_key).open(&value, full_key);

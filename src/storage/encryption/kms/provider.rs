@@ -86,6 +86,11 @@ impl KmsProvider {
         Self::new(name, Box::new(plugin), clock.clone())
     }
 
+    /// Returns the longest time of a call.
+    pub(in crate::storage::encryption) fn call_time_max(&self) -> Duration {
+        self.plugin.call_time_max()
+    }
+
     /// Makes a provider with a plugin.
     pub(super) fn new(name: &str, plugin: Box<dyn Plugin>, clock: Clock) -> Self {
         Self {

@@ -72,6 +72,10 @@ fn crypt(plain: &[u8], key_id: &str) -> Vec<u8> {
 
 #[async_trait]
 impl Plugin for Stub {
+    fn call_time_max(&self) -> Duration {
+        Duration::from_secs(3)
+    }
+
     async fn status(&self) -> Result<StatusResponse, PluginError> {
         self.call("status", |state| StatusResponse {
             version: state.version.clone(),
