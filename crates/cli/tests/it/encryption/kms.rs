@@ -19,17 +19,17 @@ use crate::support::server::Server;
 /// Time within which anything must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn provider(socket: &Path) -> String {
+pub(super) fn provider(socket: &Path) -> String {
     let endpoint = format!("unix://{}", socket.display());
     format!("  - kms: {{apiVersion: v2, name: plugin, endpoint: \"{endpoint}\", timeout: 5s}}\n")
 }
 
-async fn health(client: &Client, path: &str) -> Result<String, kube::Error> {
+pub(super) async fn health(client: &Client, path: &str) -> Result<String, kube::Error> {
     let request = Request::get(path).body(Vec::new());
     client.request_text(request.expect("a request")).await
 }
 
-fn secret(name: &str) -> Secret {
+pub(super) fn secret(name: &str) -> Secret {
     Secret {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
