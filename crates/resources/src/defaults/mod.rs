@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 
+use ringwatch::codec::Wanted;
 use ringwatch_apimachinery::path::{get, get_mut, set, text};
 use ringwatch_apimachinery::quantity::Amount;
 use serde_json::{Map, Value};
@@ -112,6 +113,21 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
             }
         }
     }
+}
+
+/// Returns the values that objects have which were given these defaults. What functions among the rules give is left out,
+/// and so are null and empty texts, which the wire cannot tell from no value.
+pub(super) fn wanted(rules: &[Rule]) -> Vec<Wanted> {
+    let inner = |rules| Some(wanted(rules)).filter(|it| !it.is_empty());
+    let of_rule = |rule: &Rule| match *rule {
+        Rule::Set(_, Literal::Null | Literal::Text("")) => None,
+        Rule::Set(path, _) => Some(Wanted::Value(path)),
+        Rule::In(path, rules) => Some(Wanted::Within(path, inner(rules)?)),
+        Rule::When(path, texts, rules) => Some(Wanted::IfText(path, texts, inner(rules)?)),
+        Rule::With(path, rules) => Some(Wanted::IfValue(path, inner(rules)?)),
+        Rule::Zero(..) | Rule::Run(..) | Rule::Quantities(_) => None,
+    };
+    rules.iter().filter_map(of_rule).collect()
 }
 
 fn fill(object: &mut Value, path: &str, literal: Literal) {
