@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ringwatch::codec::{self, Presence, Wanted};
+use ringwatch::codec;
 use ringwatch::meta::{FieldPath, FieldSchema, FieldSelector, LabelSelector, Object};
 use ringwatch::storage::SelectionPredicate;
 
@@ -26,7 +26,6 @@ pub struct Path {
 pub const PATHS: &[Path] = &[
     Path::new("notify-1000-watchers", notify_watchers),
     Path::new("read-stored-pod", read_stored),
-    Path::new("look-for-defaults", look_for_defaults),
     Path::new("pod-to-json", to_json),
     Path::new("pod-to-protobuf", to_protobuf),
     Path::new("pod-event-frame", event_frame),
@@ -72,41 +71,6 @@ fn read_stored() -> Box<dyn FnMut()> {
     let (stored, schema) = (stored(), schema());
     Box::new(move || {
         black_box(codec::object(black_box(&stored), 7, &schema).unwrap());
-    })
-}
-
-/// Returns the path of looking for the defaults of a stored pod, all of which it has.
-fn look_for_defaults() -> Box<dyn FnMut()> {
-    let object = object();
-    let probe = [
-        Wanted::Value("timeoutSeconds"),
-        Wanted::Value("periodSeconds"),
-        Wanted::Value("successThreshold"),
-        Wanted::Value("failureThreshold"),
-        Wanted::Within(
-            "httpGet",
-            vec![Wanted::Value("path"), Wanted::Value("scheme")],
-        ),
-    ];
-    let container = [
-        Wanted::Value("terminationMessagePath"),
-        Wanted::Value("terminationMessagePolicy"),
-        Wanted::Within("ports[]", vec![Wanted::Value("protocol")]),
-        Wanted::Within("livenessProbe", probe.to_vec()),
-        Wanted::Within("readinessProbe", probe.to_vec()),
-    ];
-    let wanted = [
-        Wanted::Value("spec.restartPolicy"),
-        Wanted::Value("spec.terminationGracePeriodSeconds"),
-        Wanted::Value("spec.dnsPolicy"),
-        Wanted::Value("spec.schedulerName"),
-        Wanted::Within("spec.containers[]", container.to_vec()),
-        Wanted::Within("spec.initContainers[]", container.to_vec()),
-    ];
-    let presence = Presence::new("v1", "Pod", &wanted).unwrap();
-    assert!(presence.holds(&object), "the pod has all defaults");
-    Box::new(move || {
-        assert!(black_box(&presence).holds(black_box(&object)));
     })
 }
 

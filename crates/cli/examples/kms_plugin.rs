@@ -3,7 +3,11 @@
 use std::future::pending;
 use std::path::Path;
 
-#[allow(dead_code, reason = "tests ask it more")]
+#[allow(
+    dead_code,
+    clippy::disallowed_methods,
+    reason = "tests ask it more, and abort its task"
+)]
 #[path = "../tests/it/encryption/kms_plugin.rs"]
 mod kms_plugin;
 

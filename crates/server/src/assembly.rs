@@ -15,7 +15,6 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
-use ringwatch::storage::encryption::Encryption;
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
@@ -109,8 +108,7 @@ impl Assembly<'_> {
         let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);
-        let encryption = security.encryption.encryption.clone();
-        let factory = self.storage_factory(encryption, &ledger, &mut registry, background);
+        let factory = self.storage_factory(&security, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
         let (storages, reflector) =
             Storages::new(factory, &self.flags.cluster_options(), &components);
@@ -192,7 +190,7 @@ impl Assembly<'_> {
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
     fn storage_factory(
         &self,
-        encryption: Encryption,
+        security: &Security,
         ledger: &Ledger,
         registry: &mut Registry,
         background: &mut Background,
@@ -206,7 +204,7 @@ impl Assembly<'_> {
             others: others.collect(),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             media_type: self.flags.storage_media_type,
-            encryption,
+            encryption: security.encryption.encryption.clone(),
             caches: self.flags.watch_cache_sizes(),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),

@@ -73,6 +73,8 @@ pub(super) struct Listing {
     changed: HashSet<Arc<str>>,
     /// True if more than [`CHANGED_KEYS_MAX`] keys changed, so that the page in flight must be dropped.
     spoilt: bool,
+    /// True if a sealed value came while a page was in flight: the list begins again after that page.
+    outdated: bool,
     /// The ticket of the page in flight.
     in_flight: Option<u64>,
     /// True once the last page has come.
@@ -131,6 +133,7 @@ impl Listing {
             revision: 0,
             changed: HashSet::new(),
             spoilt: false,
+            outdated: false,
             in_flight: None,
             complete: false,
             failures: 0,
@@ -172,6 +175,9 @@ impl Listing {
         self.in_flight = None;
         self.due = now;
         self.failures = 0;
+        if self.outdated {
+            return self.begin_again();
+        }
         if self.spoilt {
             self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             if self.pinned.is_some() {
@@ -195,10 +201,11 @@ impl Listing {
         self.in_flight = None;
         self.failures = self.failures.saturating_add(1);
         match error {
-            StorageError::Timeout { .. } => {
+            StorageError::Timeout { .. } if !self.outdated => {
                 self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             }
             StorageError::ListExpired => self.begin_again(),
+            _ if self.outdated => self.begin_again(),
             _ => {}
         }
         self.failures
@@ -209,13 +216,13 @@ impl Listing {
         self.due = due;
     }
 
-    /// Begins with the first page again, at the instant that is due. A page in flight is dropped.
+    /// Begins with the first page again, at the instant that is due.
     fn begin_again(&mut self) {
         self.filling.clear();
         self.after = None;
         self.revision = 0;
-        self.in_flight = None;
         self.complete = false;
+        self.outdated = false;
     }
 
     /// Applies a change to what has been listed so far. A sealed value is not waited for here: the list begins again,
@@ -226,7 +233,13 @@ impl Listing {
             return;
         }
         match change.kind {
-            ChangeKind::Sealed { .. } => return self.begin_again(),
+            ChangeKind::Sealed { .. } => {
+                self.outdated = true;
+                if self.in_flight.is_none() {
+                    self.begin_again();
+                }
+                return;
+            }
             ChangeKind::Delete => self.filling.remove(&key),
             ChangeKind::Put { value, .. } => {
                 let entry = read_entry(cache, &key, &value, change.revision);

@@ -314,7 +314,7 @@ mod tests {
         ];
         let (reached, newest) = (50, 50);
         // A row for each event, a column for each of the states above.
-        let table: [(Event, [Readiness; 4]); 8] = [
+        let table: [(Event, [Readiness; 4]); 7] = [
             (
                 Event::Page { objects: 20 },
                 [
@@ -346,18 +346,6 @@ mod tests {
                 ],
             ),
             (
-                Event::Suspended {
-                    revision: 60,
-                    reason: "new".to_owned(),
-                },
-                [
-                    listing(start, 10, new()),
-                    catching_up(start, 50, new()),
-                    catching_up(now, 60, new()),
-                    stopped(),
-                ],
-            ),
-            (
                 Event::Current { generation: 2 },
                 [listing(start, 10, old()), ready(2), ready(2), stopped()],
             ),
@@ -379,6 +367,38 @@ mod tests {
                 let after = state.after(event.clone(), now);
                 assert_eq!(after, outcome, "{state:?} after {event:?}");
             }
+        }
+    }
+
+    #[test]
+    fn changes_that_wait_suspend_a_type() {
+        let start = Clock::real().now();
+        let now = start + Duration::from_secs(100);
+        let waiting = || Some("waiting".to_owned());
+        for (state, outcome) in [
+            (
+                Readiness::listing(start, 10, None),
+                Readiness::listing(start, 10, waiting()),
+            ),
+            (
+                Readiness::catching_up(start, 50, None),
+                Readiness::catching_up(start, 50, waiting()),
+            ),
+            (
+                Readiness::Ready { generation: 1 },
+                Readiness::catching_up(now, 60, waiting()),
+            ),
+            (Readiness::Stopped, Readiness::Stopped),
+        ] {
+            let reason = "waiting".to_owned();
+            let after = state.after(
+                Event::Suspended {
+                    revision: 60,
+                    reason,
+                },
+                now,
+            );
+            assert_eq!(after, outcome, "{state:?}");
         }
     }
 

@@ -160,8 +160,8 @@ impl WatchCache {
         self.readiness.borrow().check(self.clock.now())
     }
 
-    /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision of the view has been
-    /// sent.
+    /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision
+    /// of the view has been sent.
     pub(super) fn send_due_bookmarks(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();

@@ -506,6 +506,38 @@ mod tests {
     }
 
     #[test]
+    fn names_that_hide_or_mean_nothing_are_refused() {
+        for (rules, words) in [
+            (aesgcm("a", "Secrets"), "capital letters"),
+            (aesgcm("a", "\"*\""), "use '*.'"),
+            (aesgcm("a", "\"secrets.*\""), "across groups"),
+            (aesgcm("a", "events.events.k8s.io"), "stored as 'events'"),
+            (aesgcm("a", "secrets, secrets"), "named twice"),
+            (aesgcm("a", "secrets, \"*.\""), "overlaps"),
+            (aesgcm("a", "\"*.*\", secrets"), "overlaps"),
+            (
+                [aesgcm("a", "\"*.\""), aesgcm("b", "secrets")].concat(),
+                "resources[1].resources[0]: \"secrets\": it is masked by the earlier rule *.",
+            ),
+            (
+                [aesgcm("a", "\"*.*\""), aesgcm("b", "\"*.apps\"")].concat(),
+                "resources[1].resources[0]: \"*.apps\": it is masked by the earlier rule *.*",
+            ),
+            (
+                [aesgcm("a", "\"*.apps\""), aesgcm("b", "\"*.apps\"")].concat(),
+                "it is masked by the earlier rule *.apps",
+            ),
+            (
+                aesgcm("a", "serviceipallocations"),
+                "do not have REST API/s",
+            ),
+        ] {
+            let error = file(&rules).expect_err(words).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_place_and_no_secret() {
         let provider = |text: &str| format!("- resources: [secrets]\n  providers:\n  - {text}\n");
         let key = |secret: &str| {
@@ -543,29 +575,6 @@ mod tests {
             (key(""), "aesgcm.keys[0].secret: it is missing"),
             (key("c2VjcmV0!"), "it is not base64"),
             (key("c2VjcmV0"), "it has 6 bytes instead of 16, 24 or 32"),
-            (aesgcm("a", "Secrets"), "capital letters"),
-            (aesgcm("a", "\"*\""), "use '*.'"),
-            (aesgcm("a", "\"secrets.*\""), "across groups"),
-            (aesgcm("a", "events.events.k8s.io"), "stored as 'events'"),
-            (aesgcm("a", "secrets, secrets"), "named twice"),
-            (aesgcm("a", "secrets, \"*.\""), "overlaps"),
-            (aesgcm("a", "\"*.*\", secrets"), "overlaps"),
-            (
-                [aesgcm("a", "\"*.\""), aesgcm("b", "secrets")].concat(),
-                "resources[1].resources[0]: \"secrets\": it is masked by the earlier rule *.",
-            ),
-            (
-                [aesgcm("a", "\"*.*\""), aesgcm("b", "\"*.apps\"")].concat(),
-                "resources[1].resources[0]: \"*.apps\": it is masked by the earlier rule *.*",
-            ),
-            (
-                [aesgcm("a", "\"*.apps\""), aesgcm("b", "\"*.apps\"")].concat(),
-                "it is masked by the earlier rule *.apps",
-            ),
-            (
-                aesgcm("a", "serviceipallocations"),
-                "do not have REST API/s",
-            ),
             (
                 provider("aesgcm: {keyz: []}"),
                 "it is not an EncryptionConfiguration at line",

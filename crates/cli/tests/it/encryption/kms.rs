@@ -216,7 +216,12 @@ async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     assert_eq!(again["items"][0]["data"], data);
     let version = again["metadata"]["resourceVersion"].as_str();
     let version = version.expect("a version").to_owned();
-    let watch = secrets.watch(&WatchParams::default(), &version).await;
+    goes_on(&secrets, &version, writer).await;
+}
+
+/// Checks that a watch sees what another server writes.
+async fn goes_on(secrets: &Api<Secret>, version: &str, writer: Client) {
+    let watch = secrets.watch(&WatchParams::default(), version).await;
     let mut watch = watch.expect("a watch").boxed();
     let others: Api<Secret> = Api::default_namespaced(writer);
     let created = others.create(&PostParams::default(), &secret("t")).await;

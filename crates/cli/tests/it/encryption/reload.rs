@@ -164,18 +164,24 @@ async fn keys_change_without_a_restart() {
     refused.expect("a list that lacks what cannot be decrypted");
     let all = secretbox(&[("two", "I"), ("three", "Q"), ("one", "A")]);
     reloading.configure(&all).await;
+    assert_eq!(until_listed(&secrets).await, 2);
+    migrate(&secrets).await;
+    assert!(raw(&etcd).starts_with("k8s:enc:secretbox:v1:two:"));
+}
+
+/// Returns the number of secrets in the cache once they can be read.
+async fn until_listed(secrets: &Api<Secret>) -> usize {
+    let cached = ListParams::default().match_any();
     let listed = async {
         loop {
             match secrets.list(&cached).await {
-                Ok(list) => return list,
+                Ok(list) => return list.items.len(),
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     };
     let listed = tokio::time::timeout(PATIENCE, listed).await;
-    assert_eq!(listed.expect("listed again").items.len(), 2);
-    migrate(&secrets).await;
-    assert!(raw(&etcd).starts_with("k8s:enc:secretbox:v1:two:"));
+    listed.expect("listed again")
 }
 
 /// Does to a secret what kube-controller-manager's storage-version-migrator does to each object of a type: it applies
