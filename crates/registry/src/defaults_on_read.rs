@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use ringwatch::codec::Presence;
+use ringwatch::codec::{self, Presence};
 use ringwatch::meta::Object;
 use ringwatch::storage::Completion;
 use serde_json::Value;
@@ -43,6 +43,15 @@ impl Completion for DefaultsOnRead {
     }
 
     fn complete(&self, object: &mut Value) {
+        let version = self.resource.storage_version.to_string();
+        let kind = codec::kind(&version, &self.resource.storage_kind);
+        // As on a write, zeros that are no pointers in Go are absent to defaults.
+        if let Some((kind, members)) = kind.zip(object.as_object_mut()) {
+            codec::canonicalize(kind, members);
+        }
         self.resource.strategy.default(object);
+        if let Some((kind, members)) = kind.zip(object.as_object_mut()) {
+            codec::complete(kind, members);
+        }
     }
 }

@@ -60,7 +60,7 @@ fn old() -> Vec<Old> {
             object: object(
                 "v1",
                 "Service",
-                json!({"spec": {"ports": [{"port": 1}]},
+                json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 1}]},
                 "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}),
             ),
             plural: "services",

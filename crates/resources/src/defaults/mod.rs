@@ -116,11 +116,11 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
 }
 
 /// Returns the values that objects have which were given these defaults. What functions among the rules give is left out,
-/// and so are null and empty texts, which the wire cannot tell from no value.
+/// and so are zeros, which the wire often cannot tell from no value.
 pub(super) fn wanted(rules: &[Rule]) -> Vec<Wanted> {
     let inner = |rules| Some(wanted(rules)).filter(|it| !it.is_empty());
     let of_rule = |rule: &Rule| match *rule {
-        Rule::Set(_, Literal::Null | Literal::Text("")) => None,
+        Rule::Set(_, literal) if literal.is_zero() => None,
         Rule::Set(path, _) => Some(Wanted::Value(path)),
         Rule::In(path, rules) => Some(Wanted::Within(path, inner(rules)?)),
         Rule::When(path, texts, rules) => Some(Wanted::IfText(path, texts, inner(rules)?)),
@@ -190,6 +190,14 @@ pub(super) fn remove_empty(value: &mut Value) {
 }
 
 impl Literal {
+    /// Returns true for null, false, 0 and the empty text.
+    pub(super) fn is_zero(self) -> bool {
+        matches!(
+            self,
+            Self::Null | Self::False | Self::Int(0) | Self::Text("")
+        )
+    }
+
     fn value(self) -> Value {
         match self {
             Self::Null => Value::Null,
