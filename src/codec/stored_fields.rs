@@ -49,6 +49,28 @@ impl<'a> StoredFields<'a> {
         Some(Self { message, bytes })
     }
 
+    /// Returns the fields of a message.
+    pub(super) fn within(message: &'static Message, bytes: &'a [u8]) -> Self {
+        Self { message, bytes }
+    }
+
+    /// Returns the definition of the message.
+    pub(super) fn message(self) -> &'static Message {
+        self.message
+    }
+
+    /// Returns the bytes of the message.
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Returns true if there is a message, a string or an item of a list or a map at a path.
+    pub(super) fn has(self, path: &str) -> bool {
+        let mut found = false;
+        self.visit(path, &mut |_, _| found = true);
+        found
+    }
+
     /// Returns the first string at a path; empty if there is none.
     #[must_use]
     pub fn text(self, path: &str) -> &'a str {
@@ -109,7 +131,7 @@ impl<'a> StoredFields<'a> {
 }
 
 /// Returns the message of a field, or of the items of a list.
-fn message_of(field: &Field) -> Option<&'static Message> {
+pub(super) fn message_of(field: &Field) -> Option<&'static Message> {
     match (field.arity, field.kind) {
         (Arity::One | Arity::List, Type::Message(id)) => Some(id.message()),
         _ => None,

@@ -21,7 +21,8 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// the newest, which the page then names).
     ///
     /// # Errors
-    /// [`StorageError::ListExpired`] when the revision is compacted; transport errors.
+    /// [`StorageError::ListExpired`] when the revision is compacted; transport errors; any error because of which a value
+    /// cannot be read now.
     async fn page(
         &self,
         prefix: &str,
@@ -60,6 +61,14 @@ pub trait ChangeSource: Send + Sync + Debug {
     /// # Errors
     /// Transport errors.
     async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError>;
+
+    /// Reads the value of a change that is [`ChangeKind::Sealed`].
+    ///
+    /// # Errors
+    /// An explanation of why it cannot be read now. The value of the same key in a page may be readable later.
+    async fn unseal(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        Ok(value)
+    }
 
     /// Returns true if a progress notice never overtakes an event: false for etcd before 3.4.31 and 3.5.13.
     fn progress_is_trusted(&self) -> bool;
@@ -113,6 +122,14 @@ pub enum ChangeKind {
     /// It was written.
     Put {
         /// The stored form of the object.
+        value: Bytes,
+        /// True if the key did not exist before.
+        created: bool,
+    },
+    /// It was written with a value that cannot be read without waiting for something that other types need not wait
+    /// for: [`ChangeSource::unseal`] waits.
+    Sealed {
+        /// The value, which is no object.
         value: Bytes,
         /// True if the key did not exist before.
         created: bool,

@@ -1,12 +1,14 @@
 //! Defaults for objects that were stored without them.
 //!
 //! kube-apiserver sets defaults whenever it reads an object. Here they are set when an object is written, so that
-//! stored bytes can be served unchanged. The exception are pairs of fields with the same meaning: kube-apiserver writes
-//! both, but another program may have written only one to etcd. A strategy recognizes such objects by their bytes
-//! ([`Strategy::lacks_defaults`](super::Strategy::lacks_defaults)), so that only these are parsed.
+//! stored bytes can be served unchanged. Objects that an older kube-apiserver or another program stored may lack some.
+//! They are recognized by their bytes ([`Strategy::wanted`](super::Strategy::wanted),
+//! [`Strategy::lacks_defaults`](super::Strategy::lacks_defaults)), once for each value that is read, so that only these
+//! are parsed.
 
 use std::sync::Arc;
 
+use ringwatch::codec::{self, Presence};
 use ringwatch::meta::Object;
 use ringwatch::storage::Completion;
 use serde_json::Value;
@@ -15,22 +17,41 @@ use super::Resource;
 
 /// Sets a built-in resource's defaults on objects that lack them.
 #[derive(Debug)]
-pub struct DefaultsOnRead(Arc<Resource>);
+pub struct DefaultsOnRead {
+    resource: Arc<Resource>,
+    /// The check of the bytes of objects; `None` if the kind has no message.
+    presence: Option<Presence>,
+}
 
 impl DefaultsOnRead {
     /// Makes the completion that gives this resource's defaults.
     #[must_use]
     pub fn new(resource: Arc<Resource>) -> Self {
-        Self(resource)
+        let version = resource.storage_version.to_string();
+        let wanted = resource.strategy.wanted();
+        Self {
+            presence: Presence::new(&version, &resource.storage_kind, &wanted),
+            resource,
+        }
     }
 }
 
 impl Completion for DefaultsOnRead {
     fn is_complete(&self, object: &Object) -> bool {
-        !self.0.strategy.lacks_defaults(object)
+        let has_values = self.presence.as_ref().is_none_or(|it| it.holds(object));
+        has_values && !self.resource.strategy.lacks_defaults(object)
     }
 
     fn complete(&self, object: &mut Value) {
-        self.0.strategy.default(object);
+        let version = self.resource.storage_version.to_string();
+        let kind = codec::kind(&version, &self.resource.storage_kind);
+        // As on a write, zeros that are no pointers in Go are absent to defaults.
+        if let Some((kind, members)) = kind.zip(object.as_object_mut()) {
+            codec::canonicalize(kind, members);
+        }
+        self.resource.strategy.default(object);
+        if let Some((kind, members)) = kind.zip(object.as_object_mut()) {
+            codec::complete(kind, members);
+        }
     }
 }

@@ -10,7 +10,7 @@ use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, Reflector, TypeConfig, WindowLimits,
 };
-use ringwatch::storage::encryption::{EncryptionConfig, Transformer};
+use ringwatch::storage::encryption::{Encryption, Transformer};
 use ringwatch::storage::{Interface, StorageMediaType, Versioner, etcd3};
 use tokio::sync::watch;
 
@@ -32,8 +32,8 @@ pub struct StorageFactory {
     pub prefix: String,
     /// The form in which objects are written.
     pub media_type: StorageMediaType,
-    /// The configuration of encryption at rest.
-    pub encryption: EncryptionConfig,
+    /// The encryption at rest.
+    pub encryption: Encryption,
     /// The resources that have a watch cache.
     pub caches: WatchCacheSizes,
     /// The metrics of lists from the store.
@@ -81,7 +81,7 @@ impl StorageFactory {
         let changes = etcd3::Changes::new(Arc::clone(&self.backend), &self.prefix);
         let changes = changes
             .counted(self.requests_by_prefix(resources))
-            .decrypting(self.encrypted_by_prefix(resources), self.encryption.clone());
+            .decrypting(self.transformers(resources), self.encryption.clone());
         Feed::new(
             Arc::new(changes),
             self.clock.clone(),
@@ -120,8 +120,8 @@ impl StorageFactory {
         types
     }
 
-    /// Returns how the values of each encrypted built-in type are read, by what its keys begin with.
-    fn encrypted_by_prefix(&self, resources: &[Arc<Resource>]) -> BTreeMap<String, Transformer> {
+    /// Returns how the values of each built-in type are decrypted, by what its keys begin with.
+    fn transformers(&self, resources: &[Arc<Resource>]) -> BTreeMap<String, Transformer> {
         let mut types = BTreeMap::new();
         for resource in resources {
             let prefix = format!("/{}/", resource.storage_prefix);
@@ -129,7 +129,6 @@ impl StorageFactory {
             let transformer = || self.encryption.transformer(&resource.plural, group);
             types.entry(prefix).or_insert_with(transformer);
         }
-        types.retain(|_, transformer| !transformer.is_identity());
         types
     }
 

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
+use ringwatch::codec::Wanted;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::{FieldError, NameRule};
 use ringwatch_apply::MergeSchema;
@@ -20,8 +21,14 @@ pub trait Strategy: Any + Send + Sync + Debug {
         let _ = object;
     }
 
-    /// Returns true if the bytes of an object in the store show that it lacks a default. Such objects are given
-    /// their defaults when they are read.
+    /// Returns the values that every object has which was given its defaults. An object in the store that lacks one is
+    /// given its defaults when it is read.
+    fn wanted(&self) -> Vec<Wanted> {
+        Vec::new()
+    }
+
+    /// Returns true if the bytes of an object in the store show that it lacks a default that [`Self::wanted`] cannot
+    /// express.
     fn lacks_defaults(&self, object: &Object) -> bool {
         let _ = object;
         false

@@ -15,11 +15,11 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
-use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
+use ringwatch_apiserver::health::Done;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -43,6 +43,7 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
 use super::enabled::Enabled;
+use super::encryption_file::EncryptionFile;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
 use super::limits::{connection_limits, request_limits};
@@ -108,7 +109,7 @@ impl Assembly<'_> {
         let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);
-        let factory = self.storage_factory(security.encryption, &ledger, &mut registry, background);
+        let factory = self.storage_factory(&security, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
         let (storages, reflector) =
             Storages::new(factory, &self.flags.cluster_options(), &components);
@@ -117,7 +118,9 @@ impl Assembly<'_> {
         let resources = self.resources(storages, deciding, &mut registry, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
         let flags = &self.flags.limits;
-        let enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
+        let mut enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
+        enabled.hooks.encryption_followed =
+            self.follow_encryption(security.encryption, &resources, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
         let accounts = &security.service_accounts;
         let authenticator =
@@ -188,7 +191,7 @@ impl Assembly<'_> {
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
     fn storage_factory(
         &self,
-        encryption: EncryptionConfig,
+        security: &Security,
         ledger: &Ledger,
         registry: &mut Registry,
         background: &mut Background,
@@ -202,7 +205,7 @@ impl Assembly<'_> {
             others: others.collect(),
             prefix: self.flags.etcd.etcd_prefix.clone(),
             media_type: self.flags.storage_media_type,
-            encryption,
+            encryption: security.encryption.encryption.clone(),
             caches: self.flags.watch_cache_sizes(),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
@@ -284,6 +287,20 @@ impl Assembly<'_> {
         let (encodings, feed) = (&responses.encodings, &resources.storages.feed);
         let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), feed.clone());
         background.run_serving(shrink);
+    }
+
+    /// Reads the encryption configuration again when it changes, if the flags say so. Returns the step that begins it.
+    fn follow_encryption(
+        &self,
+        file: EncryptionFile,
+        resources: &Resources,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Option<Done> {
+        let reload = file.reload(registry)?;
+        let (feed, begun) = (resources.storages.feed.clone(), Done::default());
+        background.run(reload.follow(feed, begun.clone(), self.clock.clone()));
+        Some(begun)
     }
 
     fn outer_filters(&self) -> Outer {

@@ -44,6 +44,7 @@ impl Enabled {
             roles: roles.as_ref().map(|_| RoleHooks::default()),
             nodes_synced: authorizer.node_graph().map(|_| Done::default()),
             flows_ensured: flow_control.as_ref().map(|_| Done::default()),
+            encryption_followed: None,
         };
         if let Some(flow_control) = &flow_control {
             background.run(flow_control.controller(clock).run());

@@ -16,7 +16,6 @@ mod inventory;
 mod kubelets;
 mod log_format;
 mod oidc;
-mod planned;
 mod refused;
 mod runtime_config;
 mod service_accounts;
@@ -100,6 +99,11 @@ pub struct ServeFlags {
     /// are aesgcm, aescbc, secretbox, kms (version 2) and identity.
     #[arg(long, value_name = "FILE")]
     pub encryption_provider_config: Option<PathBuf>,
+
+    /// Read the file of --encryption-provider-config again when it changes. A file that cannot be used changes nothing.
+    #[arg(long, default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub encryption_provider_config_automatic_reload: bool,
 
     #[command(flatten)]
     #[allow(
@@ -318,6 +322,14 @@ impl ServeFlags {
                 if !self.etcd.etcd_servers_overrides.is_empty() =>
             {
                 Err("--etcd-servers-overrides needs --etcd-servers".to_owned())
+            }
+            _ if self.encryption_provider_config_automatic_reload
+                && self.encryption_provider_config.is_none() =>
+            {
+                Err(
+                    "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
+                        .to_owned(),
+                )
             }
             _ if self.limits.request_timeout.is_zero() => {
                 Err("--request-timeout must be longer than 0".to_owned())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::Cacher;
-use ringwatch::storage::encryption::EncryptionConfig;
+use ringwatch::storage::encryption::Encryption;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ const UNREADY_NAMED_MAX: usize = 5;
 pub(super) fn health_checks(
     (backend, overrides): (&OpenBackend, &[OpenOverride]),
     flags: &ServeFlags,
-    encryption: &EncryptionConfig,
+    encryption: &Encryption,
     cachers: &[Arc<Cacher>],
     hooks: &PostStartHooks,
     shutting_down: CancellationToken,
@@ -41,7 +41,8 @@ pub(super) fn health_checks(
     if let Some(embedded) = &backend.embedded {
         add_store_checks(embedded, &mut health);
     }
-    if encryption.uses_kms() {
+    // A file that is read again may get plugins.
+    if flags.encryption_provider_config_automatic_reload || encryption.uses_kms() {
         health.add("kms-providers", Scope::Serving, plugins_healthy(encryption));
     }
     health.add("watch-caches", Scope::Readiness, all_filled(cachers));
@@ -51,7 +52,7 @@ pub(super) fn health_checks(
 }
 
 /// Returns the check that all KMS plugins are healthy.
-fn plugins_healthy(encryption: &EncryptionConfig) -> Check {
+fn plugins_healthy(encryption: &Encryption) -> Check {
     let encryption = encryption.clone();
     Arc::new(move || {
         let encryption = encryption.clone();

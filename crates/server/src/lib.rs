@@ -16,6 +16,8 @@ mod bootstrap;
 mod component_statuses;
 mod credentials;
 mod enabled;
+mod encryption_file;
+mod encryption_metrics;
 mod feature_gates;
 pub mod flags;
 mod flow_control;

@@ -26,6 +26,10 @@ const ROLES_CHECK: &str = "poststarthook/rbac/bootstrap-roles";
 /// Priority and Fairness is enabled.
 const FLOWS_CHECK: &str = "poststarthook/priority-and-fairness-config-producer";
 
+/// The check of kube-apiserver's hook that begins to follow the encryption configuration. It is there where the file is
+/// read again.
+const ENCRYPTION_CHECK: &str = "poststarthook/start-encryption-provider-config-automatic-reload";
+
 /// The steps; the server is ready once all are done. Clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct PostStartHooks {
@@ -41,6 +45,8 @@ pub(super) struct PostStartHooks {
     pub(super) nodes_synced: Option<Done>,
     /// The default flow schemas and priority levels are created; `None` without priority and fairness.
     pub(super) flows_ensured: Option<Done>,
+    /// The encryption configuration is followed; `None` if its file is not read again.
+    pub(super) encryption_followed: Option<Done>,
 }
 
 /// The steps of RBAC.
@@ -79,6 +85,9 @@ impl PostStartHooks {
         }
         if let Some(ensured) = &self.flows_ensured {
             add(FLOWS_CHECK, ensured);
+        }
+        if let Some(followed) = &self.encryption_followed {
+            add(ENCRYPTION_CHECK, followed);
         }
     }
 }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use futures::future::join_all;
 use ringwatch::clock::Clock;
-use ringwatch::storage::encryption::EncryptionConfig;
 use ringwatch_apiserver::endpoints::Kubelets;
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_authentication::service_accounts::ServiceAccountConfig;
@@ -21,6 +20,7 @@ use super::authentication_file::TokenIssuers;
 use super::authenticator::AuthenticationFiles;
 use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
+use super::encryption_file::EncryptionFile;
 use super::flags::{AggregationFlags, ServeFlags, TokenWebhookFlags};
 use super::{kubelets, service_account_keys, webhook_kubeconfig};
 
@@ -42,7 +42,7 @@ pub(super) struct Security {
     /// The configurations of admission plugins.
     pub(super) admission: AdmissionConfig,
     /// The resources that are encrypted in the store.
-    pub(super) encryption: EncryptionConfig,
+    pub(super) encryption: EncryptionFile,
     /// How kubelets are reached, and the TLS client for that.
     pub(super) kubelets: Kubelets,
     /// The TLS client of connections to the servers of aggregated APIs.
@@ -99,25 +99,11 @@ impl Security {
             issuers,
             authorizers,
             admission: AdmissionConfig::load(&flags.admission)?,
-            encryption: encryption(flags, clock)?,
+            encryption: EncryptionFile::load(flags, clock)?,
             kubelets,
             proxy,
         })
     }
-}
-
-fn encryption(flags: &ServeFlags, clock: &Clock) -> Result<EncryptionConfig, StartError> {
-    let Some(path) = &flags.encryption_provider_config else {
-        return Ok(EncryptionConfig::default());
-    };
-    let text = pem::read(path, "--encryption-provider-config")?;
-    EncryptionConfig::parse(&text, clock).map_err(|why| {
-        StartError::new(
-            format!("use the encryption configuration {}", path.display()),
-            why,
-            "see EncryptionConfiguration in Kubernetes' documentation",
-        )
-    })
 }
 
 /// Returns the TLS client of connections to other API servers, and the files of the identity that it shows, if flags name

@@ -139,7 +139,7 @@ impl Server {
         let data_dir = data_dir(&flags.data_dir)?;
         let security = Security::load(flags, &clock)?;
         // A plugin that does not answer yet is asked again later, and keeps the server from being ready.
-        if let Err(error) = security.encryption.check_kms().await {
+        if let Err(error) = security.encryption.encryption.check_kms().await {
             tracing::warn!(error, "KMS plugins are not ready");
         }
         let audit = AuditFiles::load(&flags.audit, &clock)?;

@@ -61,7 +61,11 @@ impl<const N: usize> WatchedFiles<N> {
     }
 }
 
-async fn content(path: &Path) -> io::Result<String> {
+/// Reads a file of at most 1 MiB.
+///
+/// # Errors
+/// It cannot be read, or is larger.
+pub async fn content(path: &Path) -> io::Result<String> {
     let file = tokio::fs::File::open(path).await?;
     let mut text = String::new();
     let read = file.take(BYTES_MAX + 1).read_to_string(&mut text).await?;

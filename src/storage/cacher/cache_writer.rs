@@ -33,7 +33,7 @@ pub(super) struct CacheWriter {
     objects: Share,
     /// The window's share of the memory budget.
     history: Share,
-    /// How many times the cache has been filled from a list.
+    /// How many times the cache has become complete, by a list or by changes that had to wait.
     generation: u64,
 }
 
@@ -64,6 +64,11 @@ impl CacheWriter {
     /// Returns the prefix of the type's keys in the store.
     pub(super) fn prefix(&self) -> &str {
         &self.cache.config.prefix
+    }
+
+    /// Returns true if there is a value that is no object.
+    pub(super) fn has_unreadable(&self) -> bool {
+        self.state.has_unreadable()
     }
 
     /// Returns an empty filling, for a list of the type.
@@ -114,6 +119,21 @@ impl CacheWriter {
         self.end_watches();
     }
 
+    /// Stops serving while changes wait to be applied. Watches stay, and receive them once [`CacheWriter::resume`] has
+    /// applied them.
+    pub(super) fn suspend(&self, reason: String) {
+        let revision = self.revision;
+        self.cache.note(Event::Suspended { revision, reason });
+    }
+
+    /// Applies the changes that have waited, as [`CacheWriter::apply`] does. [`CacheWriter::serve`] begins to serve again.
+    #[must_use]
+    pub(super) fn resume(&mut self, changes: Vec<Change>, revision: u64) -> bool {
+        // A reader that took its view meanwhile must not take it for one of a type that was served all the time.
+        self.generation += 1;
+        self.apply(changes, revision)
+    }
+
     /// Records in the readiness why the type could not be listed.
     pub(super) fn note_failure(&self, reason: &StorageError) {
         self.cache.metrics.initialization_errors.inc();
@@ -162,7 +182,9 @@ impl CacheWriter {
         let exists = self.state.get(&change.key).is_some();
         match change.kind {
             ChangeKind::Delete => exists,
-            ChangeKind::Put { created, .. } => !(created && exists),
+            ChangeKind::Put { created, .. } | ChangeKind::Sealed { created, .. } => {
+                !(created && exists)
+            }
         }
     }
 
@@ -241,7 +263,8 @@ impl CacheWriter {
                 self.state.remove(&key)?;
                 Current::Deleted
             }
-            ChangeKind::Put { value, .. } => {
+            // Sealed values have been unsealed before; one that has not been is no object.
+            ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => {
                 let (current, entry) = match decode(&self.cache, &key, &value, change.revision) {
                     Some(object) => (
                         Current::Object(Arc::clone(&object)),

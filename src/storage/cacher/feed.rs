@@ -91,6 +91,8 @@ pub(super) struct Commands {
     pub(super) added: Vec<(TypeId, CacheWriter)>,
     /// Types to list again.
     pub(super) relisted: BTreeSet<TypeId>,
+    /// True if the types that have unreadable values are to be listed again.
+    pub(super) relist_unreadable: bool,
     /// Types to forget.
     pub(super) removed: BTreeSet<TypeId>,
     /// The epoch of the history in which the store was found behind a revision that it had reported.
@@ -184,6 +186,12 @@ impl Feed {
         self.shared.command(|commands| {
             commands.relisted.insert(cacher.id());
         });
+    }
+
+    /// Lists each type again that has a value which could not be read, as it may be readable now. Their watches end.
+    pub fn relist_unreadable(&self) {
+        self.shared
+            .command(|commands| commands.relist_unreadable = true);
     }
 
     /// Shrinks windows at once if the memory budget demands it; [`Ledger::pressed`] completes when that may be so.
@@ -316,10 +324,7 @@ impl FeedShared {
         loop {
             self.clock.sleep(BOOKMARK_TICK).await;
             for present in self.caches().by_id.values() {
-                let cache = present.load();
-                if cache.readiness().is_ready() {
-                    cache.send_due_bookmarks();
-                }
+                present.load().send_due_bookmarks();
             }
         }
     }

@@ -1,22 +1,29 @@
 //! The types of a feed, and the phase that each is in.
 //!
 //! ```text
-//!   add --> Listing --complete, and the stream is there--> Following --> remove
-//!              ^                                               |
-//!              +----- on request, or after a contradiction ----+
+//!                                                     +-- a sealed value came --> Holding
+//!                                                     |                          |    |
+//!   add --> Listing --complete, and the stream is there--> Following <--unsealed-+    |
+//!              ^                                               |                      |
+//!              +----- on request, or after a contradiction ----+                      |
+//!              +----------------- it cannot be unsealed, or not in time --------------+
 //! ```
 //!
 //! The phases of types are independent: listing one, slowly or again, does not affect the others.
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytes::Bytes;
+
 use super::cache_writer::{CacheWriter, Filling};
 use super::feed::TypeId;
 use super::filter::folders;
+use super::held::{Held, Sealed};
 use super::listing::Listing;
 use super::readiness::Event;
+use super::value_requests::ValueAnswer;
 use crate::clock::Instant;
-use crate::storage::{Change, ChangeBatch, StorageError};
+use crate::storage::{Change, ChangeBatch, ChangeKind, StorageError};
 
 /// All types of a feed, with their writers.
 #[derive(Debug, Default)]
@@ -48,6 +55,19 @@ enum Phase {
         /// True once the type has become ready.
         served: bool,
     },
+    /// Its changes wait for the value of one of them.
+    Holding(Held),
+}
+
+/// The reason why a type must be listed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    /// A change contradicts the known state.
+    #[error("a change came that cannot be: an earlier one was lost")]
+    Contradiction,
+    /// Too many changes wait for a value.
+    #[error("too many changes wait for a value that cannot be decrypted yet")]
+    TooManyHeld,
 }
 
 impl FollowedTypes {
@@ -108,8 +128,8 @@ impl FollowedTypes {
         folders(key).rev().find_map(prefix)
     }
 
-    /// Applies each change to its type. Returns the types whose known state a change contradicts.
-    pub(super) fn apply(&mut self, batch: ChangeBatch) -> Vec<TypeId> {
+    /// Applies each change to its type. Returns the types that have to be listed again, and why.
+    pub(super) fn apply(&mut self, batch: ChangeBatch) -> Vec<(TypeId, Fault)> {
         let mut touched: BTreeMap<TypeId, Vec<Change>> = BTreeMap::new();
         for change in batch.changes {
             if let Some(id) = self.route(&change.key) {
@@ -118,23 +138,48 @@ impl FollowedTypes {
         }
         let mut faulty = Vec::new();
         for (id, changes) in touched {
-            let Some(followed) = self.by_id.get_mut(&id) else {
-                continue;
-            };
-            match &mut followed.phase {
-                Phase::Listing(listing) => {
-                    for change in changes {
-                        listing.absorb(followed.cache.shared(), change);
-                    }
-                }
-                Phase::Following { .. } => {
-                    if !followed.cache.apply(changes, batch.revision) {
-                        faulty.push(id);
-                    }
-                }
+            if let Some(followed) = self.by_id.get_mut(&id)
+                && let Err(fault) = followed.apply(changes, batch.revision)
+            {
+                faulty.push((id, fault));
             }
         }
         faulty
+    }
+
+    /// Returns the type with a value that is to be unsealed, and that value. `ticket` must differ from that of every
+    /// other request.
+    pub(super) fn next_sealed(&mut self, ticket: u64) -> Option<(TypeId, Sealed)> {
+        self.by_id
+            .iter_mut()
+            .find_map(|(id, it)| match &mut it.phase {
+                Phase::Holding(held) => Some((*id, held.request(ticket)?)),
+                Phase::Listing(_) | Phase::Following { .. } => None,
+            })
+    }
+
+    /// Gives a type the value that it waits for, or lists the type again if there is none. With the last value, all its
+    /// changes up to the feed's revision are applied. Returns the type if it has to be listed again for another reason.
+    pub(super) fn take_value(
+        &mut self,
+        answer: ValueAnswer,
+        reached: u64,
+        now: Instant,
+    ) -> Option<(TypeId, Fault)> {
+        let followed = self.by_id.get_mut(&answer.id)?;
+        match (&followed.phase, answer.value) {
+            (Phase::Holding(held), Ok(value)) if held.is_in_flight(answer.ticket) => {
+                let fault = followed.unsealed(value, reached).err()?;
+                Some((answer.id, fault))
+            }
+            (Phase::Holding(held), Err(error)) if held.is_in_flight(answer.ticket) => {
+                tracing::error!(%error, "a type is listed again until its values can be read");
+                followed.relist(&error, now);
+                None
+            }
+            // The type does not wait for it any more.
+            _ => None,
+        }
     }
 
     /// Counts a contradiction of a type's state, and returns how many there have been.
@@ -185,7 +230,7 @@ impl FollowedTypes {
         let followed = self.by_id.get_mut(&id)?;
         match &mut followed.phase {
             Phase::Listing(listing) => Some((&followed.cache, &mut **listing)),
-            Phase::Following { .. } => None,
+            Phase::Following { .. } | Phase::Holding(_) => None,
         }
     }
 
@@ -193,7 +238,7 @@ impl FollowedTypes {
     pub(super) fn next_due(&self) -> Option<(Instant, TypeId)> {
         let due = |(id, followed): (&TypeId, &FollowedType)| match &followed.phase {
             Phase::Listing(listing) => Some((listing.due()?, *id)),
-            Phase::Following { .. } => None,
+            Phase::Following { .. } | Phase::Holding(_) => None,
         };
         self.by_id.iter().filter_map(due).min()
     }
@@ -210,6 +255,12 @@ impl FollowedTypes {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
     }
 
+    /// Returns the types that have values which could not be read.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = TypeId> {
+        let unreadable = self.iter().filter(|(_, cache)| cache.has_unreadable());
+        unreadable.map(|(id, _)| id)
+    }
+
     /// Returns the writers of all types, to be changed.
     pub(super) fn caches_mut(&mut self) -> impl Iterator<Item = &mut CacheWriter> {
         self.by_id.values_mut().map(|it| &mut it.cache)
@@ -218,10 +269,61 @@ impl FollowedTypes {
 
 impl FollowedType {
     fn relist(&mut self, reason: &StorageError, due: Instant) {
-        if matches!(self.phase, Phase::Following { .. }) {
+        if !matches!(self.phase, Phase::Listing(_)) {
             self.cache.invalidate(reason);
         }
         let listing = Listing::new(self.cache.begin_filling(), due);
         self.phase = Phase::Listing(Box::new(listing));
+    }
+
+    /// Applies changes, or keeps them if there is a sealed one. Those of one revision are not parted.
+    fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Result<(), Fault> {
+        match &mut self.phase {
+            Phase::Listing(listing) => {
+                for change in changes {
+                    listing.absorb(self.cache.shared(), change);
+                }
+            }
+            Phase::Following { .. } => {
+                let sealed = |it: &&Change| matches!(it.kind, ChangeKind::Sealed { .. });
+                if let Some(first) = changes.iter().find(sealed) {
+                    let reason = format!("the value of {} cannot be decrypted yet", first.key);
+                    self.cache.suspend(reason);
+                    let mut held = Held::default();
+                    let fits = held.push(changes);
+                    self.phase = Phase::Holding(held);
+                    return if fits {
+                        Ok(())
+                    } else {
+                        Err(Fault::TooManyHeld)
+                    };
+                }
+                if !self.cache.apply(changes, revision) {
+                    return Err(Fault::Contradiction);
+                }
+            }
+            Phase::Holding(held) => {
+                if !held.push(changes) {
+                    return Err(Fault::TooManyHeld);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unsealed(&mut self, value: Bytes, revision: u64) -> Result<(), Fault> {
+        let Phase::Holding(held) = &mut self.phase else {
+            return Ok(());
+        };
+        held.take(value);
+        let Some(changes) = held.finish() else {
+            return Ok(());
+        };
+        self.phase = Phase::Following { served: false };
+        if self.cache.resume(changes, revision) {
+            Ok(())
+        } else {
+            Err(Fault::Contradiction)
+        }
     }
 }

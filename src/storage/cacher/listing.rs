@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cache_writer::{Filling, read_entry};
-use super::feed::FeedShared;
+use super::feed::{FeedShared, TypeId};
 use super::snapshot::Entry;
 use super::watch_cache::WatchCache;
 use crate::clock::Instant;
@@ -73,6 +73,8 @@ pub(super) struct Listing {
     changed: HashSet<Arc<str>>,
     /// True if more than [`CHANGED_KEYS_MAX`] keys changed, so that the page in flight must be dropped.
     spoilt: bool,
+    /// True if a sealed value came while a page was in flight: the list begins again after that page.
+    outdated: bool,
     /// The ticket of the page in flight.
     in_flight: Option<u64>,
     /// True once the last page has come.
@@ -107,6 +109,20 @@ pub(super) struct Page {
     pub(super) more: bool,
 }
 
+/// The answer to the request for a page.
+#[derive(Debug)]
+pub(super) struct PageAnswer {
+    /// The type that the page is of.
+    pub(super) id: TypeId,
+    /// The ticket of the request, which distinguishes a late page of an abandoned list.
+    pub(super) ticket: u64,
+    /// The lowest revision that the page may have: the newest that the store had reported at the time of the request,
+    /// or the requested one. A page below it shows that the store was rolled back.
+    pub(super) revision_min: u64,
+    /// The page, or the error of reading it.
+    pub(super) page: Result<Page, StorageError>,
+}
+
 impl Listing {
     /// Creates a list that begins at an instant, with an empty filling.
     pub(super) fn new(filling: Filling, due: Instant) -> Self {
@@ -117,6 +133,7 @@ impl Listing {
             revision: 0,
             changed: HashSet::new(),
             spoilt: false,
+            outdated: false,
             in_flight: None,
             complete: false,
             failures: 0,
@@ -158,6 +175,9 @@ impl Listing {
         self.in_flight = None;
         self.due = now;
         self.failures = 0;
+        if self.outdated {
+            return self.begin_again();
+        }
         if self.spoilt {
             self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             if self.pinned.is_some() {
@@ -181,10 +201,11 @@ impl Listing {
         self.in_flight = None;
         self.failures = self.failures.saturating_add(1);
         match error {
-            StorageError::Timeout { .. } => {
+            StorageError::Timeout { .. } if !self.outdated => {
                 self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             }
             StorageError::ListExpired => self.begin_again(),
+            _ if self.outdated => self.begin_again(),
             _ => {}
         }
         self.failures
@@ -195,19 +216,30 @@ impl Listing {
         self.due = due;
     }
 
+    /// Begins with the first page again, at the instant that is due.
     fn begin_again(&mut self) {
         self.filling.clear();
         self.after = None;
         self.revision = 0;
+        self.complete = false;
+        self.outdated = false;
     }
 
-    /// Applies a change to what has been listed so far.
+    /// Applies a change to what has been listed so far. A sealed value is not waited for here: the list begins again,
+    /// and its page has that value, or fails.
     pub(super) fn absorb(&mut self, cache: &WatchCache, change: Change) {
         let key: Arc<str> = change.key.into();
         if self.filling.revision_of(&key) >= Some(change.revision) {
             return;
         }
         match change.kind {
+            ChangeKind::Sealed { .. } => {
+                self.outdated = true;
+                if self.in_flight.is_none() {
+                    self.begin_again();
+                }
+                return;
+            }
             ChangeKind::Delete => self.filling.remove(&key),
             ChangeKind::Put { value, .. } => {
                 let entry = read_entry(cache, &key, &value, change.revision);

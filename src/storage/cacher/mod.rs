@@ -24,6 +24,8 @@
 //! - A stored value that is not an object is logged and counted. It stops neither its type nor its watches, but as long
 //!   as there is one the store answers the type's lists, since only it can report the error. Watches keep the last
 //!   content that was sent to them until there is a new one.
+//! - A value that cannot be read without waiting suspends its type alone: its reads are refused and its watches wait.
+//!   If the value does not become readable soon, the watches end and the type is listed again until it can be read.
 //! - Nothing here spawns tasks: the server runs [`Reflector::run`].
 //!
 //! # Reading order
@@ -37,6 +39,7 @@
 //! single writer, and `CacheView` the snapshot that one read works on.
 
 mod attachment;
+mod backoff;
 mod bookmark;
 mod cache_writer;
 mod config;
@@ -50,6 +53,7 @@ mod filter;
 mod followed_types;
 mod freshness;
 mod handle;
+mod held;
 mod index;
 mod list_snapshot;
 mod listing;
@@ -59,6 +63,7 @@ mod reflector;
 mod revision_probe;
 mod shrink_windows;
 mod snapshot;
+mod value_requests;
 mod view;
 mod watch_cache;
 mod watcher;

@@ -7,7 +7,7 @@
 //!   ----> Listing -------Listed------> CatchingUp ------Current------> Ready
 //!           ^  ^                         ^  |                         |  |
 //!           |  +----- Page, HistoryLost -|--+                         |  |
-//!           |                            +---------- Listed ----------+  |
+//!           |                            +----- Listed, Suspended -----+  |
 //!           +---------------------- HistoryLost -------------------------+
 //!
 //!   Stop leads from everywhere to Stopped, which nothing leaves.
@@ -47,7 +47,7 @@ pub enum Readiness {
     },
     /// The type is served.
     Ready {
-        /// The number of times that the cache has been filled, this time included.
+        /// The number of times that the cache has become complete, this time included.
         generation: u64,
     },
     /// The feed has ended.
@@ -103,6 +103,13 @@ pub(super) enum Event {
         /// The number of that filling.
         generation: u64,
     },
+    /// Changes after what the cache holds wait until they can be read.
+    Suspended {
+        /// The revision up to which changes have been applied.
+        revision: u64,
+        /// The reason for people.
+        reason: String,
+    },
     /// The changes after what the cache holds are no longer available.
     HistoryLost {
         /// The message of the error.
@@ -151,7 +158,7 @@ impl Readiness {
                 Self::Pending {
                     since, progress, ..
                 },
-                Event::Failed { reason },
+                Event::Failed { reason } | Event::Suspended { reason, .. },
             ) => Self::Pending {
                 since: *since,
                 progress: *progress,
@@ -172,6 +179,10 @@ impl Readiness {
             // The list may be of an earlier revision than what was served.
             (Self::Ready { .. }, Event::Listed { revision }) => {
                 Self::catching_up(now, revision, None)
+            }
+            // Nobody is served a state without them.
+            (Self::Ready { .. }, Event::Suspended { revision, reason }) => {
+                Self::catching_up(now, revision, Some(reason))
             }
             (Self::Ready { .. }, Event::HistoryLost { reason }) => {
                 Self::listing(now, 0, Some(reason))
@@ -356,6 +367,38 @@ mod tests {
                 let after = state.after(event.clone(), now);
                 assert_eq!(after, outcome, "{state:?} after {event:?}");
             }
+        }
+    }
+
+    #[test]
+    fn changes_that_wait_suspend_a_type() {
+        let start = Clock::real().now();
+        let now = start + Duration::from_secs(100);
+        let waiting = || Some("waiting".to_owned());
+        for (state, outcome) in [
+            (
+                Readiness::listing(start, 10, None),
+                Readiness::listing(start, 10, waiting()),
+            ),
+            (
+                Readiness::catching_up(start, 50, None),
+                Readiness::catching_up(start, 50, waiting()),
+            ),
+            (
+                Readiness::Ready { generation: 1 },
+                Readiness::catching_up(now, 60, waiting()),
+            ),
+            (Readiness::Stopped, Readiness::Stopped),
+        ] {
+            let reason = "waiting".to_owned();
+            let after = state.after(
+                Event::Suspended {
+                    revision: 60,
+                    reason,
+                },
+                now,
+            );
+            assert_eq!(after, outcome, "{state:?}");
         }
     }
 

@@ -37,11 +37,13 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt, stream};
 
+use super::backoff::{back_off, backoff};
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
-use super::followed_types::FollowedTypes;
-use super::listing::{Page, read_all, read_page};
+use super::followed_types::{Fault, FollowedTypes};
+use super::listing::{PageAnswer, read_all, read_page};
 use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
+use super::value_requests::{ValueAnswer, ValueRequests};
 use crate::clock::Instant;
 use crate::ring::waiters::{Publisher, published};
 use crate::storage::{ChangeBatch, ChangeKind, ChangeStream, StorageError};
@@ -60,9 +62,6 @@ const LISTS_AT_ONCE_MAX: usize = 4;
 /// The interval between requests for progress, while the changes since the lists are awaited.
 const CATCH_UP_PERIOD: Duration = Duration::from_millis(100);
 
-/// The least and the longest time between two attempts, before jitter.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-
 /// The interval at which events that have become too old are dropped from windows.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(15);
 
@@ -77,25 +76,14 @@ pub struct Reflector {
     types: FollowedTypes,
     /// The requests for pages in flight.
     pages: FuturesUnordered<BoxFuture<'static, PageAnswer>>,
+    /// The requests for values that types wait for.
+    values: ValueRequests,
     /// The ticket of the next page.
     next_ticket: u64,
     /// The revision at which types listed at an older revision become ready; `None` once they are.
     serve_from: Option<u64>,
     /// The key and the revision of the last put that was applied, by which the store's history is recognised.
     last_put: Option<(String, u64)>,
-}
-
-/// The answer to the request for a page.
-struct PageAnswer {
-    /// The type that the page is of.
-    id: TypeId,
-    /// The ticket of the request, which distinguishes a late page of an abandoned list.
-    ticket: u64,
-    /// The lowest revision that the page may have: the newest that the store had reported at the time of the request,
-    /// or the requested one. A page below it shows that the store was rolled back.
-    revision_min: u64,
-    /// The page, or the error of reading it.
-    page: Result<Page, StorageError>,
 }
 
 /// The state of the reflector. `attempt` counts the failures in a row.
@@ -127,6 +115,7 @@ impl Reflector {
             publisher,
             types: FollowedTypes::default(),
             pages: FuturesUnordered::new(),
+            values: ValueRequests::default(),
             next_ticket: 0,
             serve_from: None,
             last_put: None,
@@ -160,7 +149,7 @@ impl Reflector {
 
     /// Lists all types at one revision, or leaves that to the time when the stream is followed.
     async fn begin(&mut self, attempt: u32, from: Origin) -> State {
-        self.back_off(attempt).await;
+        back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
             return State::RolledBack;
         }
@@ -263,7 +252,7 @@ impl Reflector {
 
     /// Opens the stream after the last revision.
     async fn open(&mut self, attempt: u32) -> State {
-        self.back_off(attempt).await;
+        back_off(&self.feed.clock, attempt).await;
         if self.apply_commands() {
             return State::RolledBack;
         }
@@ -301,6 +290,7 @@ impl Reflector {
         let mut shrink_due = feed.clock.now();
         loop {
             let page_due = self.request_pages();
+            self.values.send(&mut self.types, &feed);
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
@@ -314,6 +304,7 @@ impl Reflector {
                 Some(answer) = self.pages.next() => if self.take_page(answer) {
                     return State::RolledBack;
                 },
+                Some(answer) = self.values.next() => self.take_value(answer),
                 () = feed.commands_pending() => if self.apply_commands() {
                     return State::RolledBack;
                 },
@@ -344,6 +335,7 @@ impl Reflector {
             tracing::warn!(%error, "the history has been compacted; all types are listed again");
             self.types.relist_all(error, self.feed.clock.now());
             self.pages = FuturesUnordered::new();
+            self.values.forget();
             // A list of an older revision that compaction has just overtaken would be overtaken again.
             let catching_up = self.serve_from.take().is_some();
             return if catching_up {
@@ -365,7 +357,11 @@ impl Reflector {
         for (id, cache) in commands.added {
             self.types.add(id, cache, now);
         }
-        for id in commands.relisted {
+        let mut relisted = commands.relisted;
+        if commands.relist_unreadable {
+            relisted.extend(self.types.unreadable());
+        }
+        for id in relisted {
             let reason = StorageError::Internal {
                 message: "the type is listed again".to_owned(),
             };
@@ -396,15 +392,13 @@ impl Reflector {
                 pinned => pinned.min(reported),
             };
             let (feed, cache) = (Arc::clone(&self.feed), Arc::clone(cache.shared()));
-            let page = async move {
-                let page = read_page(&feed, &cache, request).await;
-                PageAnswer {
-                    id,
-                    ticket,
-                    revision_min,
-                    page,
-                }
+            let answer = move |page| PageAnswer {
+                id,
+                ticket,
+                revision_min,
+                page,
             };
+            let page = async move { answer(read_page(&feed, &cache, request).await) };
             self.pages.push(page.boxed());
         }
         None
@@ -437,20 +431,35 @@ impl Reflector {
     fn apply(&mut self, batch: ChangeBatch) {
         let revision = batch.revision;
         let last_put = batch.changes.iter().rev().find_map(|change| {
-            let put = matches!(change.kind, ChangeKind::Put { .. });
+            let put = !matches!(change.kind, ChangeKind::Delete);
             put.then(|| (change.key.clone(), change.revision))
         });
         self.last_put = last_put.or_else(|| self.last_put.take());
-        for id in self.types.apply(batch) {
-            let error = StorageError::Internal {
-                message: "a change came that cannot be: an earlier one was lost".to_owned(),
-            };
-            tracing::error!(%error, revision, "a type is listed again");
-            let faults = self.types.count_fault(id);
-            let due = self.feed.clock.now() + backoff(faults);
-            self.types.relist(id, &error, due);
+        for (id, fault) in self.types.apply(batch) {
+            self.list_again(id, fault);
         }
         self.reach(revision);
+    }
+
+    /// Lists a type again because of a fault. Its watches end.
+    fn list_again(&mut self, id: TypeId, fault: Fault) {
+        let error = StorageError::Internal {
+            message: fault.to_string(),
+        };
+        tracing::error!(%error, "a type is listed again");
+        let faults = self.types.count_fault(id);
+        let due = self.feed.clock.now() + backoff(faults);
+        self.types.relist(id, &error, due);
+    }
+
+    /// Gives a type the value that it waits for, or lists the type again if there is none.
+    fn take_value(&mut self, answer: ValueAnswer) {
+        let reached = self.publisher.current();
+        let now = self.feed.clock.now();
+        if let Some((id, fault)) = self.types.take_value(answer, reached, now) {
+            self.list_again(id, fault);
+        }
+        self.reach(reached);
     }
 
     /// Begins anew with what the store holds now; nothing that is known is kept.
@@ -468,6 +477,7 @@ impl Reflector {
         }
         self.publisher = publisher;
         self.pages = FuturesUnordered::new();
+        self.values.forget();
         self.serve_from = None;
         self.last_put = None;
         let now = self.feed.clock.now();
@@ -475,12 +485,6 @@ impl Reflector {
             self.types.add(id, cache, now);
         }
         State::beginning()
-    }
-
-    async fn back_off(&mut self, attempt: u32) {
-        if attempt > 0 {
-            self.feed.clock.sleep(backoff(attempt)).await;
-        }
     }
 }
 
@@ -508,11 +512,4 @@ impl Drop for Reflector {
             cache.stop();
         }
     }
-}
-
-/// Returns how long to wait before an attempt: doubling, bounded, with jitter against other servers in step.
-fn backoff(attempt: u32) -> Duration {
-    let (least, most) = BACKOFF;
-    let doubled = least.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
-    doubled.min(most).mul_f64(rand::random_range(0.5..1.0))
 }

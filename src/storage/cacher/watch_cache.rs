@@ -160,12 +160,14 @@ impl WatchCache {
         self.readiness.borrow().check(self.clock.now())
     }
 
-    /// Sends the bookmarks that are due. The registry is locked, so every event up to the revision of the view has been
-    /// sent.
+    /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision
+    /// of the view has been sent.
     pub(super) fn send_due_bookmarks(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();
-        let (_, revision) = self.current();
+        let Ok((_, revision)) = self.served() else {
+            return;
+        };
         watchers.send_due_bookmarks(self.clock.now(), revision, &mut wake);
         drop(watchers);
         wake.into_iter().for_each(Waker::wake);
@@ -175,7 +177,7 @@ impl WatchCache {
     pub(super) fn drain(&self) {
         let mut wake = Vec::new();
         let mut watchers = self.watchers();
-        let bookmark = self.readiness().is_ready().then(|| self.current().1);
+        let bookmark = self.served().ok().map(|(_, revision)| revision);
         watchers.drain(bookmark, &mut wake);
         drop(watchers);
         wake.into_iter().for_each(Waker::wake);

@@ -1,10 +1,15 @@
 //! The file of `--encryption-provider-config`: which types are encrypted, and how.
 //!
 //! The rule of a type is the one that names it, otherwise that of its group (`*.apps`, `*.` for the core group),
-//! otherwise that of everything (`*.*`); without any its values are plain. A rule that an earlier, wider one would hide
-//! is an error.
+//! otherwise that of everything (`*.*`); without any its values are plain. A type that several entries name has the
+//! providers of all, in their order. An entry that an earlier, wider one would hide is an error.
+//!
+//! Ported from `staging/src/k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go` and
+//! `pkg/apis/apiserver/validation/validation_encryption.go`, Kubernetes 1.36.
 
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,42 +19,15 @@ use serde::de::IgnoredAny;
 
 use super::cipher::Cipher;
 use super::kms::{KmsConfig, KmsProvider};
-use super::transformer::{NamedKey, Provider, Transformer};
+use super::providers::{NamedKey, Provider, Providers};
 use crate::clock::Clock;
 use crate::sync::Arc;
 
-/// The encryption of each type. By default none is encrypted.
-///
-/// ```
-/// use ringwatch::clock::Clock;
-/// use ringwatch::storage::encryption::EncryptionConfig;
-///
-/// let config = EncryptionConfig::parse(
-///     "
-/// kind: EncryptionConfiguration
-/// apiVersion: apiserver.config.k8s.io/v1
-/// resources:
-/// - resources: [secrets]
-///   providers:
-///   - aesgcm:
-///       keys: [{name: key1, secret: AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=}]
-///   - identity: {}
-/// ",
-///     &Clock::real(),
-/// )?;
-/// let secrets = config.transformer("secrets", "");
-/// let key = "/registry/secrets/default/a";
-/// let stored = secrets.seal(b"{}"[..].into(), key)?;
-/// assert!(stored.starts_with(b"k8s:enc:aesgcm:v1:key1:"));
-/// assert_eq!(secrets.open(&stored, key)?, (b"{}"[..].into(), false));
-///
-/// assert!(config.transformer("pods", "").is_identity());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, Default)]
+/// A configuration of the encryption of each type. By default none is encrypted.
+#[derive(Debug, Default)]
 pub struct EncryptionConfig {
-    /// The transformers by resource and group, either of which may be a star.
-    rules: BTreeMap<(String, String), Transformer>,
+    /// The providers by [`rule`].
+    rules: BTreeMap<String, Providers>,
     /// The providers that encrypt with KMS plugins, in the order of the file.
     kms: Vec<Arc<KmsProvider>>,
 }
@@ -106,6 +84,13 @@ struct Key {
 /// The star that stands for every group or every resource.
 const ANY: &str = "*";
 
+/// The names of internal data of kube-apiserver, which is never encrypted.
+const WITHOUT_API: [&str; 3] = [
+    "apiserveripinfo",
+    "serviceipallocations",
+    "servicenodeportallocations",
+];
+
 impl EncryptionConfig {
     /// Reads an `EncryptionConfiguration` in YAML or JSON.
     ///
@@ -133,13 +118,22 @@ impl EncryptionConfig {
         if file.resources.is_empty() {
             return Err(ConfigError("resources: at least one is required".into()));
         }
-        let mut config = Self::default();
+        let mut reader = Reader {
+            clock,
+            rules: BTreeMap::new(),
+            kms: Vec::new(),
+        };
         for (index, rule) in file.resources.iter().enumerate() {
-            config
-                .add(rule, clock)
+            reader
+                .add(rule)
                 .map_err(|error| ConfigError(format!("resources[{index}].{error}")))?;
         }
-        Ok(config)
+        let rules = reader.rules.into_iter();
+        let rules = rules.map(|(name, providers)| (name, Providers::new(providers)));
+        Ok(Self {
+            rules: rules.collect(),
+            kms: reader.kms,
+        })
     }
 
     /// Returns true if no type is or was encrypted.
@@ -172,41 +166,67 @@ impl EncryptionConfig {
         }
     }
 
-    /// Keeps the keys of all KMS plugins confirmed, until it is dropped. Without this, nothing is encrypted with them after
-    /// some minutes.
-    pub async fn poll_kms(self) {
+    /// Keeps the keys of all KMS plugins confirmed. Never completes.
+    pub(super) async fn poll_kms(&self) {
         join_all(self.kms.iter().map(|it| it.poll())).await;
+        // Without plugins there is nothing to do.
+        pending().await
     }
 
-    /// Returns the transformer of a type's values.
+    /// Returns the longest time that it may take to check all KMS plugins.
     #[must_use]
-    pub fn transformer(&self, resource: &str, group: &str) -> Transformer {
-        let rule =
-            |resource: &str, group: &str| self.rules.get(&(resource.to_owned(), group.to_owned()));
-        let found = rule(resource, group)
-            .or_else(|| rule(ANY, group))
-            .or_else(|| rule(ANY, ANY));
+    pub fn check_time_max(&self) -> Duration {
+        self.kms.iter().map(|it| it.call_time_max()).sum()
+    }
+
+    /// Returns the names of the rules that may be a type's, the nearest first.
+    pub(super) fn rules_of(resource: &str, group: &str) -> [String; 3] {
+        [rule(resource, group), rule(ANY, group), rule(ANY, ANY)]
+    }
+
+    /// Returns the providers of the first of these rules that there is.
+    pub(super) fn providers(&self, rules: &[String]) -> Providers {
+        let found = rules.iter().find_map(|name| self.rules.get(name));
         found.cloned().unwrap_or_default()
     }
+}
 
-    fn add(&mut self, rule: &Rule, clock: &Clock) -> Result<(), String> {
-        if rule.resources.is_empty() {
+/// Returns the name of the rule of a resource and a group, either of which may be a star.
+fn rule(resource: &str, group: &str) -> String {
+    format!("{resource}.{group}")
+}
+
+/// A configuration while it is read.
+struct Reader<'a> {
+    clock: &'a Clock,
+    rules: BTreeMap<String, Vec<Arc<Provider>>>,
+    kms: Vec<Arc<KmsProvider>>,
+}
+
+impl Reader<'_> {
+    /// Adds an entry of the file.
+    ///
+    /// # Errors
+    /// The member that is wrong, and why.
+    fn add(&mut self, entry: &Rule) -> Result<(), String> {
+        if entry.resources.is_empty() {
             return Err("resources: at least one is required".to_owned());
         }
-        if rule.providers.is_empty() {
+        if entry.providers.is_empty() {
             return Err("providers: at least one is required".to_owned());
         }
-        let mut named = Vec::new();
-        for (index, text) in rule.resources.iter().enumerate() {
-            let at = |why: String| format!("resources[{index}]: {text:?}: {why}");
-            let name = name(text).map_err(|why| at(why.to_owned()))?;
-            self.check_hidden(&name, &named).map_err(at)?;
+        let mut named: Vec<(&str, &str)> = Vec::new();
+        for (index, text) in entry.resources.iter().enumerate() {
+            let at = |why: &str| format!("resources[{index}]: {text:?}: {why}");
+            let name = name(text).map_err(at)?;
+            check_beside(name, &named).map_err(at)?;
+            self.check_masked(name).map_err(|why| at(&why))?;
             named.push(name);
         }
         let mut providers = Vec::new();
-        for (index, provider) in rule.providers.iter().enumerate() {
+        for (index, provider) in entry.providers.iter().enumerate() {
             let provider = provider
-                .read(clock)
+                .read(self.clock)
                 .map_err(|why| format!("providers[{index}]{why}"))?;
             if let Provider::Kms(kms) = &provider {
                 if self.kms.iter().any(|other| other.prefix() == kms.prefix()) {
@@ -215,60 +235,60 @@ impl EncryptionConfig {
                 }
                 self.kms.push(Arc::clone(kms));
             }
-            providers.push(provider);
+            providers.push(Arc::new(provider));
         }
-        let transformer = Transformer::new(providers);
-        for name in named {
-            self.rules.insert(name, transformer.clone());
+        for (resource, group) in named {
+            let of_rule = self.rules.entry(rule(resource, group)).or_default();
+            of_rule.extend(providers.iter().cloned());
         }
         Ok(())
     }
 
-    /// Checks that an entry is not hidden by one before it in the same list or the file.
-    fn check_hidden(
-        &self,
-        name: &(String, String),
-        beside: &[(String, String)],
-    ) -> Result<(), String> {
-        if self.rules.contains_key(name) || beside.contains(name) {
-            return Err("it is named twice".to_owned());
+    /// Checks that an entry is not hidden by a wider one before it.
+    fn check_masked(&self, (_, group): (&str, &str)) -> Result<(), String> {
+        let wider = [rule(ANY, group), rule(ANY, ANY)];
+        match wider.iter().find(|it| self.rules.contains_key(*it)) {
+            Some(earlier) => Err(format!("it is masked by the earlier rule {earlier}")),
+            None => Ok(()),
         }
-        let (resource, group) = name;
-        let wider = [
-            (ANY.to_owned(), group.clone()),
-            (ANY.to_owned(), ANY.to_owned()),
-        ];
-        if let Some((any, group)) = wider.iter().find(|it| self.rules.contains_key(it)) {
-            return Err(format!("it is masked by the earlier rule {any}.{group}"));
-        }
-        let overlaps = |other: &(String, String)| {
-            let all = |it: &(String, String)| it.0 == ANY && it.1 == ANY;
-            let same_group = other.1 == *group && (other.0 == ANY || resource == ANY);
-            all(other) || all(name) || same_group
-        };
-        if beside.iter().any(overlaps) {
-            return Err("it overlaps with another of the same list".to_owned());
-        }
-        Ok(())
     }
 }
 
+/// Checks a name against those before it in the same list.
+fn check_beside(name: (&str, &str), beside: &[(&str, &str)]) -> Result<(), &'static str> {
+    if beside.contains(&name) {
+        return Err("it is named twice");
+    }
+    let (resource, group) = name;
+    let all = (ANY, ANY);
+    let overlaps = |other: &(&str, &str)| {
+        let same_group = other.1 == group && (other.0 == ANY || resource == ANY);
+        *other == all || name == all || same_group
+    };
+    if beside.iter().any(overlaps) {
+        return Err("it overlaps with another of the same list");
+    }
+    Ok(())
+}
+
 /// Splits `deployments.apps` into a resource and its group.
-fn name(text: &str) -> Result<(String, String), &'static str> {
+fn name(text: &str) -> Result<(&str, &str), &'static str> {
     if text.chars().any(char::is_uppercase) {
         return Err("resource name should not contain capital letters");
     }
     if text == ANY {
         return Err("use '*.' for the core group or '*.*' for everything");
     }
+    if WITHOUT_API.contains(&text) {
+        return Err("resources which do not have REST API/s cannot be encrypted");
+    }
     let (resource, group) = text.split_once('.').unwrap_or((text, ""));
     match (resource, group) {
-        ("", _) => Err("the resource is missing"),
         (_, "events.k8s.io") => Err("these are stored as 'events'; name them so"),
         (_, "extensions") => Err("the group 'extensions' has been removed"),
-        (ANY, ANY) => Ok((ANY.to_owned(), ANY.to_owned())),
+        (ANY, ANY) => Ok((ANY, ANY)),
         (_, ANY) => Err("the same resource across groups is not supported"),
-        _ => Ok((resource.to_owned(), group.to_owned())),
+        found => Ok(found),
     }
 }
 
@@ -361,6 +381,7 @@ impl Keys {
 mod tests {
     use bytes::Bytes;
 
+    use super::super::{Encryption, Transformer};
     use super::*;
 
     /// A key of 32 bytes.
@@ -394,8 +415,8 @@ mod tests {
     fn plugins_are_not_connected_to_before_they_are_asked() {
         let config = file(KMS).expect("a configuration");
         assert!(config.uses_kms());
-        let secrets = config.transformer("secrets", "");
-        assert!(!secrets.is_identity());
+        assert_eq!(config.check_time_max(), Duration::from_secs(90));
+        let secrets = of_type(config, "secrets", "");
         let error = secrets.seal(Bytes::from_static(b"plain"), "/k");
         let error = error.expect_err("no plugin has answered").to_string();
         assert!(error.contains("its plugin has not answered yet"), "{error}");
@@ -408,8 +429,14 @@ mod tests {
         )
     }
 
-    fn written(config: &EncryptionConfig, resource: &str, group: &str) -> String {
-        let transformer = config.transformer(resource, group);
+    fn of_type(config: EncryptionConfig, resource: &str, group: &str) -> Transformer {
+        Encryption::new(config).transformer(resource, group)
+    }
+
+    /// Returns the name of the key by which values of a type are encrypted, or the value if it is plain.
+    fn written(rules: &str, resource: &str, group: &str) -> String {
+        let config = file(rules).expect("a configuration");
+        let transformer = of_type(config, resource, group);
         let stored = transformer.seal(Bytes::from_static(b"plain"), "/k");
         let stored = String::from_utf8_lossy(&stored.expect("stored")).into_owned();
         let name = stored.strip_prefix("k8s:enc:aesgcm:v1:").map(str::to_owned);
@@ -425,7 +452,6 @@ mod tests {
             aesgcm("three", "\"*.\""),
             aesgcm("four", "\"*.*\""),
         ];
-        let config = file(&rules.concat()).expect("a configuration");
         for (resource, group, key) in [
             ("secrets", "", "one"),
             ("deployments", "apps", "one"),
@@ -433,14 +459,33 @@ mod tests {
             ("configmaps", "", "three"),
             ("jobs", "batch", "four"),
         ] {
-            assert_eq!(written(&config, resource, group), key, "{resource}");
+            assert_eq!(written(&rules.concat(), resource, group), key, "{resource}");
         }
-        let config = file(&aesgcm("one", "secrets")).expect("a configuration");
-        assert_eq!(written(&config, "configmaps", ""), "plain");
         assert_eq!(
-            written(&EncryptionConfig::default(), "secrets", ""),
+            written(&aesgcm("one", "secrets"), "configmaps", ""),
             "plain"
         );
+    }
+
+    /// As in kube-apiserver, where the later entry can only be used for reading.
+    #[test]
+    fn a_type_that_is_named_again_has_more_providers() {
+        let old = aesgcm("two", "secrets, configmaps");
+        let rules = [
+            aesgcm("one", "secrets"),
+            old.clone(),
+            aesgcm("three", "\"*.\""),
+        ];
+        let rules = rules.concat();
+        assert_eq!(written(&rules, "secrets", ""), "one");
+        assert_eq!(written(&rules, "configmaps", ""), "two");
+        assert_eq!(written(&rules, "pods", ""), "three");
+        let plain = Bytes::from_static(b"plain");
+        let before = of_type(file(&old).expect("a configuration"), "secrets", "");
+        let stored = before.seal(plain.clone(), "/k").expect("stored");
+        let config = file(&rules).expect("a configuration");
+        let secrets = of_type(config, "secrets", "");
+        assert_eq!(secrets.open(&stored, "/k"), Ok((plain, true)));
     }
 
     #[test]
@@ -451,8 +496,45 @@ mod tests {
             {{"name":"a","secret":"{SECRET}"}}]}}}}]}}]}}"#
         );
         let config = EncryptionConfig::parse(&json, &Clock::real()).expect("a configuration");
-        assert!(!config.transformer("secrets", "").is_identity());
-        assert!(config.transformer("secrets", "apps").is_identity());
+        let encryption = Encryption::new(config);
+        for (group, encrypted) in [("", true), ("apps", false)] {
+            let secrets = encryption.transformer("secrets", group);
+            let stored = secrets.seal(Bytes::from_static(b"plain"), "/k");
+            let stored = stored.expect("stored");
+            assert_eq!(stored.starts_with(b"k8s:enc:secretbox:v1:a:"), encrypted);
+        }
+    }
+
+    #[test]
+    fn names_that_hide_or_mean_nothing_are_refused() {
+        for (rules, words) in [
+            (aesgcm("a", "Secrets"), "capital letters"),
+            (aesgcm("a", "\"*\""), "use '*.'"),
+            (aesgcm("a", "\"secrets.*\""), "across groups"),
+            (aesgcm("a", "events.events.k8s.io"), "stored as 'events'"),
+            (aesgcm("a", "secrets, secrets"), "named twice"),
+            (aesgcm("a", "secrets, \"*.\""), "overlaps"),
+            (aesgcm("a", "\"*.*\", secrets"), "overlaps"),
+            (
+                [aesgcm("a", "\"*.\""), aesgcm("b", "secrets")].concat(),
+                "resources[1].resources[0]: \"secrets\": it is masked by the earlier rule *.",
+            ),
+            (
+                [aesgcm("a", "\"*.*\""), aesgcm("b", "\"*.apps\"")].concat(),
+                "resources[1].resources[0]: \"*.apps\": it is masked by the earlier rule *.*",
+            ),
+            (
+                [aesgcm("a", "\"*.apps\""), aesgcm("b", "\"*.apps\"")].concat(),
+                "it is masked by the earlier rule *.apps",
+            ),
+            (
+                aesgcm("a", "serviceipallocations"),
+                "do not have REST API/s",
+            ),
+        ] {
+            let error = file(&rules).expect_err(words).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
     }
 
     #[test]
@@ -493,17 +575,6 @@ mod tests {
             (key(""), "aesgcm.keys[0].secret: it is missing"),
             (key("c2VjcmV0!"), "it is not base64"),
             (key("c2VjcmV0"), "it has 6 bytes instead of 16, 24 or 32"),
-            (aesgcm("a", "Secrets"), "capital letters"),
-            (aesgcm("a", "\"*\""), "use '*.'"),
-            (aesgcm("a", "\"secrets.*\""), "across groups"),
-            (aesgcm("a", "events.events.k8s.io"), "stored as 'events'"),
-            (aesgcm("a", "secrets, secrets"), "named twice"),
-            (aesgcm("a", "secrets, \"*.\""), "overlaps"),
-            (aesgcm("a", "\"*.*\", secrets"), "overlaps"),
-            (
-                [aesgcm("a", "\"*.\""), aesgcm("b", "secrets")].concat(),
-                "resources[1].resources[0]: \"secrets\": it is masked by the earlier rule *.",
-            ),
             (
                 provider("aesgcm: {keyz: []}"),
                 "it is not an EncryptionConfiguration at line",

@@ -8,14 +8,17 @@
 //! ```
 //!
 //! A stored value names its provider and its key, so that keys and providers can be replaced while old values are still
-//! read ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]). The hard part is that
+//! read ([`Transformer`]). A file configures the encryption of each type ([`EncryptionConfig`]), also while it is in use
+//! ([`Encryption`]). The hard part is that
 //! no encrypted value may pass for a plain one: a value that no key decrypts is an error, and one with the prefix of
 //! encrypted values is never taken for an object.
 
 mod cipher;
 mod config;
+mod current;
 mod kms;
-mod transformer;
+mod providers;
 
 pub use config::{ConfigError, EncryptionConfig};
-pub use transformer::{ENCRYPTED, TransformError, Transformer};
+pub use current::{Encryption, Transformer};
+pub use providers::{ENCRYPTED, TransformError};

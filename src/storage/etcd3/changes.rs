@@ -10,10 +10,10 @@ use futures::StreamExt;
 
 use super::request_metrics::{Operation, TypeRequestMetrics};
 use crate::storage::backend::{
-    Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
-    WatchRequest, WatchResponse, prefix_end,
+    Backend, BackendError, Event, EventKind, KeyRange, RangeContent, RangeRequest, WatchRequest,
+    WatchResponse, prefix_end,
 };
-use crate::storage::encryption::{ENCRYPTED, EncryptionConfig, TransformError, Transformer};
+use crate::storage::encryption::{ENCRYPTED, Encryption, TransformError, Transformer};
 use crate::storage::{
     Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, RawObject,
     StorageError,
@@ -28,10 +28,10 @@ pub struct Changes {
     path_prefix: Arc<str>,
     /// The request metrics of types, which count pages, by the part of their keys after the path prefix.
     types: Arc<BTreeMap<String, TypeRequestMetrics>>,
-    /// The transformers of types that are or were encrypted, by the same part of their keys.
-    encrypted: Arc<BTreeMap<String, Transformer>>,
+    /// The transformers of types, by the same part of their keys.
+    transformers: Arc<BTreeMap<String, Transformer>>,
     /// The encryption of other types, whose keys begin with group and resource.
-    encryption: EncryptionConfig,
+    encryption: Encryption,
 }
 
 impl Changes {
@@ -42,8 +42,8 @@ impl Changes {
             backend,
             path_prefix: path_prefix.into(),
             types: Arc::default(),
-            encrypted: Arc::default(),
-            encryption: EncryptionConfig::default(),
+            transformers: Arc::default(),
+            encryption: Encryption::default(),
         }
     }
 
@@ -61,13 +61,9 @@ impl Changes {
     /// prefix, up to a slash. `others` has the transformers of all other types, such as custom resources, whose keys
     /// begin with group and resource.
     #[must_use]
-    pub fn decrypting(
-        self,
-        types: BTreeMap<String, Transformer>,
-        others: EncryptionConfig,
-    ) -> Self {
+    pub fn decrypting(self, types: BTreeMap<String, Transformer>, others: Encryption) -> Self {
         Self {
-            encrypted: Arc::new(types),
+            transformers: Arc::new(types),
             encryption: others,
             ..self
         }
@@ -75,9 +71,9 @@ impl Changes {
 
     /// Returns the transformer of the values of a key.
     fn transformer(&self, key: &str) -> Transformer {
-        let mut types = self.encrypted.iter();
-        if let Some((_, transformer)) = types.find(|(prefix, _)| key.starts_with(prefix.as_str())) {
-            return transformer.clone();
+        let folders = key.match_indices('/').map(|(at, _)| &key[..=at]);
+        if let Some(found) = folders.rev().find_map(|it| self.transformers.get(it)) {
+            return found.clone();
         }
         let mut segments = key.split('/').skip(1);
         let group = segments.next().unwrap_or_default();
@@ -91,14 +87,15 @@ impl Changes {
     /// # Errors
     /// [`StorageError::Internal`] when a KMS plugin does not decrypt the key of the value now.
     fn plain(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
-        let nothing_encrypted = self.encrypted.is_empty() && self.encryption.is_empty();
-        if nothing_encrypted && !value.starts_with(ENCRYPTED) {
+        if self.encryption.is_empty() && !value.starts_with(ENCRYPTED) {
             return Ok(value);
         }
         let opened = self.transformer_of(full_key).open(&value, full_key);
         match opened {
             Ok((plain, _)) => Ok(plain),
-            Err(TransformError::Unavailable(message)) => Err(StorageError::Internal { message }),
+            Err(TransformError::Unavailable(why)) => Err(StorageError::Internal {
+                message: format!("the value of {full_key} cannot be decrypted now: {why}"),
+            }),
             Err(error @ TransformError::Unreadable(_)) => Ok(unreadable(full_key, &error)),
         }
     }
@@ -109,10 +106,10 @@ impl Changes {
     }
 
     /// Makes the keys known with which the value of a key is encrypted, if that is by a KMS plugin.
-    async fn fetch_keys(&self, kv: &KeyValue) {
-        if self.encryption.uses_kms() && kv.value.starts_with(ENCRYPTED) {
-            let transformer = self.transformer_of(&kv.key);
-            transformer.fetch_keys(slice::from_ref(&kv.value)).await;
+    async fn fetch_keys(&self, full_key: &str, value: &Bytes) {
+        if self.encryption.uses_kms() && value.starts_with(ENCRYPTED) {
+            let transformer = self.transformer_of(full_key);
+            transformer.fetch_keys(slice::from_ref(value)).await;
         }
     }
 
@@ -124,13 +121,15 @@ impl Changes {
 
     fn change(&self, event: &Event) -> Change {
         let (key, value) = (&event.kv.key, &event.kv.value);
+        let created = event.kv.create_revision == event.kv.mod_revision;
         let kind = match event.kind {
-            EventKind::Put => ChangeKind::Put {
+            EventKind::Put => match self.plain(key, value.clone()) {
+                Ok(value) => ChangeKind::Put { value, created },
                 // The stream is that of all types, which do not wait for the plugin of one.
-                value: self
-                    .plain(key, value.clone())
-                    .unwrap_or_else(|error| unreadable(key, &error)),
-                created: event.kv.create_revision == event.kv.mod_revision,
+                Err(_) => ChangeKind::Sealed {
+                    value: value.clone(),
+                    created,
+                },
             },
             EventKind::Delete => ChangeKind::Delete,
         };
@@ -143,10 +142,7 @@ impl Changes {
 
     /// Converts a response. One with events covers the revisions up to that of its last event, one without up to its
     /// own.
-    async fn batch(&self, response: WatchResponse) -> ChangeBatch {
-        for event in &response.events {
-            self.fetch_keys(&event.kv).await;
-        }
+    fn batch(&self, response: &WatchResponse) -> ChangeBatch {
         let last = response.events.last().map(|event| event.kv.mod_revision);
         ChangeBatch {
             revision: last.unwrap_or(response.revision),
@@ -190,7 +186,7 @@ impl ChangeSource for Changes {
         };
         let mut items = Vec::with_capacity(response.kvs.len());
         for kv in response.kvs {
-            self.fetch_keys(&kv).await;
+            self.fetch_keys(&kv.key, &kv.value).await;
             items.push(RawObject {
                 key: self.key(&kv.key),
                 revision: kv.mod_revision,
@@ -217,15 +213,10 @@ impl ChangeSource for Changes {
         };
         let responses = self.backend.watch(request).await?;
         let changes = self.clone();
-        let batches = responses.then(move |item| {
-            let changes = changes.clone();
-            async move {
-                match item {
-                    Ok(response) => Ok(changes.batch(response).await),
-                    Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
-                    Err(other) => Err(other.into()),
-                }
-            }
+        let batches = responses.map(move |item| match item {
+            Ok(response) => Ok(changes.batch(&response)),
+            Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
+            Err(other) => Err(other.into()),
         });
         Ok(batches.boxed())
     }
@@ -258,6 +249,12 @@ impl ChangeSource for Changes {
             Err(BackendError::FutureRevision { .. }) => Ok(false),
             Err(other) => Err(other.into()),
         }
+    }
+
+    async fn unseal(&self, key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        let full_key = format!("{}{key}", self.path_prefix);
+        self.fetch_keys(&full_key, &value).await;
+        self.plain(&full_key, value)
     }
 
     fn progress_is_trusted(&self) -> bool {

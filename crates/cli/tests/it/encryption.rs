@@ -2,6 +2,7 @@
 
 mod kms;
 mod kms_plugin;
+mod reload;
 
 use std::collections::BTreeMap;
 use std::fs;

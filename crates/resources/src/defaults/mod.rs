@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 
+use ringwatch::codec::Wanted;
 use ringwatch_apimachinery::path::{get, get_mut, set, text};
 use ringwatch_apimachinery::quantity::Amount;
 use serde_json::{Map, Value};
@@ -114,6 +115,21 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
     }
 }
 
+/// Returns the values that objects have which were given these defaults. What functions among the rules give is left out,
+/// and so are zeros, which the wire often cannot tell from no value.
+pub(super) fn wanted(rules: &[Rule]) -> Vec<Wanted> {
+    let inner = |rules| Some(wanted(rules)).filter(|it| !it.is_empty());
+    let of_rule = |rule: &Rule| match *rule {
+        Rule::Set(_, literal) if literal.is_zero() => None,
+        Rule::Set(path, _) => Some(Wanted::Value(path)),
+        Rule::In(path, rules) => Some(Wanted::Within(path, inner(rules)?)),
+        Rule::When(path, texts, rules) => Some(Wanted::IfText(path, texts, inner(rules)?)),
+        Rule::With(path, rules) => Some(Wanted::IfValue(path, inner(rules)?)),
+        Rule::Zero(..) | Rule::Run(..) | Rule::Quantities(_) => None,
+    };
+    rules.iter().filter_map(of_rule).collect()
+}
+
 fn fill(object: &mut Value, path: &str, literal: Literal) {
     if is_absent(object, path) {
         set(object, path, literal.value());
@@ -174,6 +190,14 @@ pub(super) fn remove_empty(value: &mut Value) {
 }
 
 impl Literal {
+    /// Returns true for null, false, 0 and the empty text.
+    pub(super) fn is_zero(self) -> bool {
+        matches!(
+            self,
+            Self::Null | Self::False | Self::Int(0) | Self::Text("")
+        )
+    }
+
     fn value(self) -> Value {
         match self {
             Self::Null => Value::Null,

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ringwatch::codec::Wanted;
 use ringwatch::meta::Object;
 use ringwatch_apimachinery::generation::set_generation;
 use ringwatch_apimachinery::path::{get, keep, set};
@@ -229,6 +230,10 @@ impl Strategy for Generic {
 
     fn lacks_defaults(&self, object: &Object) -> bool {
         self.lacks.is_some_and(|lacks| lacks(object))
+    }
+
+    fn wanted(&self) -> Vec<Wanted> {
+        defaults::wanted(self.defaults)
     }
 
     fn prepare_for_create(&self, context: &RequestContext, object: &mut Value) {

@@ -1,7 +1,7 @@
 //! The flags of kube-apiserver that do nothing here: accepted without effect, or refused.
 //!
-//! With them every flag of kube-apiserver is in exactly one of four lists: the fields of [`super::ServeFlags`],
-//! [`inert`], [`refused`] and [`planned`]. A test compares them with kube-apiserver's names and with the table in
+//! With them every flag of kube-apiserver is in exactly one of three lists: the fields of [`super::ServeFlags`],
+//! [`inert`] and [`refused`]. A test compares them with kube-apiserver's names and with the table in
 //! `docs/compatibility.md`.
 
 use std::time::Duration;
@@ -12,7 +12,6 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use ringwatch_apimachinery::duration;
 
 use super::inert::{self, Inert};
-use super::planned;
 use super::refused;
 
 /// The heading in `--help` of flags without effect.
@@ -50,8 +49,7 @@ impl InventoryFlags {
 
 /// Returns the name of each refused flag, and the reason.
 fn refused() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let refused = refused::FLAGS.iter().map(|flag| (flag.name, flag.reason));
-    refused.chain(planned::NAMES.iter().map(|name| (*name, planned::REASON)))
+    refused::FLAGS.iter().map(|flag| (flag.name, flag.reason))
 }
 
 impl Args for InventoryFlags {

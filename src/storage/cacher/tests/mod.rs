@@ -30,6 +30,7 @@ mod oracle;
 mod readiness;
 mod reading;
 mod scripted;
+mod sealed;
 mod types;
 mod watching;
 mod window;

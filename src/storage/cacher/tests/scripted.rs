@@ -41,6 +41,8 @@ pub(super) struct Inner {
     pub(super) hung: Option<String>,
     /// How long a page takes.
     pub(super) page_time: Duration,
+    /// The fate of requests for values that were written sealed.
+    pub(super) unsealing: Unsealing,
     /// The open streams.
     followers: Vec<mpsc::UnboundedSender<Batch>>,
     /// The revision from which on changes are kept back from the streams.
@@ -57,6 +59,14 @@ pub(super) struct Inner {
     pub(super) progress_requests: usize,
 }
 
+/// The fate of requests for sealed values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsealing {
+    Answers,
+    Fails,
+    Hangs,
+}
+
 impl Default for Inner {
     fn default() -> Self {
         Self {
@@ -64,6 +74,7 @@ impl Default for Inner {
             live: BTreeSet::new(),
             hung: None,
             page_time: Duration::ZERO,
+            unsealing: Unsealing::Answers,
             revision: 1,
             compacted: 0,
             followers: Vec::new(),
@@ -94,6 +105,13 @@ impl Script {
     pub(super) fn put_raw(&self, key: &str, value: Bytes) -> u64 {
         let created = !self.state().live.contains(key);
         self.change(key, ChangeKind::Put { value, created })
+    }
+
+    /// Writes an object with an `app` label whose value has to be unsealed.
+    pub(super) fn put_sealed(&self, key: &str, app: &str) -> u64 {
+        let value = serde_json::to_vec(&pod(key, app)).expect("json").into();
+        let created = !self.exists(key);
+        self.change(key, ChangeKind::Sealed { value, created })
     }
 
     pub(super) fn delete(&self, key: &str) -> u64 {
@@ -250,7 +268,9 @@ impl Inner {
         let mut changes = Vec::new();
         for (key, kind) in kinds {
             match kind {
-                ChangeKind::Put { .. } => self.live.insert(key.to_owned()),
+                ChangeKind::Put { .. } | ChangeKind::Sealed { .. } => {
+                    self.live.insert(key.to_owned())
+                }
                 ChangeKind::Delete => self.live.remove(key),
             };
             changes.push(Change {
@@ -263,13 +283,24 @@ impl Inner {
         changes
     }
 
+    /// Returns true if the newest value of a type at a revision is sealed.
+    fn is_sealed(&self, prefix: &str, revision: u64) -> bool {
+        let mut newest = BTreeMap::new();
+        let of_type = |it: &&Change| it.revision <= revision && it.key.starts_with(prefix);
+        for change in self.log.iter().filter(of_type) {
+            let sealed = matches!(change.kind, ChangeKind::Sealed { .. });
+            newest.insert(&*change.key, sealed);
+        }
+        newest.into_values().any(|sealed| sealed)
+    }
+
     /// Returns the state at a revision.
     fn content(&self, revision: u64) -> BTreeMap<&str, RawObject> {
         let mut content = BTreeMap::new();
         for change in self.log.iter().filter(|it| it.revision <= revision) {
             match &change.kind {
                 ChangeKind::Delete => content.remove(&*change.key),
-                ChangeKind::Put { value, .. } => content.insert(
+                ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => content.insert(
                     &*change.key,
                     RawObject {
                         key: change.key.clone(),
@@ -311,6 +342,9 @@ impl ChangeSource for Script {
         }
         if !inner.reachable {
             return Err(unreachable());
+        }
+        if inner.unsealing != Unsealing::Answers && inner.is_sealed(prefix, revision) {
+            return Err(sealed());
         }
         let content = inner.content(revision);
         let mut items = content
@@ -370,6 +404,17 @@ impl ChangeSource for Script {
         let inner = self.state();
         let written = |it: &Change| it.revision == revision && it.key == key;
         Ok(revision < inner.compacted || inner.log.iter().any(written))
+    }
+
+    async fn unseal(&self, _: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        loop {
+            let unsealing = self.state().unsealing;
+            match unsealing {
+                Unsealing::Answers => return Ok(value),
+                Unsealing::Fails => return Err(sealed()),
+                Unsealing::Hangs => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
     }
 
     fn progress_is_trusted(&self) -> bool {
@@ -476,6 +521,12 @@ pub(super) fn pod(key: &str, app: &str) -> Value {
     let namespace = parts.next().unwrap_or_default();
     json!({"kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
+}
+
+fn sealed() -> StorageError {
+    StorageError::Internal {
+        message: "there is no key".to_owned(),
+    }
 }
 
 fn unreachable() -> StorageError {

@@ -20,6 +20,9 @@ use crate::sync::OnceLock;
 /// A plugin.
 #[async_trait]
 pub(super) trait Plugin: fmt::Debug + Send + Sync {
+    /// Returns the longest time of a call.
+    fn call_time_max(&self) -> Duration;
+
     /// Asks how the plugin is, and with which key it encrypts.
     async fn status(&self) -> Result<StatusResponse, PluginError>;
 
@@ -44,6 +47,11 @@ impl PluginError {
             code: code.into(),
             message: message.into(),
         }
+    }
+
+    /// Returns true if the plugin did not answer in time.
+    pub(super) fn is_silence(&self) -> bool {
+        self.code == "DeadlineExceeded"
     }
 }
 
@@ -138,6 +146,10 @@ impl GrpcPlugin {
 
 #[async_trait]
 impl Plugin for GrpcPlugin {
+    fn call_time_max(&self) -> Duration {
+        self.timeout
+    }
+
     async fn status(&self) -> Result<StatusResponse, PluginError> {
         self.call("/v2.KeyManagementService/Status", StatusRequest {})
             .await

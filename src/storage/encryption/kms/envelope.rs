@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aws_lc_rs::digest;
 use bytes::Bytes;
 use prost::Message;
 
@@ -14,8 +15,11 @@ const SOURCE_BYTES_MAX: usize = 1 << 10;
 /// Maximum number of bytes of the keys and values of annotations together.
 const ANNOTATION_BYTES_MAX: usize = 32 << 10;
 
+/// The SHA-256 of an encrypted source, by which it is remembered.
+pub(super) type Digest = [u8; 32];
+
 /// A seed, or a key, as the plugin has encrypted it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EncryptedSource {
     pub(super) kind: SourceKind,
     pub(super) ciphertext: Bytes,
@@ -26,7 +30,7 @@ pub(super) struct EncryptedSource {
 }
 
 /// The meaning of a decrypted source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceKind {
     /// The key of AES-GCM itself, as Kubernetes wrote until 1.28.
     Key,
@@ -62,6 +66,28 @@ impl EncryptedSource {
         };
         source.check()?;
         Ok(source)
+    }
+
+    /// Returns the digest of all parts, each of which is preceded by its length.
+    pub(super) fn digest(&self) -> Digest {
+        let mut context = digest::Context::new(&digest::SHA256);
+        let mut add = |part: &[u8]| {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        };
+        add(match self.kind {
+            SourceKind::Key => b"key",
+            SourceKind::Seed => b"seed",
+        });
+        add(&self.ciphertext);
+        add(self.key_id.as_bytes());
+        for (key, value) in &self.annotations {
+            add(key.as_bytes());
+            add(value);
+        }
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(context.finish().as_ref());
+        bytes
     }
 
     /// Ported from `ValidateEncryptedObject`.
@@ -139,4 +165,41 @@ pub(super) fn unwrap(stored: Bytes) -> Result<(EncryptedSource, Bytes), String> 
     }
     source.check()?;
     Ok((source, object.encrypted_data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_that_differ_have_digests_that_differ() {
+        let source = EncryptedSource {
+            kind: SourceKind::Seed,
+            ciphertext: Bytes::from_static(b"ab"),
+            key_id: "c".to_owned(),
+            annotations: BTreeMap::new(),
+        };
+        let annotated = |key: &str, value: &str| EncryptedSource {
+            annotations: [(key.to_owned(), value.as_bytes().to_vec())].into(),
+            ..source.clone()
+        };
+        let others = [
+            EncryptedSource {
+                kind: SourceKind::Key,
+                ..source.clone()
+            },
+            EncryptedSource {
+                ciphertext: Bytes::from_static(b"a"),
+                key_id: "bc".to_owned(),
+                ..source.clone()
+            },
+            annotated("a.b", "cd"),
+            annotated("a.bc", "d"),
+            source.clone(),
+        ];
+        let digests = others.iter().map(EncryptedSource::digest);
+        let distinct: std::collections::BTreeSet<_> = digests.collect();
+        assert_eq!(distinct.len(), others.len());
+        assert_eq!(source.digest(), others[4].digest());
+    }
 }

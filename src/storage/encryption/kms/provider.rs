@@ -1,6 +1,5 @@
 //! A provider of a configuration that encrypts with a plugin: the seed in use, and the plugin's health.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +21,13 @@ const SEED_LIFETIME: Duration = Duration::from_secs(180);
 const GOOD_STATUS_LIFETIME: Duration = Duration::from_secs(20);
 const BAD_STATUS_LIFETIME: Duration = Duration::from_secs(3);
 
+/// The time for which a plugin is not asked again for a seed that it did not decrypt.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(1);
+/// The time for which a plugin that did not answer in time is not asked for any seed, unless it tells its status meanwhile.
+const SILENCE_LIFETIME: Duration = Duration::from_secs(10);
+/// Maximum number of bytes of a plugin's error that are remembered.
+const FAILURE_BYTES_MAX: usize = 512;
+
 /// A provider that encrypts with a plugin.
 #[derive(Debug)]
 pub(in crate::storage::encryption) struct KmsProvider {
@@ -33,6 +39,11 @@ pub(in crate::storage::encryption) struct KmsProvider {
     writing: Mutex<Option<Writing>>,
     /// The seeds of stored values.
     seeds: Seeds,
+    /// The outcome of the last question for a seed if the plugin did not answer it in time, and until when it counts.
+    silence: Mutex<Option<(String, Instant)>>,
+    /// Held while the plugin is asked for a seed. So nobody waits for longer than one call takes if the plugin hangs,
+    /// and each seed is asked for once.
+    asking: tokio::sync::Mutex<()>,
     /// The last status, held while the plugin is asked.
     health: tokio::sync::Mutex<Health>,
 }
@@ -75,6 +86,11 @@ impl KmsProvider {
         Self::new(name, Box::new(plugin), clock.clone())
     }
 
+    /// Returns the longest time of a call.
+    pub(in crate::storage::encryption) fn call_time_max(&self) -> Duration {
+        self.plugin.call_time_max()
+    }
+
     /// Makes a provider with a plugin.
     pub(super) fn new(name: &str, plugin: Box<dyn Plugin>, clock: Clock) -> Self {
         Self {
@@ -84,6 +100,8 @@ impl KmsProvider {
             clock,
             writing: Mutex::default(),
             seeds: Seeds::default(),
+            silence: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
             health: tokio::sync::Mutex::default(),
         }
     }
@@ -136,15 +154,16 @@ impl KmsProvider {
         storage_key: &str,
     ) -> Result<(Bytes, bool), OpenError> {
         let (source, data) = envelope::unwrap(sealed).map_err(OpenError::Unreadable)?;
+        let failed = |why: &str| format!("failed to decrypt DEK, error: {why}");
         let key = match self.seeds.get(&source) {
             Some(Known::Key(key)) => key,
-            Some(Known::Failed(why)) => {
-                let why = format!("failed to decrypt DEK, error: {why}");
-                return Err(OpenError::Unavailable(why));
-            }
+            Some(Known::Failed(why, _)) => return Err(OpenError::Unavailable(failed(&why))),
             None => {
-                let why = "failed to decrypt DEK, error: the plugin has not been asked";
-                return Err(OpenError::Unavailable(why.to_owned()));
+                let silence = self.silence();
+                let why = silence
+                    .as_deref()
+                    .unwrap_or("the plugin has not been asked");
+                return Err(OpenError::Unavailable(failed(why)));
             }
         };
         let plain = key.open(&data, storage_key).map_err(|_| {
@@ -157,47 +176,76 @@ impl KmsProvider {
         Ok((plain.into(), stale))
     }
 
-    /// Has the seeds of these values, without their prefixes, decrypted that are not known yet. After a failure the
-    /// others are not tried; what failed is told by [`Self::open`].
+    /// Returns the error of a plugin that did not answer in time, as long as it is not asked again.
+    fn silence(&self) -> Option<String> {
+        let now = self.clock.now();
+        let silence = self.lock_silence();
+        let lasting = silence.as_ref().filter(|(_, until)| now < *until);
+        lasting.map(|(why, _)| why.clone())
+    }
+
+    fn lock_silence(&self) -> MutexGuard<'_, Option<(String, Instant)>> {
+        let silence = self.silence.lock();
+        silence.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Has the seeds of these values, without their prefixes, decrypted that are not known yet, up to the first that
+    /// fails; [`Self::open`] tells why. A failure is remembered for [`FAILURE_LIFETIME`], and that the plugin did not
+    /// answer in time for [`SILENCE_LIFETIME`].
     pub(in crate::storage::encryption) async fn fetch_seeds(&self, sealed: Vec<Bytes>) {
         let sources = sealed.into_iter();
-        let sources = sources.filter_map(|it| Some(envelope::unwrap(it).ok()?.0));
-        let unknown: HashSet<EncryptedSource> =
-            sources.filter(|it| !self.seeds.has_key(it)).collect();
-        let mut failure: Option<String> = None;
-        for source in unknown {
-            let fetched = match &failure {
-                Some(why) => Err(why.clone()),
-                None => self.fetch(&source).await,
-            };
-            let known = match fetched {
-                Ok(key) => Known::Key(Arc::new(key)),
-                Err(why) => {
-                    tracing::warn!(
-                        provider = self.name,
-                        why,
-                        "a KMS plugin does not decrypt a key"
-                    );
-                    failure = Some(why.clone());
-                    Known::Failed(why)
-                }
-            };
-            self.seeds.insert(source, known);
+        for source in sources.filter_map(|it| Some(envelope::unwrap(it).ok()?.0)) {
+            if !self.fetch_seed(&source).await {
+                return;
+            }
         }
     }
 
-    async fn fetch(&self, source: &EncryptedSource) -> Result<DataKey, String> {
+    /// Has a seed decrypted. Returns false if it is not known then.
+    async fn fetch_seed(&self, source: &EncryptedSource) -> bool {
+        if let Some(Known::Key(_)) = self.seeds.get(source) {
+            return true;
+        }
+        let _asking = self.asking.lock().await;
+        // Another task may have asked meanwhile.
+        match self.seeds.get(source) {
+            Some(Known::Key(_)) => return true,
+            Some(Known::Failed(_, until)) if self.clock.now() < until => return false,
+            Some(Known::Failed(..)) | None if self.silence().is_some() => return false,
+            Some(Known::Failed(..)) | None => {}
+        }
+        let fetched = self.fetch(source).await;
+        let (provider, now) = (&self.name, self.clock.now());
+        match fetched {
+            Ok(key) => self.seeds.insert(source, Known::Key(Arc::new(key))),
+            Err(error) => {
+                let mut why = error.to_string();
+                why.truncate(why.floor_char_boundary(FAILURE_BYTES_MAX));
+                tracing::warn!(provider, why, "a KMS plugin does not decrypt a key");
+                if error.is_silence() {
+                    *self.lock_silence() = Some((why, now + SILENCE_LIFETIME));
+                } else {
+                    let known = Known::Failed(why, now + FAILURE_LIFETIME);
+                    self.seeds.insert(source, known);
+                }
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn fetch(&self, source: &EncryptedSource) -> Result<DataKey, PluginError> {
         let request = DecryptRequest {
             ciphertext: source.ciphertext.clone(),
             uid: uid(),
             key_id: source.key_id.clone(),
             annotations: source.annotations.clone(),
         };
-        let answer = self.plugin.decrypt(request).await;
-        let answer = answer.map_err(|error: PluginError| error.to_string())?;
+        let answer = self.plugin.decrypt(request).await?;
         DataKey::new(source.kind, &answer.plaintext).ok_or_else(|| {
             let bytes = answer.plaintext.len();
-            format!("the plugin returned a key of {bytes} bytes")
+            let why = format!("the plugin returned a key of {bytes} bytes");
+            PluginError::new("Internal", why)
         })
     }
 
@@ -244,6 +292,7 @@ impl KmsProvider {
                 "failed to perform status section of the healthz check for KMS Provider {name}, error: {error}"
             )
         })?;
+        self.lock_silence().take();
         let mut errors = Vec::new();
         if status.healthz != "ok" {
             errors.push(format!("got unexpected healthz status: {}", status.healthz));
@@ -288,8 +337,7 @@ impl KmsProvider {
         }
         let key = DataKey::new(SourceKind::Seed, &seed);
         let key = Arc::new(key.ok_or_else(|| failed("the seed is short".to_owned()))?);
-        self.seeds
-            .insert(source.clone(), Known::Key(Arc::clone(&key)));
+        self.seeds.insert(&source, Known::Key(Arc::clone(&key)));
         *self.writing() = Some(Writing {
             source,
             key,
@@ -317,13 +365,5 @@ fn check_version(status: &StatusResponse, first: &mut Option<String>) -> Result<
 
 /// Returns an identifier of a request.
 fn uid() -> String {
-    let [high, low] = [rand::random::<u64>(), rand::random::<u64>()];
-    format!(
-        "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
-        high >> 32,
-        (high >> 16) & 0xffff,
-        high & 0xfff,
-        low >> 52,
-        low & 0xffff_ffff_ffff
-    )
+    uuid::Uuid::new_v4().to_string()
 }

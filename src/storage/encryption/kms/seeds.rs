@@ -1,13 +1,14 @@
 //! The decrypted seeds that are remembered, and the last failures to decrypt others.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::data_key::DataKey;
-use super::envelope::EncryptedSource;
+use super::envelope::{Digest, EncryptedSource};
+use crate::clock::Instant;
 use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// Maximum number of seeds; the one that has not been used for longest gives way. There is one for each key of the plugin
-/// and each start of a server, as long as values of theirs are stored.
+/// and each start of a server, as long as values of theirs are stored. One takes less than 1 KiB.
 const SEEDS_MAX: usize = 4_096;
 
 /// The state of a source: decrypted, or not.
@@ -15,18 +16,21 @@ const SEEDS_MAX: usize = 4_096;
 pub(super) enum Known {
     /// Its key.
     Key(Arc<DataKey>),
-    /// The reason why the plugin did not decrypt it the last time.
-    Failed(String),
+    /// The reason why the plugin did not decrypt it the last time, and until when it is not asked again.
+    Failed(String, Instant),
 }
 
-/// Seeds by their encrypted form.
+/// Seeds by the digest of their encrypted form.
 #[derive(Debug, Default)]
 pub(super) struct Seeds(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    known: HashMap<EncryptedSource, (Known, u64)>,
-    /// The number of uses so far, by which the order of uses is told.
+    /// Each source, with the number of its last use.
+    known: HashMap<Digest, (Known, u64)>,
+    /// The sources in the order of their last uses.
+    by_use: BTreeMap<u64, Digest>,
+    /// The number of uses so far.
     uses: u64,
 }
 
@@ -39,36 +43,51 @@ impl Seeds {
     /// Returns what is known of a source.
     pub(super) fn get(&self, source: &EncryptedSource) -> Option<Known> {
         let mut state = self.state();
-        state.uses += 1;
-        let now = state.uses;
-        let (known, used) = state.known.get_mut(source)?;
-        *used = now;
-        Some(known.clone())
-    }
-
-    /// Returns true if the key of a source is known.
-    pub(super) fn has_key(&self, source: &EncryptedSource) -> bool {
-        matches!(self.get(source), Some(Known::Key(_)))
+        let digest = source.digest();
+        let now = state.next_use(digest);
+        match state.known.get_mut(&digest) {
+            Some((known, used)) => {
+                let (known, before) = (known.clone(), std::mem::replace(used, now));
+                state.by_use.remove(&before);
+                Some(known)
+            }
+            None => {
+                state.by_use.remove(&now);
+                None
+            }
+        }
     }
 
     /// Remembers what is known of a source from now on. A failure does not replace a key, which another task has got
     /// meanwhile.
-    pub(super) fn insert(&self, source: EncryptedSource, known: Known) {
+    pub(super) fn insert(&self, source: &EncryptedSource, known: Known) {
         let mut state = self.state();
-        let before = state.known.get(&source).map(|(known, _)| known);
-        if matches!((before, &known), (Some(Known::Key(_)), Known::Failed(_))) {
+        let digest = source.digest();
+        let before = state.known.get(&digest);
+        if matches!(
+            (before, &known),
+            (Some((Known::Key(_), _)), Known::Failed(..))
+        ) {
             return;
         }
-        state.uses += 1;
-        let now = state.uses;
-        if state.known.len() >= SEEDS_MAX && !state.known.contains_key(&source) {
-            let mut by_use = state.known.iter();
-            let oldest = by_use.by_ref().min_by_key(|(_, (_, used))| *used);
-            if let Some(oldest) = oldest.map(|(source, _)| source.clone()) {
-                state.known.remove(&oldest);
-            }
+        let now = state.next_use(digest);
+        if let Some((_, used)) = state.known.insert(digest, (known, now)) {
+            state.by_use.remove(&used);
         }
-        state.known.insert(source, (known, now));
+        if state.known.len() > SEEDS_MAX
+            && let Some((_, oldest)) = state.by_use.pop_first()
+        {
+            state.known.remove(&oldest);
+        }
+    }
+}
+
+impl State {
+    /// Makes a source the one that was used last, and returns the number of the use.
+    fn next_use(&mut self, digest: Digest) -> u64 {
+        self.uses += 1;
+        self.by_use.insert(self.uses, digest);
+        self.uses
     }
 }
 
@@ -76,6 +95,7 @@ impl Seeds {
 mod tests {
     use super::super::envelope::SourceKind;
     use super::*;
+    use crate::clock::Clock;
 
     fn source(number: usize) -> EncryptedSource {
         EncryptedSource {
@@ -86,27 +106,40 @@ mod tests {
         }
     }
 
+    fn failed() -> Known {
+        Known::Failed("late".to_owned(), Clock::real().now())
+    }
+
     #[test]
     fn a_bounded_number_is_remembered() {
         let seeds = Seeds::default();
-        let known = Known::Failed(String::new());
         for number in 0..SEEDS_MAX {
-            seeds.insert(source(number), known.clone());
+            seeds.insert(&source(number), failed());
         }
         assert!(seeds.get(&source(0)).is_some());
-        seeds.insert(source(SEEDS_MAX), known);
-        assert!(seeds.get(&source(0)).is_some(), "used lately");
-        assert!(seeds.get(&source(1)).is_none(), "not used for longest");
+        assert!(seeds.get(&source(SEEDS_MAX)).is_none());
+        seeds.insert(&source(2), failed());
+        for number in [SEEDS_MAX, SEEDS_MAX + 1] {
+            seeds.insert(&source(number), failed());
+        }
+        for (number, kept) in [(0, true), (1, false), (2, true), (3, false), (4, true)] {
+            assert_eq!(seeds.get(&source(number)).is_some(), kept, "{number}");
+        }
         assert!(seeds.get(&source(SEEDS_MAX)).is_some());
+        let state = seeds.state();
+        assert_eq!(
+            (state.known.len(), state.by_use.len()),
+            (SEEDS_MAX, SEEDS_MAX)
+        );
     }
 
     #[test]
     fn a_failure_does_not_replace_a_key() {
         let seeds = Seeds::default();
         let key = DataKey::new(SourceKind::Seed, &[1; 32]).expect("a seed");
-        seeds.insert(source(0), Known::Failed("late".to_owned()));
-        seeds.insert(source(0), Known::Key(Arc::new(key)));
-        seeds.insert(source(0), Known::Failed("late".to_owned()));
-        assert!(seeds.has_key(&source(0)));
+        seeds.insert(&source(0), failed());
+        seeds.insert(&source(0), Known::Key(Arc::new(key)));
+        seeds.insert(&source(0), failed());
+        assert!(matches!(seeds.get(&source(0)), Some(Known::Key(_))));
     }
 }

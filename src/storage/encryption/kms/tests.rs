@@ -24,6 +24,8 @@ struct State {
     version: String,
     healthz: String,
     is_down: bool,
+    /// The code of the error with which seeds are not decrypted.
+    decrypt_fails: Option<&'static str>,
     annotation: String,
     calls: Vec<&'static str>,
 }
@@ -35,6 +37,7 @@ impl Stub {
             version: "v2".to_owned(),
             healthz: "ok".to_owned(),
             is_down: false,
+            decrypt_fails: None,
             annotation: "version.example.com".to_owned(),
             calls: Vec::new(),
         })))
@@ -69,6 +72,10 @@ fn crypt(plain: &[u8], key_id: &str) -> Vec<u8> {
 
 #[async_trait]
 impl Plugin for Stub {
+    fn call_time_max(&self) -> Duration {
+        Duration::from_secs(3)
+    }
+
     async fn status(&self) -> Result<StatusResponse, PluginError> {
         self.call("status", |state| StatusResponse {
             version: state.version.clone(),
@@ -87,9 +94,12 @@ impl Plugin for Stub {
 
     async fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, PluginError> {
         assert_eq!(request.annotations["version.example.com"], b"1");
-        self.call("decrypt", |_| DecryptResponse {
-            plaintext: crypt(&request.ciphertext, &request.key_id),
-        })
+        self.call("decrypt", |state| match state.decrypt_fails {
+            Some(code) => Err(PluginError::new(code, "x".repeat(10_000))),
+            None => Ok(DecryptResponse {
+                plaintext: crypt(&request.ciphertext, &request.key_id),
+            }),
+        })?
     }
 }
 
@@ -183,6 +193,11 @@ async fn a_plugin_that_dies_stops_writes_after_a_while_and_no_reads() {
     stub.set(|state| state.is_down = false);
     one.check().await.expect("healthy again");
     sealed(&one);
+    assert!(
+        read(&unknown, &stored).await.is_err(),
+        "not asked again yet"
+    );
+    tokio::time::advance(Duration::from_secs(1)).await;
     assert!(read(&unknown, &stored).await.is_ok(), "asked again");
     assert_eq!(
         stub.take_calls()
@@ -191,6 +206,68 @@ async fn a_plugin_that_dies_stops_writes_after_a_while_and_no_reads() {
             .count(),
         1
     );
+}
+
+/// Returns a value of another server, whose seed nobody else knows.
+async fn of_another(stub: &Stub) -> Bytes {
+    let other = provider(stub);
+    other.check().await.expect("healthy");
+    sealed(&other)
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_remembered_for_a_while() {
+    let stub = Stub::new();
+    let stored = [of_another(&stub).await, of_another(&stub).await];
+    let one = provider(&stub);
+    stub.take_calls();
+
+    // A seed that the plugin does not decrypt.
+    stub.set(|state| state.decrypt_fails = Some("InvalidArgument"));
+    for _ in 0..2 {
+        let Err(OpenError::Unavailable(why)) = read(&one, &stored[0]).await else {
+            panic!("it was decrypted");
+        };
+        assert!(why.contains("code = InvalidArgument"), "{why}");
+        assert!(why.len() < 600, "{} bytes", why.len());
+    }
+    assert_eq!(stub.take_calls(), ["decrypt"]);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    read(&one, &stored[0]).await.expect_err("asked again");
+    assert_eq!(stub.take_calls(), ["decrypt"]);
+
+    // A plugin that does not answer in time is not asked for any seed, until it tells its status.
+    stub.set(|state| state.decrypt_fails = Some("DeadlineExceeded"));
+    read(&one, &stored[1]).await.expect_err("no answer");
+    for it in &stored {
+        read(&one, it).await.expect_err("not asked again");
+    }
+    one.fetch_seeds(stored.to_vec()).await;
+    assert_eq!(stub.take_calls(), ["decrypt"]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    one.fetch_seeds(stored.to_vec()).await;
+    assert_eq!(stub.take_calls(), ["decrypt"], "not more after a failure");
+    stub.set(|state| state.decrypt_fails = None);
+    one.check().await.expect("healthy");
+    one.fetch_seeds(stored.to_vec()).await;
+    for it in &stored {
+        read(&one, it).await.expect("decrypted");
+    }
+    assert_eq!(
+        stub.take_calls(),
+        ["status", "encrypt", "decrypt", "decrypt"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_seed_is_asked_for_once() {
+    let stub = Stub::new();
+    let stored = of_another(&stub).await;
+    stub.take_calls();
+    let one = provider(&stub);
+    let (first, second) = tokio::join!(read(&one, &stored), read(&one, &stored));
+    assert!(first.is_ok() && second.is_ok());
+    assert_eq!(stub.take_calls(), ["decrypt"]);
 }
 
 #[tokio::test(start_paused = true)]

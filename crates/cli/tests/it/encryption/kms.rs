@@ -1,28 +1,35 @@
 //! Keys of a KMS plugin, from a Secret in etcd to the plugin's death.
 
 use std::path::Path;
+use std::time::Duration;
 
+use futures::StreamExt;
 use http::Request;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ListParams, ObjectMeta, PostParams};
-use kube::{Api, Client};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::client::Body;
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
 
 use super::kms_plugin::Plugin;
 use super::{configure, create_both, raw};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
-fn provider(socket: &Path) -> String {
+/// Time within which anything must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn provider(socket: &Path) -> String {
     let endpoint = format!("unix://{}", socket.display());
     format!("  - kms: {{apiVersion: v2, name: plugin, endpoint: \"{endpoint}\", timeout: 5s}}\n")
 }
 
-async fn health(client: &Client, path: &str) -> Result<String, kube::Error> {
+pub(super) async fn health(client: &Client, path: &str) -> Result<String, kube::Error> {
     let request = Request::get(path).body(Vec::new());
     client.request_text(request.expect("a request")).await
 }
 
-fn secret(name: &str) -> Secret {
+pub(super) fn secret(name: &str) -> Secret {
     Secret {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
@@ -113,6 +120,113 @@ async fn dies(etcd: &Etcd, server: &mut Server, socket: &Path, created: &Secret)
     assert!(error.contains("failed to decrypt DEK"), "{error}");
 
     let _plugin = Plugin::start(socket);
-    let read = secrets.get("s").await.expect("the plugin is asked again");
+    let read = async {
+        loop {
+            // The failure is remembered for a moment.
+            match secrets.get("s").await {
+                Ok(read) => return read,
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    };
+    let read = tokio::time::timeout(PATIENCE, read).await;
+    let read = read.expect("the plugin is asked again");
     assert_eq!(read.data, created.data);
+}
+
+/// Lists the secrets of the watch cache.
+async fn cached_list(client: &Client) -> (u16, Value) {
+    let path = "/api/v1/namespaces/default/secrets?resourceVersion=0";
+    let request = Request::get(path).body(Body::empty()).expect("a request");
+    let answer = client.send(request).await.expect("an answer");
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect_bytes().await.expect("a body");
+    (status, serde_json::from_slice(&body).expect("JSON"))
+}
+
+/// While a plugin hangs, the types whose keys it has cannot be read, and all others are served as ever. Nothing is lost.
+#[tokio::test]
+async fn a_plugin_that_hangs_holds_up_its_types_alone() {
+    let case = "encryption::kms::a_plugin_that_hangs_holds_up_its_types_alone";
+    let Some(etcd) = Etcd::start(case) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("kms.sock");
+    let path = folder.path().join("encryption.yaml");
+    // Calls take longer than anything here waits for.
+    configure(&path, &provider(&socket).replace("5s", "1h"));
+    let plugin = Plugin::start(&socket);
+    let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
+    let flags = [
+        "--etcd-servers",
+        &endpoint,
+        "--encryption-provider-config",
+        &config,
+    ];
+    let mut reader_server = Server::start(&flags);
+    reader_server.client().await;
+    let mut config = reader_server.config().await;
+    // What is refused is not asked again.
+    config.default_retry = false;
+    let reader = Client::try_from(config).expect("a client");
+    let secrets: Api<Secret> = Api::default_namespaced(reader.clone());
+    let maps: Api<ConfigMap> = Api::default_namespaced(reader.clone());
+    let list = secrets.list(&ListParams::default()).await.expect("a list");
+    let begin = list.metadata.resource_version.expect("a version");
+    let watch = secrets.watch(&WatchParams::default(), &begin).await;
+    let mut watch = watch.expect("a watch").boxed();
+    let changes = maps.watch(&WatchParams::default(), &begin).await;
+    let mut changes = changes.expect("a watch").boxed();
+
+    let mut writer_server = Server::start(&flags);
+    let writer = writer_server.client().await;
+    plugin.hang(true);
+    let decrypted = plugin.calls("Decrypt");
+    let created = create_both(writer.clone()).await;
+    let seen = tokio::time::timeout(PATIENCE, changes.next()).await;
+    let seen = seen.expect("no wait").expect("an event");
+    assert!(matches!(seen, Ok(WatchEvent::Added(it)) if it.name_any() == "m"));
+    assert!(plugin.calls("Decrypt") > decrypted, "the plugin was asked");
+    let found = maps.list(&ListParams::default()).await.expect("a list");
+    assert!(found.items.iter().any(|it| it.name_any() == "m"));
+    let (status, body) = cached_list(&reader).await;
+    assert_eq!((status, &body["reason"]), (429, &json!("TooManyRequests")));
+    let message = body["message"].as_str().unwrap_or_default();
+    let cause = "the value of /secrets/default/s cannot be decrypted yet";
+    assert!(message.contains(cause), "{message}");
+
+    // The watch ends, since the value does not become readable in time.
+    let ended = tokio::time::timeout(PATIENCE, watch.next()).await;
+    assert!(ended.expect("in time").is_none());
+    plugin.hang(false);
+    let again = async {
+        loop {
+            match cached_list(&reader).await {
+                (200, list) => return list,
+                _ => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    };
+    let again = tokio::time::timeout(PATIENCE, again).await;
+    let again = again.expect("the type is listed again");
+    let items = again["items"].as_array().map(Vec::len);
+    assert_eq!(items, Some(1));
+    let data = serde_json::to_value(created.data).expect("JSON");
+    assert_eq!(again["items"][0]["data"], data);
+    let version = again["metadata"]["resourceVersion"].as_str();
+    let version = version.expect("a version").to_owned();
+    goes_on(&secrets, &version, writer).await;
+}
+
+/// Checks that a watch sees what another server writes.
+async fn goes_on(secrets: &Api<Secret>, version: &str, writer: Client) {
+    let watch = secrets.watch(&WatchParams::default(), version).await;
+    let mut watch = watch.expect("a watch").boxed();
+    let others: Api<Secret> = Api::default_namespaced(writer);
+    let created = others.create(&PostParams::default(), &secret("t")).await;
+    created.expect("created");
+    let seen = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let seen = seen.expect("no wait").expect("an event");
+    assert!(matches!(seen, Ok(WatchEvent::Added(it)) if it.name_any() == "t"));
 }

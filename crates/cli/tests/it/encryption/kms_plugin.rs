@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream;
 use prost::Message;
 use tokio::net::UnixListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -75,6 +76,8 @@ type Calls = Arc<Mutex<BTreeMap<&'static str, usize>>>;
 pub(super) struct Plugin {
     path: PathBuf,
     calls: Calls,
+    /// True while calls of Decrypt are not answered.
+    hanging: watch::Sender<bool>,
     running: JoinHandle<()>,
 }
 
@@ -88,7 +91,11 @@ impl Plugin {
             Some((accepted, listener))
         });
         let calls = Calls::default();
-        let service = KeyManagement(Arc::clone(&calls));
+        let hanging = watch::Sender::new(false);
+        let service = KeyManagement {
+            calls: Arc::clone(&calls),
+            hanging: hanging.subscribe(),
+        };
         let running = tokio::task::spawn(async move {
             let served = Server::builder().serve_with_incoming(service, accepted);
             served.await.expect("served");
@@ -96,8 +103,14 @@ impl Plugin {
         Self {
             path: path.to_owned(),
             calls,
+            hanging,
             running,
         }
+    }
+
+    /// Leaves calls of Decrypt without an answer, or answers them again.
+    pub(super) fn hang(&self, hanging: bool) {
+        self.hanging.send_replace(hanging);
     }
 
     /// Returns how often the plugin was called by this name.
@@ -122,7 +135,10 @@ fn crypt(bytes: &[u8]) -> Vec<u8> {
 
 /// The service `v2.KeyManagementService`.
 #[derive(Clone)]
-struct KeyManagement(Calls);
+struct KeyManagement {
+    calls: Calls,
+    hanging: watch::Receiver<bool>,
+}
 
 impl Service<http::Request<Body>> for KeyManagement {
     type Response = http::Response<Body>;
@@ -134,7 +150,8 @@ impl Service<http::Request<Body>> for KeyManagement {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let calls = Arc::clone(&self.0);
+        let calls = Arc::clone(&self.calls);
+        let mut hanging = self.hanging.clone();
         Box::pin(async move {
             let path = request.uri().path().to_owned();
             let name = path.rsplit('/').next().unwrap_or_default();
@@ -152,6 +169,8 @@ impl Service<http::Request<Body>> for KeyManagement {
                 }
                 "Decrypt" => {
                     note("Decrypt");
+                    // It fails when the plugin is dropped, which ends this call as well.
+                    let _ = hanging.wait_for(|hanging| !hanging).await;
                     let codec = ProstCodec::default();
                     Grpc::new(codec).unary(Decrypt, request).await
                 }

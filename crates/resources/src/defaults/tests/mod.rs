@@ -1,5 +1,6 @@
 //! Tests of the engine of defaults, and of the table of all defaults.
 
+mod on_read;
 mod samples;
 mod table;
 

@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,18 +23,18 @@ use crate::strategy::generic::Generic;
 type Given = (String, Value);
 
 /// A field that has a default.
-struct Field {
+pub(super) struct Field {
     /// The place of the rule that fills the field in.
     base: String,
-    path: String,
+    pub(super) path: String,
     given: Vec<Given>,
     /// The value that the field gets; `None` if a function says.
-    literal: Option<Literal>,
+    pub(super) literal: Option<Literal>,
 }
 
 /// A field as a client may leave it, each in an object that is otherwise the same.
-struct Forms {
-    absent: Value,
+pub(super) struct Forms {
+    pub(super) absent: Value,
     null: Value,
     zero: Value,
 }
@@ -141,7 +142,7 @@ fn values<'v>(value: &'v Value, steps: &[&str]) -> Vec<&'v Value> {
 
 impl Field {
     /// Returns the object of a kind in the forms of the field.
-    fn forms(&self, sample: &Value, zero: &Value) -> Forms {
+    pub(super) fn forms(&self, sample: &Value, zero: &Value) -> Forms {
         let mut whole = sample.clone();
         for (path, value) in &self.given {
             put(&mut whole, path, value);
@@ -206,7 +207,7 @@ impl Field {
 }
 
 /// Returns an object of the storage version as it is stored.
-fn stored(resource: &Resource, object: &Value) -> Value {
+pub(super) fn stored(resource: &Resource, object: &Value) -> Value {
     if resource.group_version == resource.storage_version {
         return admitted_to_storage_version(resource, object.clone()).expect("an object");
     }
@@ -223,8 +224,18 @@ fn stored(resource: &Resource, object: &Value) -> Value {
 /// pointer, which keeps it.
 #[test]
 fn what_is_empty_is_absent() {
-    let mut kinds = BTreeSet::new();
     let mut count = 0;
+    for (resource, sample, field) in all_fields() {
+        println!("DEFAULT {}", field.check(&resource, &sample));
+        count += 1;
+    }
+    assert!(count > 400, "{count} fields");
+}
+
+/// Returns every field that has a default, with its kind and an object in which its rule finds its place.
+pub(super) fn all_fields() -> Vec<(Arc<Resource>, Value, Field)> {
+    let mut kinds = BTreeSet::new();
+    let mut all = Vec::new();
     for resource in built_in() {
         let strategy: &dyn Any = &*resource.strategy;
         let generic = strategy.downcast_ref::<Generic>().expect("switches");
@@ -238,9 +249,8 @@ fn what_is_empty_is_absent() {
             let base = steps(&field.base);
             let fits = |sample: &&Value| field.base.is_empty() || leads_through(sample, &base);
             let sample = samples.iter().find(fits).unwrap_or(&samples[0]);
-            println!("DEFAULT {}", field.check(&resource, sample));
-            count += 1;
+            all.push((Arc::clone(&resource), sample.clone(), field));
         }
     }
-    assert!(count > 400, "{count} fields");
+    all
 }

@@ -1,4 +1,4 @@
-//! Encryption and decryption of a type's values.
+//! The providers of a type: encryption and decryption of its values.
 //!
 //! The first provider encrypts, with the first of its keys. All decrypt: a value names its provider and its key. A
 //! value that was written by another provider or key than the first is stale, and is rewritten by the next update of
@@ -14,12 +14,9 @@ use super::kms::{KmsProvider, OpenError};
 /// The prefix of every encrypted value.
 pub const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// The encryption of a type's values. Clones share the keys.
+/// The providers of a type's values. The first one encrypts.
 #[derive(Clone, Debug)]
-pub struct Transformer {
-    /// The providers; the first one encrypts.
-    providers: Arc<[Provider]>,
-}
+pub(super) struct Providers(Arc<[Arc<Provider>]>);
 
 /// A provider of an encryption configuration.
 #[derive(Debug)]
@@ -58,34 +55,31 @@ pub enum TransformError {
     Unavailable(String),
 }
 
-impl Default for Transformer {
-    /// Creates a transformer that encrypts nothing.
+impl Default for Providers {
+    /// Creates the providers of a type that is not encrypted.
     fn default() -> Self {
-        Self::new(vec![Provider::Identity])
+        Self::new(vec![Arc::new(Provider::Identity)])
     }
 }
 
-impl Transformer {
-    pub(super) fn new(providers: Vec<Provider>) -> Self {
-        Self {
-            providers: providers.into(),
-        }
+impl Providers {
+    pub(super) fn new(providers: Vec<Arc<Provider>>) -> Self {
+        Self(providers.into())
     }
 
     /// Returns true if no value is or has been encrypted.
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        let mut providers = self.providers.iter();
-        providers.all(|it| matches!(it, Provider::Identity))
+    fn is_identity(&self) -> bool {
+        let mut providers = self.0.iter();
+        providers.all(|it| matches!(**it, Provider::Identity))
     }
 
     /// Decrypts a value that is stored under a full key, and returns true with it if it is stale.
     ///
     /// # Errors
     /// [`TransformError`] when no provider can read it.
-    pub fn open(&self, stored: &Bytes, key: &str) -> Result<(Bytes, bool), TransformError> {
+    pub(super) fn open(&self, stored: &Bytes, key: &str) -> Result<(Bytes, bool), TransformError> {
         let mut failure = None;
-        for (index, provider) in self.providers.iter().enumerate() {
+        for (index, provider) in self.0.iter().enumerate() {
             match provider.open(stored, key) {
                 None => {}
                 Some(Ok((plain, stale))) => return Ok((plain, stale || index > 0)),
@@ -103,9 +97,9 @@ impl Transformer {
     }
 
     /// Makes keys of KMS plugins known with which these values are encrypted, so that [`Self::open`] finds them.
-    pub async fn fetch_keys(&self, stored: &[Bytes]) {
-        for provider in &*self.providers {
-            if let Provider::Kms(kms) = provider {
+    pub(super) async fn fetch_keys(&self, stored: &[Bytes]) {
+        for provider in &*self.0 {
+            if let Provider::Kms(kms) = &**provider {
                 let sealed = stored.iter();
                 let sealed = sealed.filter_map(|it| without_prefix(it, kms.prefix()));
                 kms.fetch_seeds(sealed.collect()).await;
@@ -114,18 +108,17 @@ impl Transformer {
     }
 
     /// Returns true if values are encrypted with a KMS plugin, so that their keys have to be fetched.
-    #[must_use]
-    pub fn uses_kms(&self) -> bool {
-        let mut providers = self.providers.iter();
-        providers.any(|it| matches!(it, Provider::Kms(_)))
+    pub(super) fn uses_kms(&self) -> bool {
+        let mut providers = self.0.iter();
+        providers.any(|it| matches!(**it, Provider::Kms(_)))
     }
 
     /// Encrypts a value for a full key.
     ///
     /// # Errors
     /// [`TransformError`] when there is no randomness, or a KMS plugin does not answer.
-    pub fn seal(&self, plain: Bytes, key: &str) -> Result<Bytes, TransformError> {
-        let (prefix, keys) = match self.providers.first() {
+    pub(super) fn seal(&self, plain: Bytes, key: &str) -> Result<Bytes, TransformError> {
+        let (prefix, keys) = match self.0.first().map(|it| &**it) {
             Some(Provider::Encrypted { prefix, keys, .. }) => (prefix, keys),
             Some(Provider::Kms(kms)) => {
                 let sealed = kms.seal(&plain, key).map_err(TransformError::Unavailable)?;
@@ -196,16 +189,20 @@ mod tests {
         }
     }
 
-    fn aes(keys: Vec<NamedKey>) -> Provider {
-        Provider::Encrypted {
+    fn aes(keys: Vec<NamedKey>) -> Arc<Provider> {
+        Arc::new(Provider::Encrypted {
             prefix: "k8s:enc:aesgcm:v1:",
             name: "AES",
             keys,
-        }
+        })
     }
 
-    fn read(transformer: &Transformer, stored: &Bytes) -> Result<(String, bool), String> {
-        let (plain, stale) = transformer
+    fn identity() -> Arc<Provider> {
+        Arc::new(Provider::Identity)
+    }
+
+    fn read(providers: &Providers, stored: &Bytes) -> Result<(String, bool), String> {
+        let (plain, stale) = providers
             .open(stored, "/k")
             .map_err(|error| error.to_string())?;
         Ok((String::from_utf8_lossy(&plain).into_owned(), stale))
@@ -213,9 +210,9 @@ mod tests {
 
     #[test]
     fn the_first_key_writes_and_all_read() {
-        let old = Transformer::new(vec![aes(vec![key("one", 1)])]);
-        let both = Transformer::new(vec![aes(vec![key("two", 2), key("one", 1)])]);
-        let new = Transformer::new(vec![aes(vec![key("two", 2)])]);
+        let old = Providers::new(vec![aes(vec![key("one", 1)])]);
+        let both = Providers::new(vec![aes(vec![key("two", 2), key("one", 1)])]);
+        let new = Providers::new(vec![aes(vec![key("two", 2)])]);
         let plain = Bytes::from_static(b"plain");
         let stored = old.seal(plain.clone(), "/k").expect("encrypted");
         assert!(stored.starts_with(b"k8s:enc:aesgcm:v1:one:"));
@@ -234,8 +231,8 @@ mod tests {
 
     #[test]
     fn encryption_begins_and_ends_by_the_order_of_providers() {
-        let begun = Transformer::new(vec![aes(vec![key("one", 1)]), Provider::Identity]);
-        let ended = Transformer::new(vec![Provider::Identity, aes(vec![key("one", 1)])]);
+        let begun = Providers::new(vec![aes(vec![key("one", 1)]), identity()]);
+        let ended = Providers::new(vec![identity(), aes(vec![key("one", 1)])]);
         let plain = Bytes::from_static(b"plain");
         assert_eq!(read(&begun, &plain), Ok(("plain".to_owned(), true)));
         let stored = begun.seal(plain.clone(), "/k").expect("encrypted");
@@ -245,8 +242,8 @@ mod tests {
 
     #[test]
     fn what_is_encrypted_never_passes_for_plain() {
-        let right = Transformer::new(vec![aes(vec![key("one", 1)])]);
-        let wrong = Transformer::new(vec![aes(vec![key("one", 2)]), Provider::Identity]);
+        let right = Providers::new(vec![aes(vec![key("one", 1)])]);
+        let wrong = Providers::new(vec![aes(vec![key("one", 2)]), identity()]);
         let stored = right.seal(Bytes::from_static(b"plain"), "/k");
         let stored = stored.expect("encrypted");
         assert!(
@@ -254,7 +251,7 @@ mod tests {
                 .expect_err("a wrong key")
                 .contains("cannot be decrypted")
         );
-        let plain = Transformer::default();
+        let plain = Providers::default();
         assert_eq!(
             read(&plain, &stored).expect_err("no key"),
             "identity transformer tried to read encrypted data"
@@ -267,7 +264,7 @@ mod tests {
         // Another key than that for which it was encrypted.
         right.open(&stored, "/other").expect_err("moved");
         // A later key of the same name is tried.
-        let same_name = Transformer::new(vec![aes(vec![key("one", 2), key("one", 1)])]);
+        let same_name = Providers::new(vec![aes(vec![key("one", 2), key("one", 1)])]);
         assert_eq!(read(&same_name, &stored), Ok(("plain".to_owned(), true)));
     }
 }

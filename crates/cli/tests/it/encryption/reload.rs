@@ -1,0 +1,267 @@
+//! The encryption configuration is read again while the server runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::{Api, Client};
+use serde_json::json;
+
+use super::kms::{health, provider, secret};
+use super::kms_plugin::Plugin;
+use super::{configure, create_both, key, raw};
+use crate::support::etcd::Etcd;
+use crate::support::server::Server;
+
+/// Time within which anything must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
+
+fn secretbox(keys: &[(&str, &str)]) -> String {
+    let keys: Vec<_> = keys
+        .iter()
+        .map(|(name, letter)| key(name, letter))
+        .collect();
+    format!("  - secretbox: {{keys: [{}]}}\n", keys.join(", "))
+}
+
+/// A server that reads its configuration again, and what it says of it.
+struct Reloading {
+    server: Server,
+    client: Client,
+    path: PathBuf,
+}
+
+impl Reloading {
+    async fn start(etcd: &Etcd, path: &Path) -> Self {
+        let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
+        let mut server = Server::start(&[
+            "--etcd-servers",
+            &endpoint,
+            "--encryption-provider-config",
+            &config,
+            "--encryption-provider-config-automatic-reload",
+        ]);
+        server.client().await;
+        let mut config = server.config().await;
+        // What is refused is not asked again.
+        config.default_retry = false;
+        let client = Client::try_from(config).expect("a client");
+        let path = path.to_owned();
+        Self {
+            server,
+            client,
+            path,
+        }
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Returns how often the configuration has been read again with an outcome.
+    async fn reloads(&self, status: &str) -> u32 {
+        let metrics = health(&self.client, "/metrics").await.expect("metrics");
+        let start = format!("{RELOADS}{{status=\"{status}\",apiserver_id_hash=\"sha256:");
+        let line = metrics.lines().find(|line| line.starts_with(&start));
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        value.map_or(0, |value| value.parse().expect("a number"))
+    }
+
+    /// Waits until the configuration has been read again with an outcome that often.
+    async fn until(&self, status: &str, count: u32) {
+        let reached = async {
+            while self.reloads(status).await < count {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let reached = tokio::time::timeout(PATIENCE, reached).await;
+        reached.unwrap_or_else(|_| panic!("no {status}: {}", self.server.log()));
+    }
+
+    /// Replaces the configuration, and waits until it is used.
+    async fn configure(&self, providers: &str) {
+        let before = self.reloads("success").await;
+        let beside = self.path.with_extension("new");
+        configure(&beside, providers);
+        fs::rename(&beside, &self.path).expect("a file");
+        self.until("success", before + 1).await;
+    }
+}
+
+#[tokio::test]
+async fn keys_change_without_a_restart() {
+    let Some(etcd) = Etcd::start("encryption::reload::keys_change_without_a_restart") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("encryption.yaml");
+    configure(&path, "  - identity: {}\n");
+    let reloading = Reloading::start(&etcd, &path).await;
+    let secrets = reloading.secrets();
+    create_both(reloading.client.clone()).await;
+    assert!(raw(&etcd).starts_with("k8s\0"), "{}", raw(&etcd));
+    let checks = health(&reloading.client, "/readyz?verbose").await;
+    let checks = checks.expect("ready");
+    for check in [
+        "[+]kms-providers ok",
+        "[+]poststarthook/start-encryption-provider-config-automatic-reload ok",
+    ] {
+        assert!(checks.contains(check), "{checks}");
+    }
+    health(&reloading.client, "/livez/kms-providers")
+        .await
+        .expect_err("not a check of /livez");
+
+    // An invalid file changes nothing.
+    fs::write(&path, "kind: Pod").expect("a file");
+    reloading.until("failure", 1).await;
+    let log = reloading.server.log();
+    assert!(
+        log.contains("error processing encryption config file"),
+        "{log}"
+    );
+    secrets.get("s").await.expect("read as before");
+
+    // What was plain is still read, and written anew with a key.
+    let identity = "  - identity: {}\n";
+    let one = secretbox(&[("one", "A")]);
+    reloading.configure(&format!("{one}{identity}")).await;
+    let read = secrets.get("s").await.expect("read");
+    let rewritten = secrets.replace("s", &PostParams::default(), &read).await;
+    rewritten.expect("written anew, though nothing changes");
+    assert!(raw(&etcd).starts_with("k8s:enc:secretbox:v1:one:"));
+
+    // A key that is gone is missed by the store, and not by the cache.
+    reloading.configure(&secretbox(&[("two", "I")])).await;
+    secrets.get("s").await.expect_err("from the store");
+    let cached = ListParams::default().match_any();
+    let list = secrets.list(&cached).await.expect("from the cache");
+    assert_eq!(list.items.len(), 1);
+
+    // What another server writes with an unknown key is readable once the key is known.
+    let other = folder.path().join("other.yaml");
+    configure(
+        &other,
+        &secretbox(&[("three", "Q"), ("two", "I"), ("one", "A")]),
+    );
+    let writer = Reloading::start(&etcd, &other).await;
+    let created = writer
+        .secrets()
+        .create(&PostParams::default(), &secret("t"))
+        .await;
+    created.expect("created");
+    let refused = async {
+        while secrets.list(&cached).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let refused = tokio::time::timeout(PATIENCE, refused).await;
+    refused.expect("a list that lacks what cannot be decrypted");
+    let all = secretbox(&[("two", "I"), ("three", "Q"), ("one", "A")]);
+    reloading.configure(&all).await;
+    assert_eq!(until_listed(&secrets).await, 2);
+    migrate(&secrets).await;
+    assert!(raw(&etcd).starts_with("k8s:enc:secretbox:v1:two:"));
+}
+
+/// Returns the number of secrets in the cache once they can be read.
+async fn until_listed(secrets: &Api<Secret>) -> usize {
+    let cached = ListParams::default().match_any();
+    let listed = async {
+        loop {
+            match secrets.list(&cached).await {
+                Ok(list) => return list.items.len(),
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    };
+    let listed = tokio::time::timeout(PATIENCE, listed).await;
+    listed.expect("listed again")
+}
+
+/// Does to a secret what kube-controller-manager's storage-version-migrator does to each object of a type: it applies
+/// nothing but the identity of the object.
+async fn migrate(secrets: &Api<Secret>) {
+    let read = secrets.get("s").await.expect("read");
+    let patch = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+        "name": "s", "namespace": "default", "uid": read.metadata.uid,
+        "resourceVersion": read.metadata.resource_version}});
+    let params = PatchParams::apply("storage-version-migrator-controller");
+    let patched = secrets.patch("s", &params, &Patch::Apply(patch)).await;
+    let patched = patched.expect("applied");
+    assert_eq!(patched.data, read.data);
+}
+
+#[tokio::test]
+async fn a_plugin_is_used_once_it_is_healthy() {
+    let case = "encryption::reload::a_plugin_is_used_once_it_is_healthy";
+    let Some(etcd) = Etcd::start(case) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, socket) = (
+        folder.path().join("encryption.yaml"),
+        folder.path().join("kms.sock"),
+    );
+    let identity = "  - identity: {}\n";
+    configure(&path, identity);
+    let reloading = Reloading::start(&etcd, &path).await;
+    configure(&path, &format!("{}{identity}", provider(&socket)));
+    reloading.until("failure", 1).await;
+    let log = reloading.server.log();
+    assert!(
+        log.contains("health check for new transformers failed"),
+        "{log}"
+    );
+    create_both(reloading.client.clone()).await;
+    assert!(raw(&etcd).starts_with("k8s\0"), "{}", raw(&etcd));
+    let ok = health(&reloading.client, "/readyz/kms-providers").await;
+    assert_eq!(ok.expect("no plugin is used"), "ok");
+
+    let _plugin = Plugin::start(&socket);
+    reloading.until("success", 1).await;
+    let secrets = reloading.secrets();
+    let read = secrets.get("s").await.expect("read");
+    let rewritten = secrets.replace("s", &PostParams::default(), &read).await;
+    rewritten.expect("written anew");
+    assert!(raw(&etcd).starts_with("k8s:enc:kms:v2:plugin:"));
+}
+
+/// The metrics name the configuration that is used, also if it is not read again.
+#[tokio::test]
+async fn the_configuration_is_named_by_its_digest() {
+    let Some(etcd) = Etcd::start("encryption::reload::the_configuration_is_named_by_its_digest")
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("encryption.yaml");
+    configure(&path, "  - identity: {}\n");
+    let (endpoint, config) = (etcd.endpoint(), path.display().to_string());
+    let mut server = Server::start(&[
+        "--etcd-servers",
+        &endpoint,
+        "--encryption-provider-config",
+        &config,
+    ]);
+    let client = server.client().await;
+    let request = http::Request::get("/metrics").body(Body::empty());
+    let answer = client.send(request.expect("a request")).await;
+    let body = answer.expect("an answer").into_body();
+    let body = body.collect_bytes().await.expect("a body");
+    let metrics = String::from_utf8_lossy(&body);
+    let start =
+        "apiserver_encryption_config_controller_last_config_info{apiserver_id_hash=\"sha256:";
+    let mut lines = metrics.lines();
+    let line = lines.find(|line| line.starts_with(start)).expect("a line");
+    let digest = line.split("hash=\"sha256:").nth(2).expect("a digest");
+    assert_eq!(digest.len(), 64 + "\"} 1".len(), "{line}");
+    assert!(!metrics.contains(RELOADS));
+    let checks = health(&client, "/readyz?verbose").await.expect("ready");
+    assert!(!checks.contains("kms-providers"), "{checks}");
+}

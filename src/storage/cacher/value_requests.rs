@@ -1,0 +1,55 @@
+//! The requests for values that types wait for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+
+use super::feed::{FeedShared, TypeId};
+use super::followed_types::FollowedTypes;
+use super::held::unseal;
+use crate::storage::StorageError;
+
+/// The requests in flight, at most one of each type.
+#[derive(Debug, Default)]
+pub(super) struct ValueRequests {
+    in_flight: FuturesUnordered<BoxFuture<'static, ValueAnswer>>,
+    next_ticket: u64,
+}
+
+/// The answer to the request for a value.
+pub(super) struct ValueAnswer {
+    /// The type of the value.
+    pub(super) id: TypeId,
+    /// The ticket of the request, which distinguishes it from one for which the type waits no more.
+    pub(super) ticket: u64,
+    /// The value, or the reason why it cannot be read now.
+    pub(super) value: Result<Bytes, StorageError>,
+}
+
+impl ValueRequests {
+    /// Requests the values that types wait for and that have not been requested.
+    pub(super) fn send(&mut self, types: &mut FollowedTypes, feed: &Arc<FeedShared>) {
+        while let Some((id, sealed)) = types.next_sealed(self.next_ticket) {
+            let (ticket, feed) = (self.next_ticket, Arc::clone(feed));
+            self.next_ticket += 1;
+            let answer = async move {
+                let value = unseal(&feed, sealed).await;
+                ValueAnswer { id, ticket, value }
+            };
+            self.in_flight.push(answer.boxed());
+        }
+    }
+
+    /// Returns the next answer; `None` if nothing is requested.
+    pub(super) async fn next(&mut self) -> Option<ValueAnswer> {
+        self.in_flight.next().await
+    }
+
+    /// Forgets what is requested.
+    pub(super) fn forget(&mut self) {
+        self.in_flight = FuturesUnordered::new();
+    }
+}
