@@ -40,7 +40,8 @@ struct State {
     /// The blocks that the next sync writes.
     dirty: BTreeSet<usize>,
     fault: Option<Fault>,
-    has_failed: bool,
+    /// Number of changes, syncs and accesses that failed.
+    failures: u64,
     is_off: bool,
     /// Number of changes and syncs that succeeded.
     changes: u64,
@@ -75,7 +76,7 @@ impl Disk {
             durable: Vec::new(),
             dirty: BTreeSet::new(),
             fault: None,
-            has_failed: false,
+            failures: 0,
             is_off: false,
             changes: 0,
             random: seed,
@@ -92,9 +93,9 @@ impl Disk {
         self.state().fault = None;
     }
 
-    /// Returns true if a change or a sync has failed.
-    pub fn has_failed(&self) -> bool {
-        self.state().has_failed
+    /// Returns the number of accesses that have failed since the disk was turned on.
+    pub fn failures(&self) -> u64 {
+        self.state().failures
     }
 
     /// Returns true if power was lost and is not back.
@@ -226,8 +227,9 @@ impl Disk {
     }
 
     fn powered(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = self.state();
+        let mut state = self.state();
         if state.is_off {
+            state.failures += 1;
             return Err(io::Error::other("the disk has no power"));
         }
         Ok(state)
@@ -246,7 +248,7 @@ impl State {
             self.changes += 1;
             return Ok(());
         }
-        self.has_failed = true;
+        self.failures += 1;
         self.is_off = fault.kind == FaultKind::PowerLoss;
         if fault.kind == FaultKind::Once {
             self.fault = None;
@@ -283,7 +285,7 @@ impl State {
         self.write_back(true);
         self.cached.clone_from(&self.durable);
         self.fault = None;
-        self.has_failed = false;
+        self.failures = 0;
         self.is_off = false;
     }
 
