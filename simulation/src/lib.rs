@@ -28,6 +28,7 @@ mod damage;
 mod etcd;
 mod network;
 mod plan;
+mod processes;
 mod run;
 mod server;
 mod shrink;
@@ -35,5 +36,6 @@ mod store;
 mod system;
 
 pub use plan::Plan;
+pub use processes::Processes;
 pub use run::{Outcome, run};
 pub use shrink::shrink;

@@ -1,4 +1,4 @@
-//! `simulate [SEED] [--minutes N]`: runs simulations from consecutive seeds, and shrinks the first that fails.
+//! `simulate [SEED] [MINUTES]`: runs simulations from consecutive seeds, and shrinks the first that fails.
 
 use std::collections::BTreeSet;
 use std::num::ParseIntError;
@@ -7,27 +7,32 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use ringwatch_simulation::{Outcome, Plan, run, shrink};
+use ringwatch_simulation::{Outcome, Plan, Processes, run, shrink};
 use tracing_subscriber::EnvFilter;
 
 /// Simulates the whole server with its disk or etcd, its network and its clients, and checks what the clients are told.
+///
+/// RUST_LOG=info shows the faults as they come, and what the servers log.
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 struct Arguments {
     /// The first seed; by default one that nobody has tried.
     seed: Option<u64>,
 
-    /// How long to go on with further seeds. Without it, only the seed is run.
-    #[arg(long, value_name = "N")]
+    /// How long to go on with further seeds. Without it, only the one seed is run.
     minutes: Option<f64>,
 
-    /// The faults of the plan that are injected, by their numbers; all by default.
+    /// The numbers of the faults that come, with commas between them; by default all.
     #[arg(long, value_name = "NUMBERS")]
     keep: Option<Numbers>,
 
-    /// The seconds that clients write, in the place of the plan's.
+    /// The seconds that clients write, instead of the plan's.
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
+
+    /// Print the outcome alone, in JSON.
+    #[arg(long, hide = true)]
+    json: bool,
 }
 
 /// Numbers with commas between them, or none.
@@ -51,11 +56,7 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .without_time()
         .init();
-    let begun = Instant::now();
-    let length = Duration::from_secs_f64(arguments.minutes.unwrap_or(0.0) * 60.0);
-    let mut seed = arguments.seed.unwrap_or_else(rand::random);
-    let mut total = Total::default();
-    loop {
+    let plan = |seed| {
         let mut plan = Plan::new(seed);
         if let Some(keep) = &arguments.keep {
             plan.keep(&keep.0);
@@ -63,27 +64,53 @@ fn main() -> ExitCode {
         if let Some(seconds) = arguments.seconds {
             plan.shorten(Duration::from_secs(seconds));
         }
-        let outcome = run(&plan);
+        plan
+    };
+    let first = arguments.seed.unwrap_or_else(rand::random);
+    if arguments.json {
+        println!("{}", run(&plan(first)).to_json());
+        return ExitCode::SUCCESS;
+    }
+    let length = Duration::from_secs_f64(arguments.minutes.unwrap_or(0.0) * 60.0);
+    match try_seeds(first, length, &plan) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs seeds for a time, as many at once as there are processors.
+fn try_seeds(first: u64, length: Duration, plan: &dyn Fn(u64) -> Plan) -> Result<(), String> {
+    let begun = Instant::now();
+    let mut processes = Processes::new();
+    let mut total = Total::default();
+    let mut seed = first;
+    loop {
+        while processes.have_room() && (seed == first || begun.elapsed() < length) {
+            processes.start(plan(seed))?;
+            seed = seed.wrapping_add(1);
+        }
+        let Some((plan, outcome)) = processes.next()? else {
+            println!("{total}");
+            return Ok(());
+        };
         total.add(&plan, &outcome);
         println!("{plan}: {outcome}");
         if !outcome.faults.is_empty() {
-            report(plan, outcome);
-            println!("{total}");
-            return ExitCode::FAILURE;
+            drop(processes);
+            report(plan, outcome)?;
+            return Err(total.to_string());
         }
-        if begun.elapsed() >= length {
-            println!("{total}");
-            return ExitCode::SUCCESS;
-        }
-        seed = seed.wrapping_add(1);
     }
 }
 
 /// Shrinks a plan that failed, and prints what it shows and how to see it again.
-fn report(plan: Plan, outcome: Outcome) {
+fn report(plan: Plan, outcome: Outcome) -> Result<(), String> {
     let (plan, outcome) = shrink(plan, outcome, |smaller| {
         println!("shrinking: {smaller}");
-    });
+    })?;
     println!("\n{plan}");
     for fault in plan.faults() {
         println!("  {fault}");
@@ -92,9 +119,10 @@ fn report(plan: Plan, outcome: Outcome) {
         println!("{fault}");
     }
     println!("again: {}", plan.command());
+    Ok(())
 }
 
-/// What all runs held together.
+/// The sums over all runs.
 #[derive(Debug, Default)]
 struct Total {
     runs: u32,

@@ -173,13 +173,19 @@ impl Plan {
     /// Returns the command that runs this plan.
     #[must_use]
     pub fn command(&self) -> String {
-        let seed = self.seed;
-        if !self.is_reduced {
-            return format!("scripts/simulate {seed}");
+        format!("scripts/simulate {}", self.arguments().join(" "))
+    }
+
+    /// Returns the arguments of `simulate` for this plan.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![self.seed.to_string()];
+        if self.is_reduced {
+            let numbers: Vec<_> = self.faults.iter().map(|it| it.number.to_string()).collect();
+            arguments.push(format!("--keep={}", numbers.join(",")));
+            arguments.push(format!("--seconds={}", self.duration.as_secs()));
         }
-        let numbers: Vec<_> = self.faults.iter().map(|it| it.number.to_string()).collect();
-        let (numbers, seconds) = (numbers.join(","), self.duration.as_secs());
-        format!("scripts/simulate {seed} --keep '{numbers}' --seconds {seconds}")
+        arguments
     }
 }
 

@@ -1,7 +1,6 @@
 //! Runs a plan: the hosts, the faults when they are due, and the verdict.
 
 use std::fmt;
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -11,7 +10,8 @@ use ringwatch::clock::Clock;
 use ringwatch_apiserver::transport::connection::Protocol;
 use ringwatch_load::{HttpVersion, SimulatedClients, Verdict};
 use ringwatch_testing::disk::{Disk, Fault as DiskFault, FaultKind};
-use tempfile::NamedTempFile;
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 use turmoil::{Builder, Sim};
 
 use crate::damage;
@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(1);
 const LATENCY_MAX: Duration = Duration::from_millis(8);
 /// The time beyond that of the plan after which a run that does not end has failed.
 const OVERTIME_MAX: Duration = Duration::from_secs(240);
+/// Number of messages and connections that may wait at a host, which is more than come while a link is held up.
+const MESSAGES_MAX: usize = 1 << 16;
 /// The host of the clients.
 const CLIENTS: &str = "clients";
 /// When simulated time begins: 2026-01-01.
@@ -35,7 +37,7 @@ const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 const STACK_BYTES: usize = 8 << 20;
 
 /// The result of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Outcome {
     /// What went wrong; empty if every promise was kept.
     pub faults: Vec<String>,
@@ -47,6 +49,27 @@ pub struct Outcome {
     pub events: usize,
     /// A digest of all that clients were told: the same for each run of a plan.
     pub digest: u64,
+}
+
+impl Outcome {
+    /// Returns the outcome of a run that failed as a whole.
+    pub(crate) fn failed(why: String) -> Self {
+        Self {
+            faults: vec![why],
+            ..Self::default()
+        }
+    }
+
+    /// Returns the outcome in JSON, on one line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what [`to_json`](Self::to_json) has written; `None` if it is something else.
+    pub(crate) fn from_json(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -74,19 +97,12 @@ pub fn run(plan: &Plan) -> Outcome {
     let running = thread.spawn(move || {
         system::simulate(plan.seed, EPOCH);
         let simulated = Simulation::new(&plan).and_then(Simulation::run);
-        simulated.unwrap_or_else(|error| failed(format!("the simulation ended: {error}")))
+        simulated.unwrap_or_else(|error| Outcome::failed(format!("the simulation ended: {error}")))
     });
     match running.map(thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => failed("a panic, which is shown above".to_owned()),
-        Err(error) => failed(format!("no thread: {error}")),
-    }
-}
-
-fn failed(why: String) -> Outcome {
-    Outcome {
-        faults: vec![why],
-        ..Outcome::default()
+        Ok(Err(_)) => Outcome::failed("a panic, which is shown above".to_owned()),
+        Err(error) => Outcome::failed(format!("no thread: {error}")),
     }
 }
 
@@ -105,7 +121,7 @@ struct Simulation<'a> {
     /// How long the machine is down after the loss of power that is planned.
     power_back_after: Duration,
     outcome: Outcome,
-    _tokens: Arc<NamedTempFile>,
+    _folder: TempDir,
 }
 
 /// The end of a fault.
@@ -133,27 +149,27 @@ impl<'a> Simulation<'a> {
                 (Storage::Etcd(etcd), servers)
             }
         };
-        let mut tokens = NamedTempFile::new()?;
-        writeln!(tokens, "{TOKEN},{TOKEN},1,\"system:masters\"")?;
-        let machine = Machine {
-            clock: clock.clone(),
-            protocol: match plan.http {
-                HttpVersion::One => Protocol::Http1,
-                HttpVersion::Two => Protocol::Http2,
-            },
-            tokens: tokens.path().to_owned(),
-            storage: storage.clone(),
+        let folder = TempDir::new()?;
+        let protocol = match plan.http {
+            HttpVersion::One => Protocol::Http1,
+            HttpVersion::Two => Protocol::Http2,
         };
         let mut sim = Builder::new()
             .tick_duration(TICK)
             .simulation_duration(plan.duration + OVERTIME_MAX)
             .max_message_latency(LATENCY_MAX)
+            .tcp_capacity(MESSAGES_MAX)
             .rng_seed(plan.seed)
             .enable_random_order()
             .enable_tokio_io()
             .build();
         for server in 0..servers {
-            let machine = machine.clone();
+            let machine = Machine {
+                clock: clock.clone(),
+                protocol,
+                folder: folder.path().join(host(server)),
+                storage: storage.clone(),
+            };
             sim.host(host(server), move || serve(machine.clone()));
         }
         if let Storage::Etcd(etcd) = &storage {
@@ -186,7 +202,7 @@ impl<'a> Simulation<'a> {
             ends: Vec::new(),
             power_back_after: Duration::ZERO,
             outcome: Outcome::default(),
-            _tokens: Arc::new(tokens),
+            _folder: folder,
         })
     }
 

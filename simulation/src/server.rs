@@ -1,6 +1,7 @@
 //! The software of a server's host: the server as it is, on the store and the network of the simulation.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Machine {
     pub(crate) clock: Clock,
     pub(crate) protocol: Protocol,
-    /// The file with the token of the clients.
-    pub(crate) tokens: PathBuf,
+    /// The folder of the server, with its certificates.
+    pub(crate) folder: PathBuf,
     pub(crate) storage: Storage,
 }
 
@@ -69,10 +70,36 @@ async fn open(disk: &Disk, clock: &Clock) -> Result<(Embedded, CommitLoop), Open
     }
 }
 
+/// Starts the server. A process that cannot, since its store accepts no writes, is started again and again.
+async fn start(machine: &Machine, backend: &Arc<dyn Backend>) -> std::io::Result<InProcessServer> {
+    let tokens = machine.folder.join("tokens.csv");
+    std::fs::create_dir_all(&machine.folder)?;
+    std::fs::write(&tokens, format!("{TOKEN},{TOKEN},1,\"system:masters\"\n"))?;
+    let flag = |name: &str, path: &Path| {
+        let mut flag = OsString::from(name);
+        flag.push(path);
+        flag
+    };
+    loop {
+        let starting = InProcessServer::builder()
+            .on_current_runtime()
+            .clock(machine.clock.clone())
+            .backend(Arc::clone(backend))
+            .flag(flag("--data-dir=", &machine.folder))
+            .flag(flag("--token-auth-file=", &tokens))
+            .start();
+        match starting.await {
+            Ok(server) => return Ok(server),
+            Err(error) => tracing::info!(%error, "a server does not start"),
+        }
+        machine.clock.sleep(RESTART_PAUSE).await;
+    }
+}
+
 /// Starts a server and serves until the host crashes.
 ///
 /// # Errors
-/// The store cannot be opened, or the server does not start.
+/// The store cannot be opened though its disk is in good health, or the folder cannot be written.
 pub(crate) async fn serve(machine: Machine) -> turmoil::Result {
     let mut tasks = JoinSet::new();
     let clock = machine.clock.clone();
@@ -90,15 +117,7 @@ pub(crate) async fn serve(machine: Machine) -> turmoil::Result {
         }
         Storage::Etcd(etcd) => Arc::clone(etcd) as Arc<dyn Backend>,
     };
-    let mut tokens = std::ffi::OsString::from("--token-auth-file=");
-    tokens.push(&machine.tokens);
-    let server = InProcessServer::builder()
-        .on_current_runtime()
-        .clock(clock)
-        .backend(backend)
-        .flag(tokens)
-        .start()
-        .await?;
+    let server = start(&machine, &backend).await?;
     let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
     loop {
         let (stream, _) = listener.accept().await?;
