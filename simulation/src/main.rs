@@ -19,8 +19,12 @@ struct Arguments {
     /// The first seed; by default one that nobody has tried.
     seed: Option<u64>,
 
-    /// How long to go on with further seeds. Without it, only the one seed is run.
+    /// How long to go on with the seeds after it. Without it, only the one seed is run.
     minutes: Option<f64>,
+
+    /// Run so many seeds, whatever time it takes.
+    #[arg(long, value_name = "N", conflicts_with = "minutes")]
+    seeds: Option<u64>,
 
     /// The numbers of the faults that come, with commas between them; by default all.
     #[arg(long, value_name = "NUMBERS")]
@@ -71,7 +75,10 @@ fn main() -> ExitCode {
         println!("{}", run(&plan(first)).to_json());
         return ExitCode::SUCCESS;
     }
-    let length = Duration::from_secs_f64(arguments.minutes.unwrap_or(0.0) * 60.0);
+    let length = match (arguments.minutes, arguments.seeds) {
+        (Some(minutes), _) => Length::Time(Duration::from_secs_f64(minutes * 60.0)),
+        (None, seeds) => Length::Seeds(seeds.unwrap_or(1)),
+    };
     match try_seeds(first, length, &plan) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -81,14 +88,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs seeds for a time, as many at once as there are processors.
-fn try_seeds(first: u64, length: Duration, plan: &dyn Fn(u64) -> Plan) -> Result<(), String> {
+/// How many seeds are run.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    Seeds(u64),
+    Time(Duration),
+}
+
+/// Runs consecutive seeds, as many at once as there are processors.
+fn try_seeds(first: u64, length: Length, plan: &dyn Fn(u64) -> Plan) -> Result<(), String> {
     let begun = Instant::now();
+    let goes_on = |seed: u64| match length {
+        Length::Seeds(count) => seed.wrapping_sub(first) < count,
+        Length::Time(length) => seed == first || begun.elapsed() < length,
+    };
     let mut processes = Processes::new();
     let mut total = Total::default();
     let mut seed = first;
     loop {
-        while processes.have_room() && (seed == first || begun.elapsed() < length) {
+        while processes.have_room() && goes_on(seed) {
             processes.start(plan(seed))?;
             seed = seed.wrapping_add(1);
         }
