@@ -204,10 +204,10 @@ impl Fault {
             (3 | 4, Store::Embedded) => Self::PowerLoss { after, down: lasts },
             (5, Store::Embedded) => Self::Disk {
                 after,
-                kind: if random.random_bool(0.5) {
-                    FaultKind::Once
-                } else {
-                    FaultKind::UntilMended
+                kind: match random.random_range(0..3) {
+                    0 => FaultKind::Once,
+                    1 => FaultKind::UntilMended,
+                    _ => FaultKind::Broken,
                 },
                 mended: lasts,
             },

@@ -64,6 +64,8 @@ pub enum FaultKind {
     Once,
     /// All changes fail until the disk is mended: it is full.
     UntilMended,
+    /// Every access fails until the disk is mended, reads too.
+    Broken,
     /// Every access fails, and nothing changes any more, until [`Disk::power_on`].
     PowerLoss,
 }
@@ -147,7 +149,7 @@ impl Disk {
     /// Returns the length of the file in bytes.
     ///
     /// # Errors
-    /// The disk has no power.
+    /// The disk is broken or has no power.
     pub fn len(&self) -> io::Result<u64> {
         Ok(self.powered()?.cached.len() as u64)
     }
@@ -155,7 +157,7 @@ impl Disk {
     /// Reads bytes of the file.
     ///
     /// # Errors
-    /// They lie behind its end, or the disk has no power.
+    /// They lie behind its end, or the disk is broken or has no power.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.powered()?;
         let offset = index(offset);
@@ -207,7 +209,7 @@ impl Disk {
     /// Makes reads return what is durable, but where a sync would still write.
     ///
     /// # Errors
-    /// The disk has no power.
+    /// The disk is broken or has no power.
     pub fn forget_cached(&self) -> io::Result<()> {
         let mut state = self.powered()?;
         for block in 0..state.cached.len().div_ceil(BLOCK_BYTES) {
@@ -228,11 +230,16 @@ impl Disk {
 
     fn powered(&self) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state();
-        if state.is_off {
-            state.failures += 1;
-            return Err(io::Error::other("the disk has no power"));
-        }
-        Ok(state)
+        let why = match state.fault {
+            _ if state.is_off => "the disk has no power",
+            Some(Fault {
+                after: 0,
+                kind: FaultKind::Broken,
+            }) => "input/output error",
+            _ => return Ok(state),
+        };
+        state.failures += 1;
+        Err(io::Error::other(why))
     }
 }
 
