@@ -33,7 +33,6 @@ mod run;
 mod server;
 mod shrink;
 mod store;
-mod system;
 
 pub use plan::Plan;
 pub use processes::Processes;

@@ -1,4 +1,4 @@
-//! What happens in a run, as it follows from the seed.
+//! The plan of a run, which follows from its seed.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::transport::connection::Protocol;
 use ringwatch_load::{HttpVersion, SimulatedClients, Verdict};
+use ringwatch_simulated_system as system;
 use ringwatch_testing::disk::{Disk, Fault as DiskFault, FaultKind};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -19,7 +20,6 @@ use crate::etcd::Etcd;
 use crate::network::{Network, host};
 use crate::plan::{Fault, Plan, Store};
 use crate::server::{Machine, SlowingDisk, Storage, TOKEN, serve};
-use crate::system;
 
 /// The step in which time passes.
 const TICK: Duration = Duration::from_millis(1);
@@ -39,7 +39,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// The result of a run.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Outcome {
-    /// What went wrong; empty if every promise was kept.
+    /// The promises that were broken, each with the history that shows it; empty if all were kept.
     pub faults: Vec<String>,
     /// Number of times that a server or its machine was stopped at once.
     pub crashes: usize,

@@ -155,7 +155,7 @@ struct Stage<'a> {
 
 /// The outcome of a run whose history is not checked yet.
 struct Played {
-    /// What went wrong with the faults, or kept watchers from seeing everything.
+    /// The faults that could not be injected, and the reasons why watchers have not seen everything.
     trouble: Vec<String>,
     /// The place of the list that shows the final state.
     final_read: Option<usize>,

@@ -3,11 +3,8 @@
 //! The standard library's hash maps, tokio's `select!` and the crate rand take their first random numbers from the C
 //! library's `getrandom`; hyper stamps answers and h2 forgets streams by `clock_gettime`. The functions of these names
 //! here are linked in their place. In other threads they are the system's.
-
-#![allow(
-    unsafe_code,
-    reason = "a function of the C library can be replaced by one of the same name alone"
-)]
+//!
+//! Nothing else belongs here: this is the one crate with unsafe code.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -28,13 +25,13 @@ struct System {
 
 /// Makes all further random numbers of this thread follow from a seed, and its clocks stand still at a time since 1970.
 /// Call it first in a new thread: what has been drawn before is kept, such as the keys of hash maps.
-pub(crate) fn simulate(seed: u64, time: Duration) {
+pub fn simulate(seed: u64, time: Duration) {
     let random = SmallRng::seed_from_u64(seed);
     SIMULATED.set(Some(System { random, time }));
 }
 
 /// Moves the clocks of this thread, if they are simulated.
-pub(crate) fn advance(by: Duration) {
+pub fn advance(by: Duration) {
     SIMULATED.with_borrow_mut(|simulated| {
         if let Some(system) = simulated {
             system.time += by;
