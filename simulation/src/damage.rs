@@ -21,7 +21,7 @@ pub(crate) async fn check(disk: &Disk, clock: &Clock) -> Vec<String> {
         return Vec::new();
     };
     let mut wrong = Vec::new();
-    let bytes = usize::try_from(whole.len().unwrap_or(0)).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(whole.size_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
     for _ in 0..TRIES {
         let bit = rand::rng().random_range(0..bytes.saturating_mul(8).max(1));
         let cut = rand::rng().random_range(0..bytes.max(1));

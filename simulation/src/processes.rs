@@ -75,7 +75,7 @@ impl Processes {
     ///
     /// # Errors
     /// The system does not tell how the process ended.
-    pub fn next(&mut self) -> Result<Option<(Plan, Outcome)>, String> {
+    pub fn outcome(&mut self) -> Result<Option<(Plan, Outcome)>, String> {
         if self.running.is_empty() {
             return Ok(None);
         }

@@ -22,7 +22,7 @@ pub fn shrink(
         tries(plan);
         let mut process = Processes::new();
         process.start(plan.clone())?;
-        let ended = process.next()?;
+        let ended = process.outcome()?;
         Ok::<_, String>(ended.map_or_else(Outcome::default, |(_, outcome)| outcome))
     };
     let mut failing = (plan, outcome);

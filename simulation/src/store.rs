@@ -16,8 +16,8 @@ pub(crate) const NAME: &str = "the simulated disk";
 pub(crate) struct SimulatedDisk(pub(crate) ringwatch_testing::disk::Disk);
 
 impl Disk for SimulatedDisk {
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.0.size_bytes()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {

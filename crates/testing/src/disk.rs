@@ -150,7 +150,7 @@ impl Disk {
     ///
     /// # Errors
     /// The disk is broken or has no power.
-    pub fn len(&self) -> io::Result<u64> {
+    pub fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.powered()?.cached.len() as u64)
     }
 

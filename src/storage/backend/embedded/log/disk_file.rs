@@ -15,7 +15,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Any. The store accepts no writes until it has recovered; so it does after every error here.
-    fn len(&self) -> io::Result<u64>;
+    fn size_bytes(&self) -> io::Result<u64>;
 
     /// Reads bytes of the file, as they were written last.
     ///
@@ -105,7 +105,7 @@ pub(crate) struct OnDisk(pub(crate) Box<dyn Disk>);
 
 impl StorageBackend for OnDisk {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.0.size_bytes()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -137,8 +137,8 @@ impl DiskFile for OnDisk {
 
 #[cfg(test)]
 impl Disk for ringwatch_testing::disk::Disk {
-    fn len(&self) -> io::Result<u64> {
-        Self::len(self)
+    fn size_bytes(&self) -> io::Result<u64> {
+        Self::size_bytes(self)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
