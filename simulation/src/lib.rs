@@ -15,7 +15,8 @@
 //! # What is not simulated
 //!
 //! TLS, since its library takes random numbers from the system by itself; threads, since there is one (the models of
-//! loom and shuttle have those); and etcd's gRPC, since the simulated cluster is a [`Backend`].
+//! loom and shuttle have those); etcd's gRPC, since the simulated cluster is a
+//! [`Backend`]; and files that the server follows, which tokio reads in other threads, so it is given none.
 //!
 //! [`Backend`]: ringwatch::storage::backend::Backend
 #![allow(

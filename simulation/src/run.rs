@@ -31,8 +31,8 @@ const OVERTIME_MAX: Duration = Duration::from_secs(240);
 const MESSAGES_MAX: usize = 1 << 16;
 /// The host of the clients.
 const CLIENTS: &str = "clients";
-/// When simulated time begins: 2026-01-01.
-const EPOCH: Duration = Duration::from_secs(1_767_225_600);
+/// When simulated time begins: 2027-01-15.
+const EPOCH: Duration = Duration::from_secs(1_800_000_000);
 /// The stack of the simulating thread, in bytes, as that of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 

@@ -21,6 +21,12 @@ use crate::store;
 
 /// The bearer token of the clients.
 pub(crate) const TOKEN: &str = "simulated";
+/// The server's authority and its key, which protects nothing. Made anew, it would have another length now and then, and so
+/// would the stored object that names it, which changes where the disk is written.
+const AUTHORITY: [(&str, &str); 2] = [
+    ("ca.crt", include_str!("authority/ca.crt")),
+    ("ca.key", include_str!("authority/ca.key")),
+];
 /// The longest time that a commit takes on a disk in good health.
 const COMMIT_MAX: Duration = Duration::from_millis(8);
 
@@ -75,6 +81,11 @@ async fn start(machine: &Machine, backend: &Arc<dyn Backend>) -> std::io::Result
     let tokens = machine.folder.join("tokens.csv");
     std::fs::create_dir_all(&machine.folder)?;
     std::fs::write(&tokens, format!("{TOKEN},{TOKEN},1,\"system:masters\"\n"))?;
+    let certificates = machine.folder.join("pki");
+    std::fs::create_dir_all(&certificates)?;
+    for (name, text) in AUTHORITY {
+        std::fs::write(certificates.join(name), text)?;
+    }
     let flag = |name: &str, path: &Path| {
         let mut flag = OsString::from(name);
         flag.push(path);
