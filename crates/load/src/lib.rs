@@ -51,5 +51,7 @@ mod verify;
 mod workspace;
 mod writer;
 
+pub use client::{Connect, HttpVersion, Transport};
 pub use command_line::LoadFlags;
 pub use run::run;
+pub use verify::{SimulatedClients, Verdict};

@@ -111,6 +111,7 @@ pub struct Builder {
     flags: Vec<OsString>,
     backend: Option<Arc<dyn Backend>>,
     encodings_bytes_max: usize,
+    clock: Clock,
     on_current_runtime: bool,
 }
 
@@ -127,6 +128,7 @@ impl Default for Builder {
             flags: Vec::new(),
             backend: None,
             encodings_bytes_max: ENCODINGS_BYTES_MAX_DEFAULT,
+            clock: Clock::real(),
             on_current_runtime: false,
         }
     }
@@ -160,6 +162,14 @@ impl Builder {
     #[must_use]
     pub fn encodings_bytes_max(mut self, bytes: usize) -> Self {
         self.encodings_bytes_max = bytes;
+        self
+    }
+
+    /// Sets the clock by which the server works: timestamps, expiry, deadlines. Only the protocols' own timers, such as
+    /// those of HTTP/2, go by tokio's.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -244,6 +254,7 @@ impl Builder {
             runtimes,
             backend: self.backend.clone(),
             encodings_bytes_max: self.encodings_bytes_max,
+            clock: self.clock.clone(),
         }
     }
 
@@ -322,7 +333,7 @@ impl Access {
             authority: credentials.authority.clone(),
             certificate: credentials.admin.certificate.clone(),
             key: credentials.admin.key.clone(),
-            admin: credentials.clients.identify(&chain, Clock::real().wall()),
+            admin: credentials.clients.identify(&chain, server.clock.wall()),
             connections,
         })
     }

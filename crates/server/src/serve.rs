@@ -84,6 +84,8 @@ pub(super) struct ServerOptions {
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// Maximum number of bytes of the cache of encoded objects.
     pub(super) encodings_bytes_max: usize,
+    /// The time by which the server works.
+    pub(super) clock: Clock,
 }
 
 impl ServerOptions {
@@ -93,6 +95,7 @@ impl ServerOptions {
             runtimes,
             backend: None,
             encodings_bytes_max: ENCODINGS_BYTES_MAX_DEFAULT,
+            clock: Clock::real(),
         }
     }
 }
@@ -120,7 +123,7 @@ pub(super) struct Server {
     backend: OpenBackend,
     /// The backends of some resources alone.
     overrides: Vec<OpenOverride>,
-    clock: Clock,
+    pub(super) clock: Clock,
 }
 
 impl Server {
@@ -132,7 +135,7 @@ impl Server {
         flags: &ServeFlags,
         options: ServerOptions,
     ) -> Result<Self, StartError> {
-        let clock = Clock::real();
+        let clock = options.clock;
         for notice in flags.notices() {
             tracing::warn!("{notice}");
         }

@@ -17,6 +17,7 @@
 )]
 
 pub mod callgrind;
+pub mod disk;
 pub mod etcd;
 pub mod made;
 pub mod pod;

@@ -2,7 +2,8 @@
 //!
 //! The copy holds the member, what it includes by path, and the workspace members that either depends
 //! on. Its manifest has what they inherit: `[workspace.package]`, and of `[workspace.dependencies]` the
-//! entries that they name.
+//! entries that they name. If the root package is one of those members, its library is copied without its
+//! tests, benches and examples.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -12,6 +13,12 @@ use toml::{Table, Value};
 
 /// The kinds of dependencies that a manifest lists.
 const DEPENDENCIES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+/// The folder of the root package, and that of its library.
+const ROOT: &str = ".";
+const ROOT_LIBRARY: &str = "src";
+/// The parts of the root package's manifest that its library needs.
+const LIBRARY_TABLES: [&str; 4] = ["package", "features", "dependencies", "build-dependencies"];
 
 /// Marks a folder that cargo builds into, which is not copied.
 const BUILT: &str = "CACHEDIR.TAG";
@@ -25,8 +32,7 @@ pub(crate) enum CopyError {
     /// A manifest is not what cargo would read either; correct it.
     #[error("{file}: {message}")]
     Manifest { file: String, message: String },
-    /// A dependency lies outside the workspace, or is its root package, the whole of which is not copied. Name the
-    /// files as sources and include them by path instead.
+    /// A dependency lies outside the workspace. Name the files as sources and include them by path instead.
     #[error("{member} depends on {path}, which is not a folder inside the workspace")]
     Outside { member: String, path: String },
 }
@@ -55,6 +61,9 @@ impl Subject {
         let mut needs = Needs::new(root)?;
         let package = needs.add(&member)?;
         sources.extend(needs.members.iter().filter(|it| **it != member).cloned());
+        if needs.library.is_some() {
+            sources.push(ROOT_LIBRARY.to_owned());
+        }
         Ok(Self {
             root: root.to_owned(),
             member,
@@ -94,6 +103,8 @@ struct Needs<'a> {
     workspace: Table,
     members: BTreeSet<String>,
     dependencies: Table,
+    /// The manifest of the root package's library, if that is needed.
+    library: Option<Table>,
 }
 
 impl<'a> Needs<'a> {
@@ -105,14 +116,20 @@ impl<'a> Needs<'a> {
             workspace: workspace.cloned().unwrap_or_default(),
             members: BTreeSet::new(),
             dependencies: Table::new(),
+            library: None,
         })
     }
 
     /// Adds a member and those that it depends on, and returns the name of its package.
     fn add(&mut self, member: &str) -> Result<String, CopyError> {
         let file = self.root.join(member).join("Cargo.toml");
-        let manifest = read(&file)?;
-        self.members.insert(member.to_owned());
+        let mut manifest = read(&file)?;
+        if member == ROOT {
+            manifest.retain(|table, _| LIBRARY_TABLES.contains(&table));
+            self.library = Some(manifest.clone());
+        } else {
+            self.members.insert(member.to_owned());
+        }
         for (name, dependency) in dependencies(&manifest) {
             let inherits = dependency.get("workspace").and_then(Value::as_bool) == Some(true);
             let path = if inherits {
@@ -128,7 +145,11 @@ impl<'a> Needs<'a> {
                 member: member.to_owned(),
                 path: path.display().to_string(),
             })?;
-            if !self.members.contains(&folder) {
+            let is_known = match folder.as_str() {
+                ROOT => self.library.is_some(),
+                _ => self.members.contains(&folder),
+            };
+            if !is_known {
                 self.add(&folder)?;
             }
         }
@@ -159,11 +180,29 @@ impl<'a> Needs<'a> {
         }
         let mut manifest = Table::new();
         manifest.insert("workspace".to_owned(), workspace.into());
+        // A whole program runs long with dependencies that are not optimised.
+        let optimised = match self.library {
+            Some(library) => {
+                manifest.extend(without_other_targets(library));
+                "[profile.dev.package.\"*\"]\nopt-level = 1\n"
+            }
+            None => "",
+        };
         format!(
-            "{manifest}\n[profile.dev]\ndebug = false\n\
+            "{manifest}\n[profile.dev]\ndebug = false\n{optimised}\
              [profile.release.package.{package}]\ndebug-assertions = true\n"
         )
     }
+}
+
+/// Has cargo look for no tests, benches and examples of a package, which are not copied.
+fn without_other_targets(mut manifest: Table) -> Table {
+    if let Some(Value::Table(package)) = manifest.get_mut("package") {
+        for targets in ["autobenches", "autoexamples", "autotests"] {
+            package.insert(targets.to_owned(), false.into());
+        }
+    }
+    manifest
 }
 
 /// Returns the dependencies of a manifest, those of its targets as well.
@@ -191,7 +230,12 @@ fn inside(path: &Path) -> Option<String> {
             Component::Prefix(_) | Component::RootDir => return None,
         }
     }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    let is_root = parts.is_empty();
+    Some(if is_root {
+        ROOT.to_owned()
+    } else {
+        parts.join("/")
+    })
 }
 
 fn read(file: &Path) -> Result<Table, CopyError> {

@@ -48,16 +48,19 @@ pub(crate) use watch::Watch;
 
 use super::target::{Target, TargetError};
 use stream::{Buffers, Stream};
+pub use stream::{Connect, Transport};
 
 /// Connecting, and every request, must be done within this time.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 /// The version of HTTP that a connection speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
-pub(crate) enum HttpVersion {
+pub enum HttpVersion {
+    /// HTTP/1.1, with a connection for each watch.
     #[value(name = "1")]
     #[serde(rename = "1")]
     One,
+    /// HTTP/2.
     #[value(name = "2")]
     #[serde(rename = "2")]
     Two,
@@ -95,6 +98,8 @@ pub(crate) struct Client {
     target: Arc<Target>,
     tls: Option<Arc<ClientConfig>>,
     http: HttpVersion,
+    /// Makes the connections, if not the system.
+    connect: Option<Arc<dyn Connect>>,
 }
 
 /// Why a request has no answer, or a watch no further events.
@@ -131,8 +136,23 @@ impl Client {
         } else {
             None
         };
-        let target = Arc::new(target);
-        Ok(Self { target, tls, http })
+        Ok(Self {
+            target: Arc::new(target),
+            tls,
+            http,
+            connect: None,
+        })
+    }
+
+    /// Returns a client whose connections somebody else makes, and over which it speaks without TLS.
+    pub(crate) fn over(connect: Arc<dyn Connect>, token: String, http: HttpVersion) -> Self {
+        let target = Target::unnamed(token);
+        Self {
+            target: Arc::new(target),
+            tls: None,
+            http,
+            connect: Some(connect),
+        }
     }
 
     /// Returns the version of HTTP that its connections speak.

@@ -1,10 +1,12 @@
-//! The bytes of a connection, over TLS or plain.
+//! The bytes of a connection: over TLS, plain, or of the caller's making.
 
+use std::fmt::Debug;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures::future::BoxFuture;
 use rustls::pki_types::ServerName;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -28,12 +30,27 @@ pub(super) enum Buffers {
     Small,
 }
 
-/// A byte stream to the server, over TLS or plain.
+/// Makes connections that are not of the system, such as those of a simulation.
+pub trait Connect: Debug + Send + Sync {
+    /// Connects to the server.
+    ///
+    /// # Errors
+    /// It cannot be reached. The client tries again later.
+    fn connect(&self) -> BoxFuture<'static, io::Result<Box<dyn Transport>>>;
+}
+
+/// A byte stream to a server.
+pub trait Transport: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Transport for T {}
+
+/// A byte stream to the server: over TLS, plain, or of the caller's making.
 #[derive(Debug)]
 pub(super) enum Stream {
     Plain(TcpStream),
     /// Boxed, since it is much larger than the other.
     Tls(Box<TlsStream<TcpStream>>),
+    Made(Box<dyn Transport>),
 }
 
 impl Stream {
@@ -48,6 +65,9 @@ impl Stream {
     }
 
     async fn open(client: &Client, buffers: Buffers) -> io::Result<Self> {
+        if let Some(connect) = &client.connect {
+            return connect.connect().await.map(Self::Made);
+        }
         let address = client.target.address;
         let socket = if address.is_ipv4() {
             TcpSocket::new_v4()?
@@ -81,6 +101,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
+            Self::Made(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
         }
     }
 }
@@ -94,6 +115,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write(context, bytes),
+            Self::Made(stream) => Pin::new(stream.as_mut()).poll_write(context, bytes),
         }
     }
 
@@ -101,6 +123,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(context),
+            Self::Made(stream) => Pin::new(stream.as_mut()).poll_flush(context),
         }
     }
 
@@ -108,6 +131,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
+            Self::Made(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
         }
     }
 }

@@ -118,4 +118,18 @@ impl Target {
             credentials,
         })
     }
+
+    /// Returns a server that connections of the caller's making lead to, without TLS.
+    pub(crate) fn unnamed(token: String) -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            authority: "localhost".to_owned(),
+            server_name: "localhost".to_owned(),
+            tls: false,
+            credentials: Credentials {
+                token: Some(token),
+                ..Credentials::default()
+            },
+        }
+    }
 }

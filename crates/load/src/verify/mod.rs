@@ -23,3 +23,4 @@ mod violation;
 mod tests;
 
 pub(crate) use run::{DEFAULT_LENGTH, Flags, run};
+pub use run::{SimulatedClients, Verdict};

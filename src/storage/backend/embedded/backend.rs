@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::commit_loop::{CommitLoop, QUEUE_REQUESTS_MAX};
 use super::lease_book::LeaseBook;
-use super::log::{Loaded, MemoryLog, RedbLog};
+use super::log::{Disk, Loaded, MemoryLog, RedbLog};
 use super::mvcc::State;
 use super::open_error::OpenError;
 use super::published::{Published, closed_error};
@@ -123,13 +123,30 @@ impl Embedded {
     /// # Errors
     /// [`OpenError`]; the file is not changed then.
     pub fn open(path: &Path, clock: Clock) -> Result<(Self, CommitLoop), OpenError> {
+        Ok(Self::over(RedbLog::open(path)?, clock))
+    }
+
+    /// Opens the store on a disk other than the system's. What is true of a file for [`Self::open`] is true of it.
+    /// The name stands for the path in log messages and errors.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the disk is not changed then.
+    pub fn open_on(
+        name: &Path,
+        disk: impl Disk,
+        clock: Clock,
+    ) -> Result<(Self, CommitLoop), OpenError> {
+        Ok(Self::over(RedbLog::open_on(name, Box::new(disk))?, clock))
+    }
+
+    fn over(loaded: Loaded, clock: Clock) -> (Self, CommitLoop) {
         let Loaded {
             log,
             state,
             obsolete,
             leases,
             refusal,
-        } = RedbLog::open(path)?;
+        } = loaded;
         let book = LeaseBook::from_log(leases, &state, clock.now());
         let mut writer = Writer::new(state, book, Box::new(log), obsolete);
         writer.refuse(refusal);
@@ -140,7 +157,7 @@ impl Embedded {
             expiry: writer.expiry(),
             writes: Writes::Queued(Mutex::new(Some(sender))),
         };
-        Ok((store, CommitLoop::new(writer, requests)))
+        (store, CommitLoop::new(writer, requests))
     }
 
     /// Deletes the keys of expired leases, until `shutdown` completes or the store is closed. While the log accepts no

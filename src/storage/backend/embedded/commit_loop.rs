@@ -33,17 +33,26 @@ impl CommitLoop {
     /// Writes until the store is closed or dropped and everything accepted is written; then the file is released.
     /// Blocks, so it must not be called on a thread that runs tasks.
     pub fn run(mut self) {
+        while futures::executor::block_on(self.write_batch()) {}
+    }
+
+    /// Waits for requests and writes all that are there as one batch. Returns false when none can come any more.
+    /// Blocks the thread while it writes; [`run`](Self::run) is for threads that do nothing else, and this for a
+    /// simulation, which has one thread.
+    pub async fn write_batch(&mut self) -> bool {
         let mut batch = Vec::new();
-        while self.collect(&mut batch) {
-            self.writer.commit(std::mem::take(&mut batch));
+        let goes_on = self.collect(&mut batch).await;
+        if goes_on {
+            self.writer.commit(batch);
         }
+        goes_on
     }
 
     /// Waits for requests and takes all that are there. Returns false when none can come any more. Does not wait while
     /// the log has records to be removed.
-    fn collect(&mut self, batch: &mut Vec<Request>) -> bool {
+    async fn collect(&mut self, batch: &mut Vec<Request>) -> bool {
         if !self.writer.has_removals() {
-            return self.requests.blocking_recv_many(batch, BATCH_REQUESTS_MAX) > 0;
+            return self.requests.recv_many(batch, BATCH_REQUESTS_MAX).await > 0;
         }
         while batch.len() < BATCH_REQUESTS_MAX {
             match self.requests.try_recv() {

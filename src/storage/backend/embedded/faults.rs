@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use bytes::Bytes;
+use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 use tokio::sync::oneshot;
 
 use super::lease_book::LeaseBook;
-use super::log::{Fault, FaultyDisk, Loaded, RedbLog};
+use super::log::{Loaded, RedbLog};
 use super::mvcc::State;
 use super::writer::{Reply, Request, Writer};
 use crate::clock::{Clock, Instant};
@@ -33,9 +34,9 @@ struct Store {
 }
 
 impl Store {
-    fn open(disk: &FaultyDisk, expected: Expected) -> Self {
+    fn open(disk: &Disk, expected: Expected) -> Self {
         let now = Clock::real().now();
-        let loaded = RedbLog::load(Path::new("log"), Box::new(disk.clone()));
+        let loaded = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
         let Loaded {
             log,
             state,
@@ -141,23 +142,23 @@ impl Store {
 }
 
 /// Returns a store in use, on a disk that then fails; `None` if the script ends before.
-fn failed(fault: Fault) -> Option<(FaultyDisk, Store)> {
-    let disk = FaultyDisk::new(u64::from(fault.after));
+fn failed(fault: Fault) -> Option<(Disk, Store)> {
+    let disk = Disk::new(u64::from(fault.after));
     let mut store = Store::open(&disk, Expected::new());
     assert!(store.work(), "the disk is good");
     disk.fail(fault);
     store.work();
-    disk.has_failed().then_some((disk, store))
+    (disk.failures() > 0).then_some((disk, store))
 }
 
 /// Checks what is on the disk after a loss of power.
-fn check_without_power(disk: &FaultyDisk, store: &Store, when: &str) {
+fn check_without_power(disk: &Disk, store: &Store, when: &str) {
     let expected = store.expected.clone();
     Store::open(&disk.after_power_loss(), expected).check(when);
 }
 
 /// Checks that a store on a failing disk refuses writes, and takes them again once the disk is mended.
-fn check_refusing_until_mended(disk: &FaultyDisk, store: &mut Store, when: &str) {
+fn check_refusing_until_mended(disk: &Disk, store: &mut Store, when: &str) {
     assert!(!store.write("/refused", None), "{when}");
     check_without_power(disk, store, when);
     disk.mend();
@@ -171,8 +172,12 @@ fn check_refusing_until_mended(disk: &FaultyDisk, store: &mut Store, when: &str)
 fn what_is_acknowledged_survives_each_failure_of_the_disk() {
     let mut failures = 0;
     for after in 0..CHANGES_MAX {
-        let once = after % 2 == 0;
-        let Some((disk, mut store)) = failed(Fault { after, once }) else {
+        let kind = if after % 2 == 0 {
+            FaultKind::Once
+        } else {
+            FaultKind::UntilMended
+        };
+        let Some((disk, mut store)) = failed(Fault { after, kind }) else {
             break;
         };
         failures += 1;
@@ -195,11 +200,14 @@ fn a_recovery_that_fails_is_tried_again() {
     for after in (0..CHANGES_MAX).step_by(RECOVERY_STEP) {
         let first = Fault {
             after: 5,
-            once: true,
+            kind: FaultKind::Once,
         };
         let (disk, mut store) = failed(first).expect("a failure");
         let when = format!("failure {after}");
-        disk.fail(Fault { after, once: false });
+        disk.fail(Fault {
+            after,
+            kind: FaultKind::UntilMended,
+        });
         if store.recover().is_ok() {
             break;
         }
@@ -213,17 +221,20 @@ fn a_recovery_that_fails_is_tried_again() {
 fn a_log_that_cannot_be_written_is_read() {
     let first = Fault {
         after: 5,
-        once: true,
+        kind: FaultKind::Once,
     };
     let (disk, store) = failed(first).expect("a failure");
     let mut failures = 0;
     for after in 0..CHANGES_MAX {
         let disk = disk.after_power_loss();
-        disk.fail(Fault { after, once: false });
+        disk.fail(Fault {
+            after,
+            kind: FaultKind::UntilMended,
+        });
         let when = format!("failure {after}");
         let mut store = Store::open(&disk, store.expected.clone());
         store.check(&when);
-        if !disk.has_failed() {
+        if disk.failures() == 0 {
             break;
         }
         failures += 1;

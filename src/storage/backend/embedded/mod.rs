@@ -25,4 +25,5 @@ mod writer;
 
 pub use backend::Embedded;
 pub use commit_loop::CommitLoop;
+pub use log::Disk;
 pub use open_error::OpenError;

@@ -16,6 +16,7 @@ mod reconnecting;
 mod report;
 mod roles;
 mod settle;
+mod simulated;
 mod watcher;
 mod writer;
 
@@ -28,21 +29,24 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::client::{Encoding, Request};
+use crate::client::{Client, ClientError, Encoding, Request};
 use crate::context::{Context, Length};
 use crate::error::LoadError;
 use crate::flags::rate;
 use crate::outcome::Run;
 use crate::shell_command;
 use crate::time::now;
+use crate::workspace::Workspace;
 
-use super::checks::check;
+use super::checks::{Checked, check};
+use super::history::History;
 use fault::Fault;
 use journal::Journal;
 use minimums::Minimums;
 use reader::Reader;
 use reconnecting::{ReconnectingConnection, Scope};
 use roles::Role;
+pub use simulated::{SimulatedClients, Verdict};
 use watcher::{Follower, Phase};
 use writer::{KnownObjects, Writer};
 
@@ -103,7 +107,25 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
     let mut runs = Vec::new();
     for (what, number) in context.length.names().zip(1..) {
         clear(context).await?;
-        runs.push(Stage::new(context, flags, number).run(&what).await);
+        let (client, workspace) = (&context.client, &context.workspace);
+        let stage = Stage::new(client, workspace, flags, context.length.duration, number);
+        let gauges = stage.journal.gauges();
+        let (played, seen) = context.observe(&what, 0, gauges, stage.play()).await;
+        let roles = stage.roles();
+        let mut judged = stage.judge(played);
+        judged.warnings.into_iter().for_each(|it| context.warn(it));
+        let minimums = Minimums {
+            seconds,
+            flags,
+            roles: &roles,
+        };
+        let few = minimums.check(&judged.history, &judged.checked.tallies);
+        judged.checked.violations.extend(few);
+        runs.push(Run {
+            seconds: seen.elapsed.as_secs_f64(),
+            series: seen.series,
+            ..report::report(&judged.history, &judged.checked, judged.trouble)
+        });
     }
     Ok(runs)
 }
@@ -123,73 +145,101 @@ async fn clear(context: &Context) -> Result<(), LoadError> {
 
 /// The part that all clients of a run share.
 struct Stage<'a> {
-    context: &'a Context,
+    client: &'a Client,
     flags: &'a Flags,
+    duration: Duration,
     objects: KnownObjects,
     journal: Journal,
     scope: Scope,
 }
 
+/// The outcome of a run whose history is not checked yet.
+struct Played {
+    /// The faults that could not be injected, and the reasons why watchers have not seen everything.
+    trouble: Vec<String>,
+    /// The place of the list that shows the final state.
+    final_read: Option<usize>,
+    /// The errors of lists that failed.
+    failed_lists: Vec<ClientError>,
+}
+
+/// A run with its verdict.
+struct Judged {
+    history: History,
+    checked: Checked,
+    trouble: Vec<String>,
+    /// Reasons to doubt the figures.
+    warnings: Vec<String>,
+}
+
 impl<'a> Stage<'a> {
-    fn new(context: &'a Context, flags: &'a Flags, number: u32) -> Self {
+    fn new(
+        client: &'a Client,
+        workspace: &Workspace,
+        flags: &'a Flags,
+        duration: Duration,
+        number: u32,
+    ) -> Self {
         let first = number * OBJECTS_MAX;
         let keys = first..first + flags.objects;
-        let collection = context.workspace.path(objects::RESOURCE);
-        let run = context.workspace.name().to_owned();
+        let collection = workspace.path(objects::RESOURCE);
+        let run = workspace.name().to_owned();
         Self {
-            context,
+            client,
             flags,
+            duration,
             scope: Scope::namespace(&collection),
             objects: KnownObjects::new(run, collection, keys.clone(), roles::GROUPS),
             journal: Journal::new(keys),
         }
     }
 
-    async fn run(self, what: &str) -> Run {
+    /// Has all clients do their part until the time is over and all watchers have had the time to see everything.
+    async fn play(&self) -> Played {
         let (phase, phases) = watch::channel(Phase::Running);
         let followers = self.followers(&phases);
         let followers = join_all(followers.into_iter().map(Follower::run));
         let conducting = async {
-            let mut trouble = self.act().await;
+            let (mut trouble, failed_lists) = self.act().await;
             // Nobody is left to tell only if the followers have ended.
             let _ = phase.send(Phase::Settling);
-            let final_read = settle::settle(&self.journal, self.connection(), &self.scope).await;
-            trouble.extend(final_read.trouble);
+            let settled = settle::settle(&self.journal, self.connection(), &self.scope).await;
+            trouble.extend(settled.trouble);
             let _ = phase.send(Phase::Over);
-            (trouble, final_read.place)
+            Played {
+                trouble,
+                final_read: settled.place,
+                failed_lists,
+            }
         };
-        let all = join(conducting, followers);
-        let gauges = self.journal.gauges();
-        let (((trouble, final_read), _), seen) = self.context.observe(what, 0, gauges, all).await;
-        let roles = self.roles();
+        join(conducting, followers).await.0
+    }
+
+    /// Checks what the clients saw.
+    fn judge(self, played: Played) -> Judged {
         let mut history = self.journal.finish();
-        history.final_read = final_read;
-        let warnings = report::warnings(&history);
-        warnings.into_iter().for_each(|it| self.context.warn(it));
-        let mut checked = check(&history);
-        let minimums = Minimums {
-            seconds: self.context.length.duration.as_secs_f64(),
-            flags: self.flags,
-            roles: &roles,
-        };
-        checked
-            .violations
-            .extend(minimums.check(&history, &checked.tallies));
-        let run = report::report(&history, &checked, trouble);
-        Run {
-            seconds: seen.elapsed.as_secs_f64(),
-            series: seen.series,
-            ..run
+        history.final_read = played.final_read;
+        let mut warnings = report::warnings(&history);
+        if let Some(last) = played.failed_lists.last() {
+            let count = played.failed_lists.len();
+            warnings.push(format!("{count} lists failed, the last: {last}"));
+        }
+        Judged {
+            checked: check(&history),
+            history,
+            trouble: played.trouble,
+            warnings,
         }
     }
 
-    /// Has all write and read and injects the faults, once all watch. Returns what went wrong with the faults.
-    async fn act(&self) -> Vec<String> {
+    /// Has all write and read and injects the faults, once all watch. Returns what went wrong with the faults, and the
+    /// errors of lists.
+    async fn act(&self) -> (Vec<String>, Vec<ClientError>) {
         if let Err(trouble) = settle::all_watch(&self.journal).await {
-            return vec![trouble];
+            return (vec![trouble], Vec::new());
         }
         let begun = now();
-        let until = begun + self.context.length.duration;
+        let until = begun + self.duration;
         let count = f64::from(self.flags.writers);
         let pause = Duration::from_secs_f64(count / self.flags.rate);
         let writers = (0..self.flags.writers).map(|place| self.writer(place).run(pause, until));
@@ -201,17 +251,12 @@ impl<'a> Stage<'a> {
         });
         let all = join3(join_all(writers), join_all(readers), join_all(faults));
         let (_, failed, faults) = all.await;
-        let failed: Vec<_> = failed.into_iter().flatten().collect();
-        if let Some(last) = failed.last() {
-            let count = failed.len();
-            self.context
-                .warn(format!("{count} lists failed, the last: {last}"));
-        }
-        faults.into_iter().filter_map(Result::err).collect()
+        let trouble = faults.into_iter().filter_map(Result::err).collect();
+        (trouble, failed.into_iter().flatten().collect())
     }
 
     fn connection(&self) -> ReconnectingConnection {
-        ReconnectingConnection::new(self.context.client.clone())
+        ReconnectingConnection::new(self.client.clone())
     }
 
     fn writer(&self, place: u32) -> Writer<'_> {
@@ -252,7 +297,7 @@ impl<'a> Stage<'a> {
             },
             selector: role.selector,
             encoding: role.encoding,
-            client: self.context.client.clone(),
+            client: self.client.clone(),
             connection: self.connection(),
             journal: &self.journal,
             phase: phases.clone(),

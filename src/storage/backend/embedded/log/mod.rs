@@ -1,8 +1,6 @@
 //! The log, which makes changes durable.
 
 mod disk_file;
-#[cfg(test)]
-mod faulty_disk;
 mod memory;
 #[cfg(test)]
 mod recording_log;
@@ -12,8 +10,7 @@ mod tentative_file;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-#[cfg(test)]
-pub(super) use faulty_disk::{Fault, FaultyDisk};
+pub use disk_file::Disk;
 pub(super) use memory::MemoryLog;
 #[cfg(test)]
 pub(super) use recording_log::RecordingLog;

@@ -33,7 +33,7 @@ use redb::{
     TableHandle,
 };
 
-use super::disk_file::{DiskFile, SystemFile};
+use super::disk_file::{Disk, DiskFile, OnDisk, SystemFile};
 use super::tentative_file::TentativeFile;
 use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::embedded::mvcc::{Record, State};
@@ -101,8 +101,16 @@ impl RedbLog {
         Ok(loaded)
     }
 
-    /// Loads the log from any file; `path` is its name in log messages.
-    pub(crate) fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
+    /// Opens the log on a disk, whose name stands for the path in log messages and errors. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the disk is not changed then.
+    pub(crate) fn open_on(name: &Path, disk: Box<dyn Disk>) -> Result<Loaded, OpenError> {
+        let loaded = Self::load(name, Box::new(OnDisk(disk)));
+        loaded.map_err(|failure| failure.into_error(name))
+    }
+
+    fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
         let file = TentativeFile::new(file)?;
         let database = open_database(&file)?;
         let Records {

@@ -1,0 +1,115 @@
+//! Runs of plans in processes of their own, since what a process keeps for all its threads would let one run change the
+//! next; and one that hangs is ended.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::plan::Plan;
+use crate::run::Outcome;
+
+/// A run that takes longer has hung: its time does not pass.
+const RUN_MAX: Duration = Duration::from_secs(300);
+/// The pause between two looks at the processes.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The runs that go on, in the order of their start.
+#[derive(Debug)]
+pub struct Processes {
+    running: Vec<Running>,
+    running_max: usize,
+}
+
+#[derive(Debug)]
+struct Running {
+    plan: Plan,
+    child: Child,
+    begun: Instant,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Processes {
+    /// Returns room for a run on each processor.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            running: Vec::new(),
+            running_max: thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// Returns true if another run can be started.
+    #[must_use]
+    pub fn have_room(&self) -> bool {
+        self.running.len() < self.running_max
+    }
+
+    /// Starts this program with a plan.
+    ///
+    /// # Errors
+    /// The system starts no process.
+    pub fn start(&mut self, plan: Plan) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("cannot start a process: {error}");
+        let program = std::env::current_exe().map_err(failed)?;
+        let child = Command::new(program)
+            .args(plan.arguments())
+            .arg("--json")
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        self.running.push(Running {
+            plan,
+            child,
+            begun: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// Waits for the run that was started first, and returns its outcome; `None` if there is none.
+    ///
+    /// # Errors
+    /// The system does not tell how the process ended.
+    pub fn outcome(&mut self) -> Result<Option<(Plan, Outcome)>, String> {
+        if self.running.is_empty() {
+            return Ok(None);
+        }
+        let mut first = self.running.remove(0);
+        let outcome = first.outcome()?;
+        Ok(Some((first.plan.clone(), outcome)))
+    }
+}
+
+impl Running {
+    fn outcome(&mut self) -> Result<Outcome, String> {
+        let failed = |error: std::io::Error| format!("a process is lost: {error}");
+        while self.child.try_wait().map_err(failed)?.is_none() {
+            if self.begun.elapsed() >= RUN_MAX {
+                return Ok(Outcome::failed(format!(
+                    "the run hangs: it takes more than {RUN_MAX:?}"
+                )));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let mut said = String::new();
+        if let Some(output) = &mut self.child.stdout {
+            output.read_to_string(&mut said).map_err(failed)?;
+        }
+        Ok(Outcome::from_json(&said)
+            .unwrap_or_else(|| Outcome::failed("the process ended without an outcome".to_owned())))
+    }
+}
+
+/// Ends a process whose outcome nobody waits for.
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already, or ends now.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
