@@ -92,6 +92,10 @@ unsafe extern "C" fn clock_gettime(
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "threads and the system's clocks are what is tested"
+)]
 mod tests {
     use std::collections::HashSet;
     use std::thread;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request};
+use ringwatch_apimachinery::upgrade::is_web_socket;
 use serde_json::Value;
 
 pub(super) use self::remote_command::{RemoteCommand, Streams, WEB_SOCKET_PROTOCOL};
@@ -50,12 +51,12 @@ pub(super) fn is_up_to_the_kubelet(node: &Value) -> bool {
 
 /// Returns true if the client asks for a WebSocket over which commands are run, in the version that can close streams.
 pub(super) fn wants_remote_command(headers: &HeaderMap) -> bool {
-    websocket::is_requested(headers) && websocket::protocols(headers).contains(&WEB_SOCKET_PROTOCOL)
+    is_web_socket(headers) && websocket::protocols(headers).contains(&WEB_SOCKET_PROTOCOL)
 }
 
 /// Returns the protocols of SPDY that the client wants to speak within a WebSocket.
 pub(super) fn wanted_tunnels(headers: &HeaderMap) -> Vec<String> {
-    if !websocket::is_requested(headers) {
+    if !is_web_socket(headers) {
         return Vec::new();
     }
     let protocols = websocket::protocols(headers).into_iter();

@@ -25,7 +25,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::spdy::{self, Frame};
 use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy};
 use crate::endpoints::relay::{Backend, Relayed, Switched, Throttle, exchange};
-use crate::endpoints::tunnel::{Duplex, Upgraded};
+use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
 use crate::endpoints::websocket::{self, FromClient, ToClient};
 
 /// The subprotocol of the WebSockets that are translated.
@@ -77,7 +77,12 @@ impl<E: std::error::Error> From<E> for Failed {
 
 #[async_trait]
 impl Upgraded for RemoteCommand {
-    async fn run(self: Box<Self>, client: Box<dyn Duplex>, unread: Bytes) -> io::Result<()> {
+    async fn run(
+        self: Box<Self>,
+        client: Box<dyn Duplex>,
+        unread: Bytes,
+        end: ProtocolEnd,
+    ) -> io::Result<()> {
         let socket = websocket::open(client, &unread, RECEIVED_BYTES_MAX);
         let (mut to_client, mut from_client) = socket.await;
         let clock = &self.backend.clock;
@@ -88,7 +93,11 @@ impl Upgraded for RemoteCommand {
         };
         // An empty message shows the client that it is connected.
         send(clock, &mut to_client, first, b"").await?;
-        let status = match self.run_command(&mut to_client, &mut from_client).await {
+        let ran = tokio::select! {
+            ran = self.run_command(&mut to_client, &mut from_client) => ran,
+            () = end => return websocket::end(clock, &mut to_client, &mut from_client).await,
+        };
+        let status = match ran {
             Ok(Some(status)) => status,
             Ok(None) => return Ok(()),
             Err(Failed(why)) => internal(&why),

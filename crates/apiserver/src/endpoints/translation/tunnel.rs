@@ -14,7 +14,7 @@ use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STALL_MAX, STREAM_PROTOCOL, spea
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::relay::{Backend, Relayed, Switched, exchange, strip};
-use crate::endpoints::tunnel::{Duplex, Upgraded};
+use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
 use crate::endpoints::websocket;
 
 /// The beginning of the names of such subprotocols.
@@ -67,7 +67,12 @@ struct Tunnelled {
 
 #[async_trait]
 impl Upgraded for Tunnelled {
-    async fn run(self: Box<Self>, client: Box<dyn Duplex>, unread: Bytes) -> io::Result<()> {
+    async fn run(
+        self: Box<Self>,
+        client: Box<dyn Duplex>,
+        unread: Bytes,
+        end: ProtocolEnd,
+    ) -> io::Result<()> {
         let socket = websocket::open(client, &unread, RECEIVED_BYTES_MAX);
         let (mut to_client, mut from_client) = socket.await;
         let Switched {
@@ -110,6 +115,7 @@ impl Upgraded for Tunnelled {
         tokio::select! {
             ended = said => ended?,
             ended = heard => ended?,
+            () = end => {}
         }
         // A client that is gone already returns an error, which is ignored.
         let _ = websocket::end(clock, &mut to_client, &mut from_client).await;
