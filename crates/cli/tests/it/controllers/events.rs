@@ -33,7 +33,7 @@ pub(super) async fn play(cluster: &Cluster) {
         ),
     ] {
         let refused = scheduler.patch(&path, STRATEGIC, &patch).await;
-        refused.refused(422, &format!("Event.events.k8s.io \"e\" is invalid: {why}"));
+        refused.refused(422, &format!("Event \"e\" is invalid: {why}"));
     }
     let mut unsigned = seen.clone();
     unsigned["metadata"]["name"] = json!("f");
@@ -41,6 +41,6 @@ pub(super) async fn play(cluster: &Cluster) {
     let refused = scheduler.post(EVENTS, &unsigned).await;
     refused.refused(
         422,
-        r#"Event.events.k8s.io "f" is invalid: action: Required value"#,
+        r#"Event "f" is invalid: action: Required value"#,
     );
 }
