@@ -156,7 +156,7 @@ async fn pages_authenticate_by_a_subprotocol_that_nobody_else_sees() {
             assert!(head.starts_with("http/1.1 401 "), "{head}");
         }
     }
-    let head = offers(&exec, format!("v5.channel.k8s.io, {TOKEN}, other")).await;
+    let head = offers(&exec, format!("v4.channel.k8s.io, {TOKEN}, other")).await;
     assert!(head.starts_with("http/1.1 101 "), "{head}");
     let asked = loop {
         let event = cluster.kubelet.next().await.to_ascii_lowercase();
@@ -164,7 +164,7 @@ async fn pages_authenticate_by_a_subprotocol_that_nobody_else_sees() {
             break event;
         }
     };
-    let passed_on = "sec-websocket-protocol: v5.channel.k8s.io,other\r\n";
+    let passed_on = "sec-websocket-protocol: v4.channel.k8s.io,other\r\n";
     assert!(asked.contains(passed_on), "{asked}");
     assert!(!asked.contains("bearer"), "{asked}");
 }
