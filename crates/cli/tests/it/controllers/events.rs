@@ -39,8 +39,5 @@ pub(super) async fn play(cluster: &Cluster) {
     unsigned["metadata"]["name"] = json!("f");
     unsigned["action"] = json!("");
     let refused = scheduler.post(EVENTS, &unsigned).await;
-    refused.refused(
-        422,
-        r#"Event "f" is invalid: action: Required value"#,
-    );
+    refused.refused(422, r#"Event "f" is invalid: action: Required value"#);
 }

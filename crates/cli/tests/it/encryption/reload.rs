@@ -20,6 +20,8 @@ use crate::support::server::Server;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
+const LAST_RELOAD: &str =
+    "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds";
 
 fn secretbox(keys: &[(&str, &str)]) -> String {
     let keys: Vec<_> = keys
@@ -63,19 +65,19 @@ impl Reloading {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// Returns how often the configuration has been read again with an outcome.
-    async fn reloads(&self, status: &str) -> u32 {
+    /// Returns the value of a metric of an outcome of reading the configuration again; 0 before the first.
+    async fn metric(&self, name: &str, status: &str) -> f64 {
         let metrics = health(&self.client, "/metrics").await.expect("metrics");
-        let start = format!("{RELOADS}{{status=\"{status}\",apiserver_id_hash=\"sha256:");
+        let start = format!("{name}{{status=\"{status}\",apiserver_id_hash=\"sha256:");
         let line = metrics.lines().find(|line| line.starts_with(&start));
         let value = line.and_then(|line| line.rsplit(' ').next());
-        value.map_or(0, |value| value.parse().expect("a number"))
+        value.map_or(0.0, |value| value.parse().expect("a number"))
     }
 
     /// Waits until the configuration has been read again with an outcome that often.
-    async fn until(&self, status: &str, count: u32) {
+    async fn until(&self, status: &str, count: f64) {
         let reached = async {
-            while self.reloads(status).await < count {
+            while self.metric(RELOADS, status).await < count {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
@@ -85,11 +87,11 @@ impl Reloading {
 
     /// Replaces the configuration, and waits until it is used.
     async fn configure(&self, providers: &str) {
-        let before = self.reloads("success").await;
+        let before = self.metric(RELOADS, "success").await;
         let beside = self.path.with_extension("new");
         configure(&beside, providers);
         fs::rename(&beside, &self.path).expect("a file");
-        self.until("success", before + 1).await;
+        self.until("success", before + 1.0).await;
     }
 }
 
@@ -118,8 +120,12 @@ async fn keys_change_without_a_restart() {
         .expect_err("not a check of /livez");
 
     // An invalid file changes nothing.
+    assert_eq!(reloading.metric(LAST_RELOAD, "failure").await, 0.0);
+    let begun = std::time::SystemTime::UNIX_EPOCH.elapsed();
+    let begun = begun.expect("after 1970").as_secs_f64();
     fs::write(&path, "kind: Pod").expect("a file");
-    reloading.until("failure", 1).await;
+    reloading.until("failure", 1.0).await;
+    assert!(reloading.metric(LAST_RELOAD, "failure").await >= begun);
     let log = reloading.server.log();
     assert!(
         log.contains("error processing encryption config file"),
@@ -212,7 +218,7 @@ async fn a_plugin_is_used_once_it_is_healthy() {
     configure(&path, identity);
     let reloading = Reloading::start(&etcd, &path).await;
     configure(&path, &format!("{}{identity}", provider(&socket)));
-    reloading.until("failure", 1).await;
+    reloading.until("failure", 1.0).await;
     let log = reloading.server.log();
     assert!(
         log.contains("health check for new transformers failed"),
@@ -224,7 +230,7 @@ async fn a_plugin_is_used_once_it_is_healthy() {
     assert_eq!(ok.expect("no plugin is used"), "ok");
 
     let _plugin = Plugin::start(&socket);
-    reloading.until("success", 1).await;
+    reloading.until("success", 1.0).await;
     let secrets = reloading.secrets();
     let read = secrets.get("s").await.expect("read");
     let rewritten = secrets.replace("s", &PostParams::default(), &read).await;
