@@ -94,8 +94,12 @@ impl fmt::Display for Outcome {
 pub fn run(plan: &Plan) -> Outcome {
     let plan = plan.clone();
     let thread = thread::Builder::new().stack_size(STACK_BYTES);
+    let names = rand::random();
     let running = thread.spawn(move || {
         system::simulate(plan.seed, EPOCH);
+        // Names of temporary folders differ from those of other processes, as tempfile takes random numbers of the
+        // system after it has met one that is taken.
+        fastrand::seed(names);
         let simulated = Simulation::new(&plan).and_then(Simulation::run);
         simulated.unwrap_or_else(|error| Outcome::failed(format!("the simulation ended: {error}")))
     });

@@ -21,12 +21,16 @@ use crate::store;
 
 /// The bearer token of the clients.
 pub(crate) const TOKEN: &str = "simulated";
-/// The server's authority and its key, which protects nothing. Made anew, it would have another length now and then, and so
-/// would the stored object that names it, which changes where the disk is written.
-const AUTHORITY: [(&str, &str); 2] = [
-    ("ca.crt", include_str!("authority/ca.crt")),
-    ("ca.key", include_str!("authority/ca.key")),
+/// The server's authority, and the key of its service account tokens, which protect nothing. Made anew, an authority would have
+/// another length now and then, and so would the stored object that names it; and the search for a key takes random
+/// numbers of the system, more or less of them.
+const KEYS: [(&str, &str); 3] = [
+    ("ca.crt", include_str!("keys/ca.crt")),
+    ("ca.key", include_str!("keys/ca.key")),
+    (TOKEN_KEY, include_str!("keys/service-accounts.key")),
 ];
+/// The name of the key of service account tokens.
+const TOKEN_KEY: &str = "service-accounts.key";
 /// The longest time that a commit takes on a disk in good health.
 const COMMIT_MAX: Duration = Duration::from_millis(8);
 
@@ -83,7 +87,7 @@ async fn start(machine: &Machine, backend: &Arc<dyn Backend>) -> std::io::Result
     std::fs::write(&tokens, format!("{TOKEN},{TOKEN},1,\"system:masters\"\n"))?;
     let certificates = machine.folder.join("pki");
     std::fs::create_dir_all(&certificates)?;
-    for (name, text) in AUTHORITY {
+    for (name, text) in KEYS {
         std::fs::write(certificates.join(name), text)?;
     }
     let flag = |name: &str, path: &Path| {
@@ -98,6 +102,10 @@ async fn start(machine: &Machine, backend: &Arc<dyn Backend>) -> std::io::Result
             .backend(Arc::clone(backend))
             .flag(flag("--data-dir=", &machine.folder))
             .flag(flag("--token-auth-file=", &tokens))
+            .flag(flag(
+                "--service-account-signing-key-file=",
+                &certificates.join(TOKEN_KEY),
+            ))
             .start();
         match starting.await {
             Ok(server) => return Ok(server),
