@@ -1,9 +1,9 @@
 //! Runs of plans in processes of their own, since what a process keeps for all its threads would let one run change the
 //! next; and one that hangs is ended.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::plan::Plan;
@@ -25,6 +25,8 @@ pub struct Processes {
 struct Running {
     plan: Plan,
     child: Child,
+    /// Reads what the process says, so that a long outcome does not hold it up.
+    said: Option<JoinHandle<io::Result<String>>>,
     begun: Instant,
 }
 
@@ -55,17 +57,26 @@ impl Processes {
     /// # Errors
     /// The system starts no process.
     pub fn start(&mut self, plan: Plan) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("cannot start a process: {error}");
+        let failed = |error: io::Error| format!("cannot start a process: {error}");
         let program = std::env::current_exe().map_err(failed)?;
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(plan.arguments())
             .arg("--json")
             .stdout(Stdio::piped())
             .spawn()
             .map_err(failed)?;
+        let mut output = child.stdout.take();
+        let said = thread::spawn(move || {
+            let mut said = String::new();
+            if let Some(output) = &mut output {
+                output.read_to_string(&mut said)?;
+            }
+            Ok(said)
+        });
         self.running.push(Running {
             plan,
             child,
+            said: Some(said),
             begun: Instant::now(),
         });
         Ok(())
@@ -87,7 +98,7 @@ impl Processes {
 
 impl Running {
     fn outcome(&mut self) -> Result<Outcome, String> {
-        let failed = |error: std::io::Error| format!("a process is lost: {error}");
+        let failed = |error: io::Error| format!("a process is lost: {error}");
         while self.child.try_wait().map_err(failed)?.is_none() {
             if self.begun.elapsed() >= RUN_MAX {
                 return Ok(Outcome::failed(format!(
@@ -96,11 +107,10 @@ impl Running {
             }
             thread::sleep(LOOK_EVERY);
         }
-        let mut said = String::new();
-        if let Some(output) = &mut self.child.stdout {
-            output.read_to_string(&mut said).map_err(failed)?;
-        }
-        Ok(Outcome::from_json(&said)
+        let said = self.said.take().map(JoinHandle::join);
+        let said = said.and_then(Result::ok).transpose().map_err(failed)?;
+        Ok(said
+            .and_then(|said| Outcome::from_json(&said))
             .unwrap_or_else(|| Outcome::failed("the process ended without an outcome".to_owned())))
     }
 }

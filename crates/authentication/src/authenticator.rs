@@ -115,6 +115,9 @@ impl Authenticator {
     ) -> Option<User> {
         let user = self.user(peer, headers, path, now).await?;
         headers.remove(AUTHORIZATION);
+        if let Ok(Some(WebSocketToken { others, .. })) = WebSocketToken::read(headers) {
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
+        }
         STANDARD_HEADERS.strip(headers);
         if let Some(request_headers) = &self.request_headers {
             request_headers.strip(headers);
@@ -160,18 +163,16 @@ impl Authenticator {
         serves.then(anonymous)
     }
 
-    /// Returns the user of the token among the subprotocols of a WebSocket, which is then removed from them; `None` if
-    /// there is none.
+    /// Returns the user of the token among the subprotocols of a WebSocket; `None` if there is none.
     async fn web_socket_user(
         &self,
-        headers: &mut HeaderMap,
+        headers: &HeaderMap,
         now: Timestamp,
     ) -> Result<Option<User>, TokenError> {
-        let Some(WebSocketToken { token, others }) = WebSocketToken::read(headers)? else {
+        let Some(WebSocketToken { token, .. }) = WebSocketToken::read(headers)? else {
             return Ok(None);
         };
         let identified = self.identify(&token, &[], now).await?;
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
         Ok(Some(identified.user))
     }
 

@@ -19,7 +19,6 @@ use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
-use ringwatch_apiserver::health::Done;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -119,8 +118,8 @@ impl Assembly<'_> {
         self.shrink_caches(&ledger, &responses, &resources, background);
         let flags = &self.flags.limits;
         let mut enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
-        enabled.hooks.encryption_followed =
-            self.follow_encryption(security.encryption, &resources, &mut registry, background);
+        let file = security.encryption;
+        self.follow_encryption(file, &resources, &mut enabled, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
         let accounts = &security.service_accounts;
         let authenticator =
@@ -174,6 +173,19 @@ impl Assembly<'_> {
             closing: self.steps.closing.clone(),
         };
         self.assembled(connections, resources, enabled, audit)
+    }
+
+    /// Reads the encryption configuration again when it changes, if the flags say so.
+    fn follow_encryption(
+        &self,
+        file: EncryptionFile,
+        resources: &Resources,
+        enabled: &mut Enabled,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) {
+        let feed = &resources.storages.feed;
+        enabled.hooks.encryption_followed = file.follow(feed, &self.clock, registry, background);
     }
 
     /// Builds the stores, with what decides about requests and writes.
@@ -287,20 +299,6 @@ impl Assembly<'_> {
         let (encodings, feed) = (&responses.encodings, &resources.storages.feed);
         let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), feed.clone());
         background.run_serving(shrink);
-    }
-
-    /// Reads the encryption configuration again when it changes, if the flags say so. Returns the step that begins it.
-    fn follow_encryption(
-        &self,
-        file: EncryptionFile,
-        resources: &Resources,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Option<Done> {
-        let reload = file.reload(registry)?;
-        let (feed, begun) = (resources.storages.feed.clone(), Done::default());
-        background.run(reload.follow(feed, begun.clone(), self.clock.clone()));
-        Some(begun)
     }
 
     fn outer_filters(&self) -> Outer {

@@ -19,6 +19,7 @@ use ringwatch_apiserver::health::Done;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::{pem, watched_file};
 
+use super::background::Background;
 use super::encryption_metrics::{ReloadMetrics, sha256};
 use super::flags::ServeFlags;
 
@@ -73,8 +74,21 @@ impl EncryptionFile {
         })
     }
 
+    /// Reads the file again when it changes, if the flags say so. Returns the step that begins it.
+    pub(super) fn follow(
+        self,
+        feed: &Feed,
+        clock: &Clock,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Option<Done> {
+        let (reload, begun) = (self.reload(registry)?, Done::default());
+        background.run(reload.follow(feed.clone(), begun.clone(), clock.clone()));
+        Some(begun)
+    }
+
     /// Registers the metrics of the file, and returns what reads it again, if it is to be.
-    pub(super) fn reload(self, registry: &mut Registry) -> Option<EncryptionReload> {
+    fn reload(self, registry: &mut Registry) -> Option<EncryptionReload> {
         let (path, digest) = self.source?;
         let metrics = ReloadMetrics::register(registry);
         metrics.set_config(&digest);
@@ -89,7 +103,7 @@ impl EncryptionFile {
 
 /// Reads the file again when it changes.
 #[derive(Debug)]
-pub(super) struct EncryptionReload {
+struct EncryptionReload {
     path: PathBuf,
     /// The digest of the content that is used.
     digest: String,
@@ -100,7 +114,7 @@ pub(super) struct EncryptionReload {
 impl EncryptionReload {
     /// Follows the file until it is dropped. `begun` is set at once. Types of the feed that could not be read are listed
     /// again after a change.
-    pub(super) async fn follow(mut self, feed: Feed, begun: Done, clock: Clock) {
+    async fn follow(mut self, feed: Feed, begun: Done, clock: Clock) {
         begun.set();
         let mut pause = LOOK_PERIOD;
         loop {

@@ -255,10 +255,14 @@ impl FollowedTypes {
         self.by_id.iter().map(|(id, it)| (*id, &it.cache))
     }
 
-    /// Returns the types that have values which could not be read.
+    /// Returns the types that have values which could not be read, and those that may be about to have some: what is being
+    /// listed or held may have been found unreadable already.
     pub(super) fn unreadable(&self) -> impl Iterator<Item = TypeId> {
-        let unreadable = self.iter().filter(|(_, cache)| cache.has_unreadable());
-        unreadable.map(|(id, _)| id)
+        let is_settled = |it: &FollowedType| {
+            matches!(it.phase, Phase::Following { .. }) && !it.cache.has_unreadable()
+        };
+        let unreadable = self.by_id.iter().filter(move |(_, it)| !is_settled(it));
+        unreadable.map(|(id, _)| *id)
     }
 
     /// Returns the writers of all types, to be changed.

@@ -34,10 +34,13 @@ pub(super) fn convert(
             if everything && !options.with_previous {
                 return Ok(Some(WatchEvent::Modified(object)));
             }
-            // A value that cannot be decoded was never delivered.
-            let before = previous(values, event)?
-                .ok()
-                .filter(|before| selected(before));
+            let before = match previous(values, event)? {
+                Ok(before) => Some(before),
+                // A value that cannot be decoded was never delivered.
+                Err(StorageError::Corrupt { .. }) => None,
+                Err(unreadable) => return Err(unreadable),
+            };
+            let before = before.filter(|before| selected(before));
             Ok(match (now, before) {
                 (true, Some(previous)) if options.with_previous => Some(WatchEvent::Replaced {
                     object,

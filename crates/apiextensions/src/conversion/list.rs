@@ -58,8 +58,9 @@ impl<'a> ConvertedList<'a> {
         };
         let mut list = self.inner.get_list(self.key, first).await?;
         let stored = std::mem::take(&mut list.items);
+        let count = stored.len();
         self.take(stored, &mut list.items).await?;
-        self.hold(list.memory.take());
+        self.hold(list.memory.take(), list.items.len(), count);
         if self.selection.looks_at_content() {
             list.remaining_item_count = None;
         }
@@ -74,8 +75,9 @@ impl<'a> ConvertedList<'a> {
             list.corrupt.extend(next.corrupt);
             list.continue_token = next.continue_token;
             let mut selected = Vec::new();
+            let count = next.items.len();
             self.take(next.items, &mut selected).await?;
-            self.hold(next.memory);
+            self.hold(next.memory, selected.len(), count);
             if selected.len() > wanted {
                 selected.truncate(wanted);
                 let last = selected.last().map(Arc::as_ref);
@@ -87,10 +89,11 @@ impl<'a> ConvertedList<'a> {
         Ok(list)
     }
 
-    /// Takes over the memory of a page that is held by this list alone.
-    fn hold(&mut self, page: Option<Arc<Share>>) {
+    /// Takes over the memory of a page that is held by this list alone, for as many of its objects as are selected.
+    fn hold(&mut self, page: Option<Arc<Share>>, selected: usize, count: usize) {
         if let (Some(memory), Some(page)) = (&mut self.memory, page) {
-            memory.set(memory.bytes() + page.bytes());
+            let bytes = page.bytes() / (count.max(1) as u64) * selected as u64;
+            memory.set(memory.bytes() + bytes);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Rejection, Stats,
@@ -148,22 +148,25 @@ impl Interface for ConvertedStorage {
         };
         let stream = self.inner.watch(key, options).await?;
         let shown = Arc::clone(&self.shown);
-        let stream = stream.filter_map(move |event| {
+        let converted = stream::unfold(Some(stream), move |stream| {
             let (shown, selection) = (Arc::clone(&shown), Arc::clone(&selection));
             async move {
-                match event {
-                    Ok(event) => shown.event(event, &selection).await.transpose(),
-                    Err(error) => Some(Err(error)),
+                let mut stream = stream?;
+                loop {
+                    let shown = match stream.next().await? {
+                        Ok(event) => shown.event(event, &selection).await,
+                        Err(error) => Err(error),
+                    };
+                    match shown {
+                        Ok(Some(event)) => return Some((Ok(event), Some(stream))),
+                        Ok(None) => {}
+                        // An error is the last item, whoever makes it.
+                        Err(error) => return Some((Err(error), None)),
+                    }
                 }
             }
         });
-        // An error is the last item, whoever makes it.
-        let until_error = stream.scan(false, |over, event| {
-            let event = (!*over).then_some(event);
-            *over |= matches!(event, Some(Err(_)));
-            std::future::ready(event)
-        });
-        Ok(until_error.boxed())
+        Ok(converted.boxed())
     }
 
     async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {

@@ -191,11 +191,19 @@ impl Upgraded for Messages {
                 // Reading on sends the reply to the close frame.
                 while let Some(Ok(_)) = socket.next().await {}
             } else {
-                socket.close(None).await?;
+                socket.close(Some(normal())).await?;
             }
             Ok(socket.get_mut().shutdown().await?)
         };
         in_time(&self.clock, closing).await
+    }
+}
+
+/// The close frame of a server that has no more to send.
+fn normal() -> CloseFrame {
+    CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
     }
 }
 
@@ -227,12 +235,8 @@ pub(super) async fn end(
     to_client: &mut ToClient,
     from_client: &mut FromClient,
 ) -> io::Result<()> {
-    let normal = CloseFrame {
-        code: CloseCode::Normal,
-        reason: "".into(),
-    };
     let closing = async {
-        to_client.send(Message::Close(Some(normal))).await?;
+        to_client.send(Message::Close(Some(normal()))).await?;
         while let Some(Ok(_)) = from_client.next().await {}
         Ok(())
     };

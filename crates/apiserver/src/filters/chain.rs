@@ -230,7 +230,10 @@ impl Filters {
             Err(_) => (None, Refusal::DeadlineExceeded),
         };
         let Some(user) = user else {
-            on_authentication(Authentication::Refused);
+            on_authentication(match refusal {
+                Refusal::DeadlineExceeded => Authentication::Skipped,
+                _ => Authentication::Refused,
+            });
             return self.unidentified(request, &terms, &refusal).await;
         };
         on_authentication(Authentication::User(&user));

@@ -118,7 +118,7 @@ impl RemoteCommand {
             stream,
             early,
             throttle,
-        } = self.connect().await?;
+        } = self.connect_in_time().await?;
         let (from_kubelet, mut to_kubelet) = tokio::io::split(stream);
         let mut from_kubelet = early.as_ref().chain(from_kubelet);
         let opened = Opened::open(self.streams, &mut from_kubelet, &mut to_kubelet);
@@ -145,7 +145,12 @@ impl RemoteCommand {
         }
     }
 
-    /// Has the kubelet speak SPDY.
+    /// Has the kubelet speak SPDY. One that says nothing keeps nobody waiting.
+    async fn connect_in_time(&self) -> Result<Switched, Failed> {
+        let connected = self.backend.clock.timeout(OPEN_MAX, self.connect()).await;
+        connected.map_err(|_| Failed("timeout waiting for the kubelet".to_owned()))?
+    }
+
     async fn connect(&self) -> Result<Switched, Failed> {
         let request = spdy_request(&self.path_and_query, SPDY_PROTOCOL);
         let request = request.map_err(|_| Failed("error creating request".to_owned()))?;
@@ -250,7 +255,7 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
             let written = tokio::select! {
                 Some(pong) = pongs.recv(), if listens => self.write(&spdy::pong(pong), b"").await,
                 message = from_client.next() => match message {
-                    Some(Ok(message)) if listens && message.is_binary() => {
+                    Some(Ok(message)) if listens && (message.is_binary() || message.is_text()) => {
                         self.pass_on(&message.into_data()).await
                     }
                     Some(Ok(_)) => Ok(()),
