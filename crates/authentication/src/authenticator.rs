@@ -378,7 +378,7 @@ mod tests {
         for (authorization, protocols, user, left_protocols) in [
             ("", &*both, Some("ann"), "a,b"),
             ("Bearer other", &*both, Some("ann"), "a,b"),
-            ("Bearer secret", &*both, Some("ann"), &*both),
+            ("Bearer secret", &*both, Some("ann"), "a,b"),
             ("", "a", Some(ANONYMOUS), "a"),
             ("Bearer other", "a", None, "a"),
             ("", &*wrong, None, &*wrong),
