@@ -42,7 +42,6 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
 use super::enabled::Enabled;
-use super::encryption_file::EncryptionFile;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
 use super::limits::{connection_limits, request_limits};
@@ -119,7 +118,7 @@ impl Assembly<'_> {
         let flags = &self.flags.limits;
         let mut enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
         let file = security.encryption;
-        self.follow_encryption(file, &resources, &mut enabled, &mut registry, background);
+        enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
         let accounts = &security.service_accounts;
         let authenticator =
@@ -173,19 +172,6 @@ impl Assembly<'_> {
             closing: self.steps.closing.clone(),
         };
         self.assembled(connections, resources, enabled, audit)
-    }
-
-    /// Reads the encryption configuration again when it changes, if the flags say so.
-    fn follow_encryption(
-        &self,
-        file: EncryptionFile,
-        resources: &Resources,
-        enabled: &mut Enabled,
-        registry: &mut Registry,
-        background: &mut Background,
-    ) {
-        let feed = &resources.storages.feed;
-        enabled.hooks.encryption_followed = file.follow(feed, &self.clock, registry, background);
     }
 
     /// Builds the stores, with what decides about requests and writes.

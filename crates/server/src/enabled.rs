@@ -9,6 +9,7 @@ use ringwatch_controllers::nodes::Nodes;
 use ringwatch_controllers::roles::{RoleStores, Roles};
 
 use super::background::Background;
+use super::encryption_file::EncryptionFile;
 use super::flags::LimitFlags;
 use super::flow_control::FlowControl;
 use super::post_start_hooks::{PostStartHooks, RoleHooks};
@@ -67,5 +68,17 @@ impl Enabled {
             flow_control,
             hooks,
         }
+    }
+    /// Reads the encryption configuration again when it changes, if the flags say so.
+    pub(super) fn follow_encryption(
+        &mut self,
+        file: EncryptionFile,
+        resources: &Resources,
+        clock: &Clock,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) {
+        let feed = &resources.storages.feed;
+        self.hooks.encryption_followed = file.follow(feed, clock, registry, background);
     }
 }

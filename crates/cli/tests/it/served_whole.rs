@@ -564,7 +564,8 @@ async fn update(
         expected["metadata"]["generation"] = 1.into();
     }
     // An update leaves the names of a ServiceAccount's secrets alone.
-    for secret in expected["secrets"].as_array_mut().into_iter().flatten() {
+    let secrets = expected.get_mut("secrets").and_then(Value::as_array_mut);
+    for secret in secrets.into_iter().flatten() {
         if stored.resource.kind == "ServiceAccount" {
             *secret = json!({"name": secret["name"]});
         }

@@ -11,7 +11,7 @@ use crate::support::server::Server;
 /// The headers of an opening handshake of a WebSocket.
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://localhost\r\n";
-/// A close frame of RFC 6455 without a reason.
+/// A close frame of RFC 6455 with the status 1000, a normal end.
 const CLOSE_FRAME: &[u8] = &[0x88, 2, 0x03, 0xe8];
 
 fn terminate(server: &Server) {
