@@ -42,6 +42,16 @@ pub(crate) enum Store {
     Etcd { servers: usize, trusted: bool },
 }
 
+impl Store {
+    /// Returns the number of servers.
+    pub(crate) fn servers(self) -> usize {
+        match self {
+            Self::Embedded => 1,
+            Self::Etcd { servers, .. } => servers,
+        }
+    }
+}
+
 /// The numbers of clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clients {

@@ -140,17 +140,17 @@ impl<'a> Simulation<'a> {
     fn new(plan: &'a Plan) -> turmoil::Result<Self> {
         let start = Timestamp::UNIX_EPOCH.checked_add(EPOCH)?;
         let clock = Clock::manual(start);
-        let (storage, servers) = match plan.store {
+        let servers = plan.store.servers();
+        let storage = match plan.store {
             Store::Embedded => {
                 let disk = SlowingDisk {
                     disk: Disk::new(plan.seed),
                     slowed: Arc::default(),
                 };
-                (Storage::Disk(disk), 1)
+                Storage::Disk(disk)
             }
-            Store::Etcd { servers, trusted } => {
-                let etcd = Arc::new(Etcd::new(clock.clone(), trusted));
-                (Storage::Etcd(etcd), servers)
+            Store::Etcd { trusted, .. } => {
+                Storage::Etcd(Arc::new(Etcd::new(clock.clone(), trusted)))
             }
         };
         let folder = TempDir::new()?;
@@ -272,8 +272,8 @@ impl<'a> Simulation<'a> {
                 self.ends.push((now + lasts, End::SpeedUpDisk));
             }
             (Fault::Hold { lasts }, _) => {
-                for server in self.servers() {
-                    self.sim.hold(CLIENTS, server);
+                for server in 0..self.plan.store.servers() {
+                    self.sim.hold(CLIENTS, host(server));
                 }
                 self.ends.push((now + lasts, End::Release));
             }
@@ -287,13 +287,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn servers(&self) -> Vec<String> {
-        match self.plan.store {
-            Store::Embedded => vec![host(0)],
-            Store::Etcd { servers, .. } => (0..servers).map(host).collect(),
-        }
-    }
-
     /// Ends what is due, and starts servers again.
     fn end_faults(&mut self, now: Duration) {
         for (_, end) in self.ends.extract_if(.., |(at, _)| *at <= now) {
@@ -303,11 +296,7 @@ impl<'a> Simulation<'a> {
                     *disk.slowed.lock().unwrap_or_else(PoisonError::into_inner) = Duration::ZERO;
                 }
                 (End::Release, _) => {
-                    let servers = match self.plan.store {
-                        Store::Embedded => 1,
-                        Store::Etcd { servers, .. } => servers,
-                    };
-                    for server in 0..servers {
+                    for server in 0..self.plan.store.servers() {
                         self.sim.release(CLIENTS, host(server));
                     }
                 }

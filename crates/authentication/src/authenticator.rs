@@ -128,7 +128,7 @@ impl Authenticator {
     async fn user(
         &self,
         peer: &Peer,
-        headers: &mut HeaderMap,
+        headers: &HeaderMap,
         path: &str,
         now: Timestamp,
     ) -> Option<User> {
