@@ -13,7 +13,7 @@ use crate::storage::{ListOptions, StorageError};
 ///
 /// # Errors
 /// [`StorageError::Corrupt`] when an object that is needed cannot be decoded; [`StorageError::Internal`] when the
-/// backend has no previous value of the event.
+/// backend has no previous value of the event, or a value cannot be decrypted now.
 pub(super) fn convert(
     values: &Values,
     options: &ListOptions,
@@ -88,10 +88,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::clock::Clock;
     use crate::codec;
     use crate::meta::LabelSelector;
     use crate::storage::SelectionPredicate;
     use crate::storage::backend::KeyValue;
+    use crate::storage::encryption::{Encryption, EncryptionConfig};
 
     fn kv(labels: &str, create_revision: u64, mod_revision: u64) -> KeyValue {
         let value = format!(
@@ -140,6 +142,37 @@ mod tests {
             kv: kv(now, if before.is_some() { 3 } else { 5 }, 5),
             previous: before.map(|labels| kv(labels, 3, 3)),
         }
+    }
+
+    #[tokio::test]
+    async fn a_previous_value_that_cannot_be_decrypted_now_is_an_error() {
+        let config = "kind: EncryptionConfiguration
+apiVersion: apiserver.config.k8s.io/v1
+resources:
+- resources: [as]
+  providers:
+  - identity: {}
+  - kms: {apiVersion: v2, name: p, endpoint: 'unix:///nobody/listens'}
+";
+        let config = EncryptionConfig::parse(config, &Clock::real()).expect("a configuration");
+        let values = Values {
+            transformer: Encryption::new(config).transformer("as", ""),
+            ..Values::default()
+        };
+        let converted = |previous: &'static [u8]| {
+            let mut event = put(r#""app":"y""#, Some(r#""app":"x""#));
+            event.previous.as_mut().expect("a version").value = Bytes::from_static(previous);
+            convert(&values, &labelled(), &event)
+        };
+        // The object may have been selected, and its watcher would keep it for ever.
+        let asked_later = converted(b"k8s:enc:kms:v2:p:\x0a\x04data\x12\x011\x1a\x04seed");
+        let asked_later = asked_later.expect_err("not known now");
+        assert!(
+            matches!(asked_later, StorageError::Internal { .. }),
+            "{asked_later}"
+        );
+        let never_delivered = converted(b"k8s:enc:unknown:v1:x").expect("known for good");
+        assert!(never_delivered.is_none());
     }
 
     #[test]
