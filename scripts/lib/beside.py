@@ -20,8 +20,8 @@ START_SECONDS_MAX = 120
 class Server:
     """A process and a connection to it."""
 
-    def __init__(self, command, port, scheme, log):
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    def __init__(self, command, port, scheme, log, environment=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.port, self.scheme = port, scheme
 
     def ask(self, method, path, body=None, accept='application/json', first_bytes=None):

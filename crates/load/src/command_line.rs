@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::compare;
 use crate::context::Length;
+use crate::custom_resource::CustomResource;
 use crate::flags::RunFlags;
 use crate::scenario::{
     DEFAULT_LENGTH, burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
@@ -73,6 +74,14 @@ impl Scenario {
             Self::Storm(_) => "storm",
             Self::Restart(_) => "restart",
             Self::Verify(_) => "verify",
+        }
+    }
+
+    /// Returns the custom resource of which it writes objects, if any.
+    pub(crate) fn custom_resource(&self) -> Option<&CustomResource> {
+        match self {
+            Self::Verify(flags) => flags.resource.as_ref(),
+            _ => None,
         }
     }
 

@@ -29,6 +29,7 @@ mod client;
 mod command_line;
 mod compare;
 mod context;
+mod custom_resource;
 mod error;
 mod flags;
 mod fleet;

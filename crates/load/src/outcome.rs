@@ -78,6 +78,9 @@ pub(crate) struct Run {
     pub(crate) series: Vec<Second>,
     /// Events that were lost, came twice or were wrong. A run with any scores zero.
     pub(crate) faults: Vec<String>,
+    /// How many times each rule of `verify` was broken. Others have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) violations: BTreeMap<String, u64>,
 }
 
 /// A figure of one run.

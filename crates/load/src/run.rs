@@ -51,9 +51,10 @@ pub fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
 
 async fn load(flags: &LoadFlags, scenario: &Scenario) -> Result<Outcome, LoadError> {
     let mut interruptions = Interruptions::new()?;
-    let target = Target::find(&flags.target).await?;
-    let client = Client::new(target, flags.run.http)?;
-    let mut workspace = Workspace::new(flags.run.namespace.as_deref());
+    let targets = Target::find(&flags.target).await?;
+    let client = Client::new(targets, flags.run.http)?;
+    let workspace = Workspace::new(flags.run.namespace.as_deref());
+    let mut workspace = workspace.with_custom(scenario.custom_resource().cloned());
     let limit = flags.run.time_limit;
     let outcome = {
         let loading = tokio::time::timeout(

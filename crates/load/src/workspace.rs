@@ -10,6 +10,7 @@ use rand::Rng;
 use serde_json::{Value, json};
 
 use super::client::{Client, ClientError, Connection, Content, Request};
+use super::custom_resource::CustomResource;
 use super::error::LoadError;
 use super::payload::Kind;
 
@@ -29,6 +30,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub(crate) struct Workspace {
     name: String,
+    /// The custom resource that is written, if any.
+    custom: Option<CustomResource>,
     /// True if its creation was requested and not refused.
     asked_for: bool,
 }
@@ -38,8 +41,20 @@ impl Workspace {
     pub(crate) fn new(name: Option<&str>) -> Self {
         Self {
             name: name.map_or_else(random_name, str::to_owned),
+            custom: None,
             asked_for: false,
         }
+    }
+
+    /// Also deletes the objects of a custom resource in the end.
+    pub(crate) fn with_custom(self, custom: Option<CustomResource>) -> Self {
+        Self { custom, ..self }
+    }
+
+    /// Returns the paths of the collections that may have been written.
+    fn written(&self) -> impl Iterator<Item = String> {
+        let custom = self.custom.as_ref().map(|it| it.in_namespace(&self.name));
+        WRITTEN.into_iter().map(|it| self.path(it)).chain(custom)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -109,8 +124,8 @@ impl Workspace {
         let Some(namespace) = get(&mut connection, &self.own_path()).await? else {
             return Ok(true);
         };
-        for resource in WRITTEN {
-            let request = Request::delete(self.path(resource)).with(Content::json(&json!({
+        for collection in self.written() {
+            let request = Request::delete(collection).with(Content::json(&json!({
                 "kind": "DeleteOptions",
                 "apiVersion": "v1",
                 "gracePeriodSeconds": 0,
@@ -132,8 +147,8 @@ impl Workspace {
         let Some(mut namespace) = get(connection, &self.own_path()).await? else {
             return Ok(());
         };
-        for resource in WRITTEN.into_iter().chain(["serviceaccounts"]) {
-            let path = self.path(resource) + "?limit=1";
+        for collection in self.written().chain([self.path("serviceaccounts")]) {
+            let path = collection + "?limit=1";
             let list = get(connection, &path).await?.unwrap_or_default();
             if list["items"]
                 .as_array()

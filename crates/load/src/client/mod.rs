@@ -32,6 +32,7 @@ mod tls;
 mod watch;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -92,10 +93,13 @@ impl Encoding {
     }
 }
 
-/// Makes connections to one server. Clones are cheap.
+/// Makes connections to a server, or to those of a cluster in turn. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
+    /// The server of this connection.
     target: Arc<Target>,
+    /// The servers, and the number of connections that were made to them. Not empty.
+    servers: Arc<(Vec<Arc<Target>>, AtomicUsize)>,
     tls: Option<Arc<ClientConfig>>,
     http: HttpVersion,
     /// Makes the connections, if not the system.
@@ -126,18 +130,21 @@ impl ClientError {
 }
 
 impl Client {
-    /// Returns a client of a server.
+    /// Returns a client of servers that have the same credentials. There must be one.
     ///
     /// # Errors
     /// The credentials cannot be used.
-    pub(crate) fn new(target: Target, http: HttpVersion) -> Result<Self, TargetError> {
-        let tls = if target.tls {
-            Some(tls::config(&target.credentials, http)?)
+    pub(crate) fn new(targets: Vec<Target>, http: HttpVersion) -> Result<Self, TargetError> {
+        let servers: Vec<Arc<Target>> = targets.into_iter().map(Arc::new).collect();
+        let first = servers.first().cloned().ok_or(TargetError::NoKubeconfig)?;
+        let tls = if first.tls {
+            Some(tls::config(&first.credentials, http)?)
         } else {
             None
         };
         Ok(Self {
-            target: Arc::new(target),
+            target: first,
+            servers: Arc::new((servers, AtomicUsize::new(0))),
             tls,
             http,
             connect: None,
@@ -146,9 +153,10 @@ impl Client {
 
     /// Returns a client whose connections somebody else makes, and over which it speaks without TLS.
     pub(crate) fn over(connect: Arc<dyn Connect>, token: String, http: HttpVersion) -> Self {
-        let target = Target::unnamed(token);
+        let target = Arc::new(Target::unnamed(token));
         Self {
-            target: Arc::new(target),
+            servers: Arc::new((vec![Arc::clone(&target)], AtomicUsize::new(0))),
+            target,
             tls: None,
             http,
             connect: Some(connect),
@@ -173,8 +181,9 @@ impl Client {
     /// Opens a new connection.
     pub(crate) async fn connect(&self) -> Result<Connection, ClientError> {
         let connecting = async {
-            let stream = Stream::connect(self, Buffers::Usual).await?;
-            Connection::over(self, stream).await
+            let client = self.turned();
+            let stream = Stream::connect(&client, Buffers::Usual).await?;
+            Connection::over(&client, stream).await
         };
         within_bound(connecting).await
     }
@@ -200,16 +209,28 @@ impl Client {
         buffers: Buffers,
     ) -> Result<Watch, ClientError> {
         let opening = async {
-            let stream = Stream::connect(self, buffers).await?;
+            let client = self.turned();
+            let stream = Stream::connect(&client, buffers).await?;
             match self.http {
-                HttpVersion::One => Watch::over(self, stream, path, encoding).await,
+                HttpVersion::One => Watch::over(&client, stream, path, encoding).await,
                 HttpVersion::Two => {
-                    let mut connection = Connection::over(self, stream).await?;
+                    let mut connection = Connection::over(&client, stream).await?;
                     connection.watch(path, encoding).await
                 }
             }
         };
         within_bound(opening).await
+    }
+
+    /// Returns a client of the server whose turn it is.
+    fn turned(&self) -> Self {
+        let (servers, connections) = &*self.servers;
+        // Relaxed: the number orders nothing else.
+        let turn = connections.fetch_add(1, Ordering::Relaxed) % servers.len();
+        Self {
+            target: Arc::clone(&servers[turn]),
+            ..self.clone()
+        }
     }
 
     /// Returns the value of the authorization header.

@@ -33,6 +33,16 @@ pub(crate) struct TargetFlags {
     )]
     pub(crate) server: Option<String>,
 
+    /// The URL of another server of the same cluster. May be given more than once. Connections go to all servers in
+    /// turn.
+    #[arg(
+        long = "also-server",
+        global = true,
+        value_name = "URL",
+        help_heading = "Target"
+    )]
+    pub(crate) also_servers: Vec<String>,
+
     /// The bearer token to show; it wins over what the kubeconfig has.
     #[arg(long, global = true, value_name = "TOKEN", help_heading = "Target")]
     pub(crate) token: Option<String>,
@@ -82,6 +92,8 @@ pub enum TargetError {
     Unsupported { user: String, what: &'static str },
     #[error("{url:?} is no server's URL; it should look like https://127.0.0.1:6443")]
     Url { url: String },
+    #[error("of the servers of a cluster all must have https URLs, or none")]
+    Schemes,
     #[error("cannot resolve {host:?}: {why}")]
     Resolve { host: String, why: String },
     #[error(
@@ -98,25 +110,32 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Finds the server that the flags name, if it may be loaded.
+    /// Finds the servers that the flags name, if they may be loaded: one, and then all others of its cluster.
     ///
     /// # Errors
     /// One line that says what is wrong and what to do.
-    pub(crate) async fn find(flags: &TargetFlags) -> Result<Self, TargetError> {
+    pub(crate) async fn find(flags: &TargetFlags) -> Result<Vec<Self>, TargetError> {
         let (url, mut credentials, server_name) = match &flags.server {
             Some(url) => (url.clone(), Credentials::default(), None),
             None => kubeconfig::read(flags)?,
         };
         credentials.overrule(flags)?;
-        let place = guard::ServerUrl::parse(&url)?;
-        let address = place.resolve(flags.i_own_this_cluster).await?;
-        Ok(Self {
-            address,
-            authority: place.authority,
-            server_name: server_name.unwrap_or(place.host),
-            tls: place.tls,
-            credentials,
-        })
+        let mut targets: Vec<Self> = Vec::new();
+        for url in [&url].into_iter().chain(&flags.also_servers) {
+            let place = guard::ServerUrl::parse(url)?;
+            let address = place.resolve(flags.i_own_this_cluster).await?;
+            if targets.first().is_some_and(|first| first.tls != place.tls) {
+                return Err(TargetError::Schemes);
+            }
+            targets.push(Self {
+                address,
+                authority: place.authority,
+                server_name: server_name.clone().unwrap_or(place.host),
+                tls: place.tls,
+                credentials: credentials.clone(),
+            });
+        }
+        Ok(targets)
     }
 
     /// Returns a server that connections of the caller's making lead to, without TLS.

@@ -3,7 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::PostParams;
+use kube::runtime::conditions;
+use kube::runtime::wait::await_condition;
+use serde_json::{Value, json};
 
 use super::loading::{Loaded, median};
 use super::proxy::{Fault, Proxy};
@@ -67,6 +72,92 @@ async fn a_server_over_etcd_keeps_its_promises() {
     let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
     let flags = ["--duration", "6s", "--objects", "10", "--http", "2"];
     has_passed(verify_server(&mut server, &flags).await);
+}
+
+/// Returns how many watches of secrets the server has begun.
+async fn watches(server: &mut Server) -> u64 {
+    let client = server.client().await;
+    let request = http::Request::get("/metrics").body(Vec::new());
+    let metrics = client.request_text(request.expect("a request")).await;
+    let metrics = metrics.expect("metrics");
+    let of_watches = metrics.lines().filter(|line| {
+        let is_count = line.starts_with("apiserver_request_total{");
+        is_count && line.contains("resource=\"secrets\"") && line.contains("verb=\"WATCH\"")
+    });
+    let values = of_watches.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    values.sum()
+}
+
+#[tokio::test]
+async fn two_servers_over_one_etcd_keep_their_promises_together() {
+    let Some(etcd) = Etcd::start("two_servers_over_one_etcd_keep_their_promises_together") else {
+        return;
+    };
+    let tokens = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(tokens.path(), "token,admin,1,system:masters\n").expect("a file");
+    let tokens = path(tokens.path());
+    let flags = [
+        "--etcd-servers",
+        &etcd.endpoint(),
+        "--token-auth-file",
+        &tokens,
+    ];
+    let (mut one, mut other) = (Server::start(&flags), Server::start(&flags));
+    one.client().await;
+    other.client().await;
+    let [first, second] = [&one, &other].map(|it| format!("https://127.0.0.1:{}", it.port()));
+    let target = [
+        "--server",
+        &first,
+        "--also-server",
+        &second,
+        "--token",
+        "token",
+    ];
+    let target = [&target[..], &["--insecure-skip-tls-verify"]].concat();
+    has_passed(verify(&target, &["--duration", "6s", "--objects", "10"]).await);
+    for server in [&mut one, &mut other] {
+        assert!(watches(server).await > 0, "nobody watched one of them");
+    }
+}
+
+#[tokio::test]
+async fn custom_resources_keep_the_promises() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "selectableFields": [{"jsonPath": ".type"}],
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "type": {"type": "string"}}}}}],
+        },
+    });
+    let definition = serde_json::from_value(definition).expect("a definition");
+    let definitions = Api::<CustomResourceDefinition>::all(client);
+    let created = definitions
+        .create(&PostParams::default(), &definition)
+        .await;
+    created.expect("created");
+    let established = conditions::is_crd_established();
+    let established = await_condition(definitions, "widgets.example.com", established);
+    let established = tokio::time::timeout(RUN_MAX, established).await;
+    established.expect("established in time").expect("a watch");
+    let flags = [
+        "--resource",
+        "widgets.v1.example.com",
+        "--watchers-only",
+        "watch-list",
+    ];
+    let flags = [&flags[..], &["--duration", "6s", "--objects", "10"]].concat();
+    let outcome = verify_server(&mut server, &flags).await.passed();
+    for figure in ["writes done", "lists", "watches with initial events"] {
+        assert!(median(&outcome, figure) > 0.0, "no {figure}");
+    }
 }
 
 #[tokio::test]

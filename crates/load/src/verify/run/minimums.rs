@@ -32,6 +32,8 @@ pub(super) struct Minimums<'a> {
     pub(super) flags: &'a Flags,
     /// Those of the watchers, in their order.
     pub(super) roles: &'a [Role],
+    /// Those in which objects are written and read.
+    pub(super) encodings: &'a [Encoding],
 }
 
 /// How many of something were done, were asked for, and had to be done at the least.
@@ -108,7 +110,7 @@ impl Minimums<'_> {
         let mut found: Vec<Violation> = all.into_iter().collect();
         let tried = writes.len() as u64;
         for verb in [Verb::Create, Verb::Update, Verb::Delete] {
-            for encoding in [Encoding::Json, Encoding::Protobuf] {
+            for &encoding in self.encodings {
                 let such = writes.iter();
                 let such = such.filter(|it| it.verb == verb && it.encoding == encoding);
                 found.extend(self.few_of_a_kind(verb, encoding, such, expected, tried));
@@ -153,9 +155,11 @@ impl Minimums<'_> {
             let done = Done::new(done(fits), requested);
             found.extend(done.falls_short(Rule::FewReads, who, "were answered"));
         };
-        for encoding in [Encoding::Json, Encoding::Protobuf] {
+        for &encoding in self.encodings {
             let who = format!("lists in {}", form(encoding));
-            look(&who, requested / 2, &|it| it.encoding == encoding);
+            look(&who, requested / self.encodings.len() as u64, &|it| {
+                it.encoding == encoding
+            });
         }
         let newest = |read: &Read| read.revision_match == RevisionMatch::Newest;
         let exact = |read: &Read| matches!(read.revision_match, RevisionMatch::Exact(_));
@@ -237,6 +241,8 @@ mod tests {
             objects: 40,
             rate: 100.0,
             faults: Vec::new(),
+            watchers_only: None,
+            resource: None,
         }
     }
 
@@ -354,6 +360,7 @@ mod tests {
             seconds: SECONDS,
             flags,
             roles: &roles(),
+            encodings: &ENCODINGS,
         };
         let found = minimums.check(history, tallies);
         found.iter().map(ToString::to_string).collect()

@@ -14,6 +14,7 @@ mod objects;
 mod reader;
 mod reconnecting;
 mod report;
+mod resource;
 mod roles;
 mod settle;
 mod simulated;
@@ -29,8 +30,9 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::client::{Client, ClientError, Encoding, Request};
+use crate::client::{Client, ClientError, Request};
 use crate::context::{Context, Length};
+use crate::custom_resource::CustomResource;
 use crate::error::LoadError;
 use crate::flags::rate;
 use crate::outcome::Run;
@@ -45,9 +47,10 @@ use journal::Journal;
 use minimums::Minimums;
 use reader::Reader;
 use reconnecting::{ReconnectingConnection, Scope};
+use resource::Resource;
 use roles::Role;
 pub use simulated::{SimulatedClients, Verdict};
-use watcher::{Follower, Phase};
+use watcher::{Follower, Phase, Way};
 use writer::{KnownObjects, Writer};
 
 /// The length of a run when no flag says otherwise.
@@ -90,6 +93,15 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "RATE", default_value = "100", value_parser = rate)]
     rate: f64,
 
+    /// Let all watchers come back in one way.
+    #[arg(long, value_name = "WAY")]
+    watchers_only: Option<Way>,
+
+    /// Write objects of a custom resource instead of secrets, such as widgets.v1.example.com. Its objects must allow
+    /// a string "type", which must be among the selectable fields.
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) resource: Option<CustomResource>,
+
     /// Run a command while all goes on, such as "at=10s cmd=systemctl restart ringwatch". May be given
     /// more than once.
     #[arg(long = "fault", value_name = "FAULT")]
@@ -104,11 +116,16 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
             "so many events are too many to write down; lower --duration, --rate or --watchers";
         return Err(LoadError::WrongFlags(why.to_owned()));
     }
+    let resource = match &flags.resource {
+        Some(name) => Resource::custom(&context.client, name).await?,
+        None => Resource::secrets(),
+    };
     let mut runs = Vec::new();
     for (what, number) in context.length.names().zip(1..) {
-        clear(context).await?;
+        clear(context, &resource).await?;
         let (client, workspace) = (&context.client, &context.workspace);
-        let stage = Stage::new(client, workspace, flags, context.length.duration, number);
+        let length = context.length.duration;
+        let stage = Stage::new(client, workspace, resource.clone(), flags, length, number);
         let gauges = stage.journal.gauges();
         let (played, seen) = context.observe(&what, 0, gauges, stage.play()).await;
         let roles = stage.roles();
@@ -118,6 +135,7 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
             seconds,
             flags,
             roles: &roles,
+            encodings: resource.encodings,
         };
         let few = minimums.check(&judged.history, &judged.checked.tallies);
         judged.checked.violations.extend(few);
@@ -131,8 +149,8 @@ pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, Lo
 }
 
 /// Deletes the objects of the run before.
-async fn clear(context: &Context) -> Result<(), LoadError> {
-    let collection = context.workspace.path(objects::RESOURCE);
+async fn clear(context: &Context, resource: &Resource) -> Result<(), LoadError> {
+    let collection = resource.in_namespace(context.workspace.name());
     let answer = context
         .connect()
         .await?
@@ -176,20 +194,20 @@ impl<'a> Stage<'a> {
     fn new(
         client: &'a Client,
         workspace: &Workspace,
+        resource: Resource,
         flags: &'a Flags,
         duration: Duration,
         number: u32,
     ) -> Self {
         let first = number * OBJECTS_MAX;
         let keys = first..first + flags.objects;
-        let collection = workspace.path(objects::RESOURCE);
-        let run = workspace.name().to_owned();
+        let objects = KnownObjects::new(resource, workspace.name(), keys.clone(), roles::GROUPS);
         Self {
             client,
             flags,
             duration,
-            scope: Scope::namespace(&collection),
-            objects: KnownObjects::new(run, collection, keys.clone(), roles::GROUPS),
+            scope: Scope::namespace(&objects.collection),
+            objects,
             journal: Journal::new(keys),
         }
     }
@@ -260,7 +278,7 @@ impl<'a> Stage<'a> {
     }
 
     fn writer(&self, place: u32) -> Writer<'_> {
-        let encodings = [Encoding::Json, Encoding::Protobuf];
+        let encodings = self.objects.resource.encodings;
         Writer {
             objects: &self.objects,
             journal: &self.journal,
@@ -274,6 +292,7 @@ impl<'a> Stage<'a> {
         Reader {
             scope: &self.scope,
             selectors,
+            encodings: self.objects.resource.encodings,
             journal: &self.journal,
             connection: self.connection(),
             random: StdRng::from_os_rng(),
@@ -281,7 +300,12 @@ impl<'a> Stage<'a> {
     }
 
     fn roles(&self) -> Vec<Role> {
-        roles::roles(self.flags.watchers as usize, &self.objects.keys)
+        roles::roles(
+            self.flags.watchers as usize,
+            &self.objects.keys,
+            self.objects.resource.encodings,
+            self.flags.watchers_only,
+        )
     }
 
     fn followers(&self, phases: &watch::Receiver<Phase>) -> Vec<Follower<'_>> {
@@ -291,7 +315,7 @@ impl<'a> Stage<'a> {
                 .watcher(role.name.clone(), role.selector.clone()),
             plan: role.plan,
             scope: if role.is_cluster {
-                Scope::cluster(&self.objects.run)
+                Scope::cluster(&self.objects.resource, &self.objects.run)
             } else {
                 self.scope.clone()
             },

@@ -1,7 +1,4 @@
-//! The objects of the run: secrets that carry the write that made them, in JSON or protobuf.
-//!
-//! Secrets, since nobody but who writes them touches them, and since they can be selected by a field
-//! beside their names: their type. They hold nothing.
+//! The objects of the run, which carry the write that made them, in JSON or protobuf.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -9,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::client::{Content, Encoding, ListHead, protobuf};
 use crate::verify::history::{Group, Key, Selector, Type, Version, WriteId};
+
+use super::resource::Resource;
 
 /// The prefix of our objects' names. Others in the namespace are not ours.
 const NAME_PREFIX: &str = "object-";
@@ -18,10 +17,6 @@ const GROUP_LABEL: &str = "ringwatch.load/group";
 const RUN_LABEL: &str = "ringwatch.load/run";
 /// The annotation with the write that made the object.
 const WRITE_ANNOTATION: &str = "ringwatch.load/write";
-
-/// The resource and kind of the objects.
-pub(super) const RESOURCE: &str = "secrets";
-const KIND: &str = "Secret";
 
 /// The fields of an object, of a list, and of an object's metadata in protobuf.
 const OBJECT_METADATA: u32 = 1;
@@ -35,6 +30,7 @@ const METADATA_ANNOTATIONS: u32 = 12;
 /// An object that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
+    pub(super) resource: &'a Resource,
     pub(super) run: &'a str,
     pub(super) key: Key,
     pub(super) group: Group,
@@ -56,8 +52,8 @@ impl Wanted<'_> {
 
     fn json(&self) -> Value {
         json!({
-            "kind": KIND,
-            "apiVersion": "v1",
+            "kind": self.resource.kind,
+            "apiVersion": self.resource.api_version,
             "type": Type::from_key(self.key).to_string(),
             "metadata": {
                 "name": self.key.to_string(),
@@ -95,7 +91,7 @@ impl Wanted<'_> {
         protobuf::put(&mut object, OBJECT_METADATA, &metadata);
         let of = Type::from_key(self.key).to_string();
         protobuf::put(&mut object, OBJECT_TYPE, of.as_bytes());
-        protobuf::envelope("v1", KIND, &object).into()
+        protobuf::envelope(&self.resource.api_version, &self.resource.kind, &object).into()
     }
 }
 
@@ -231,13 +227,17 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const WANTED: Wanted<'_> = Wanted {
-        run: "r",
-        key: Key(7),
-        group: Group(2),
-        write: WriteId(31),
-        base: Some(12),
-    };
+    fn content(encoding: Encoding) -> Bytes {
+        let wanted = Wanted {
+            resource: &Resource::secrets(),
+            run: "r",
+            key: Key(7),
+            group: Group(2),
+            write: WriteId(31),
+            base: Some(12),
+        };
+        wanted.content(encoding).bytes
+    }
     const VERSION: Version = Version {
         key: Key(7),
         revision: 12,
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn what_is_wanted_is_read_again() {
         for encoding in [Encoding::Json, Encoding::Protobuf] {
-            let bytes = WANTED.content(encoding).bytes;
+            let bytes = content(encoding);
             assert_eq!(object(&bytes, encoding), Ok(Some(VERSION)), "{encoding:?}");
         }
     }
@@ -267,14 +267,14 @@ mod tests {
 
     #[test]
     fn lists_are_read_in_both_forms() {
-        let item = WANTED.content(Encoding::Json).bytes;
+        let item = content(Encoding::Json);
         let item = String::from_utf8_lossy(&item);
         let json = format!(r#"{{"metadata":{{"resourceVersion":"40"}},"items":[{item}]}}"#);
         let mut binary = Vec::new();
         let mut head = Vec::new();
         protobuf::put(&mut head, 2, b"40");
         protobuf::put(&mut binary, 1, &head);
-        let item = WANTED.content(Encoding::Protobuf).bytes;
+        let item = content(Encoding::Protobuf);
         let item = protobuf::unwrap_envelope(&item).expect("an envelope");
         protobuf::put(&mut binary, LIST_ITEMS, item);
         let binary = protobuf::envelope("v1", "SecretList", &binary);

@@ -26,6 +26,7 @@ const PAGE_OBJECTS_MAX: usize = 9;
 pub(super) struct Reader<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selectors: &'a [Selector],
+    pub(super) encodings: &'a [Encoding],
     pub(super) journal: &'a Journal,
     pub(super) connection: ReconnectingConnection,
     pub(super) random: StdRng,
@@ -67,11 +68,7 @@ impl Reader<'_> {
             _ => (RevisionMatch::Newest, None),
         };
         let selector = self.random.random_range(0..self.selectors.len());
-        let encoding = if self.random.random_ratio(1, 2) {
-            Encoding::Json
-        } else {
-            Encoding::Protobuf
-        };
+        let encoding = self.encodings[self.random.random_range(0..self.encodings.len())];
         let request = ListRequest {
             scope: self.scope,
             selector: &self.selectors[selector],

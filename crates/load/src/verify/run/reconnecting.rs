@@ -7,6 +7,7 @@ use crate::verify::history::{Nanos, Page, Read, RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::objects;
+use super::resource::Resource;
 
 /// A request must be answered within this time. Who writes must not be kept by a server that hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -41,9 +42,9 @@ impl Scope {
     }
 
     /// Returns the objects of a run in all namespaces, where a label tells them from others.
-    pub(super) fn cluster(run: &str) -> Self {
+    pub(super) fn cluster(resource: &Resource, run: &str) -> Self {
         Self {
-            collection: format!("/api/v1/{}", objects::RESOURCE),
+            collection: resource.everywhere(),
             query: objects::run_query(run),
         }
     }

@@ -1,10 +1,11 @@
 //! Sums up a history and its violations: figures, and lines that show the faults.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::outcome::Run;
 use crate::verify::checks::Checked;
-use crate::verify::history::{Answer, At, End, History, Item, Start};
+use crate::verify::history::{Answer, At, End, History, Item, Nanos, Start, Write};
 use crate::verify::violation::{Rule, Violation};
 
 /// So many violations of a rule are shown; the rest is counted.
@@ -24,6 +25,11 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
         ..Run::default()
     };
     run.faults.extend(shown(&checked.violations));
+    for violation in &checked.violations {
+        *run.violations
+            .entry(violation.rule.name().to_owned())
+            .or_default() += 1;
+    }
     let writes = |fits: fn(&Answer) -> bool| {
         let fitting = history.writes.iter().filter(|write| fits(&write.answer));
         fitting.count()
@@ -49,6 +55,18 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
         run.note(name, "", count as f64);
     }
     run.note("uncertain events", "", uncertain as f64);
+    let answered = history.writes.iter().filter_map(Write::acknowledged_at);
+    run.lower(
+        "longest time without a write done",
+        "s",
+        longest_pause(answered),
+    );
+    let answered = history
+        .reads
+        .iter()
+        .flat_map(|it| &it.pages)
+        .map(|it| it.answered);
+    run.lower("longest time without a list", "s", longest_pause(answered));
     for (name, count) in [
         (
             "writes without answer",
@@ -60,6 +78,14 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
         run.lower(name, "", count as f64);
     }
     run
+}
+
+/// Returns the longest time between two of these times, in seconds.
+fn longest_pause(times: impl Iterator<Item = Nanos>) -> f64 {
+    let mut times: Vec<Nanos> = times.collect();
+    times.sort_unstable();
+    let pauses = times.windows(2).map(|it| it[1] - it[0]);
+    Duration::from_nanos(pauses.max().unwrap_or_default()).as_secs_f64()
 }
 
 /// Watches that broke, which a server may do, and should not without a reason.
@@ -117,6 +143,16 @@ mod tests {
         assert!(run.faults[0].contains("BOOKMARK 3"), "{:?}", run.faults);
         assert_eq!(run.faults[4], "no-gap: 2 more");
         assert!(!run.is_whole());
+        let counts = [("no-gap".to_owned(), 5), ("ordered".to_owned(), 1)];
+        assert_eq!(run.violations, counts.into());
+    }
+
+    #[test]
+    fn the_longest_pause_is_between_neighbours_in_time() {
+        let second = 1_000_000_000;
+        let times = [7 * second, second, 2 * second];
+        assert_eq!(longest_pause(times.into_iter()), 5.0);
+        assert_eq!(longest_pause(std::iter::empty()), 0.0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::client::Encoding;
 use crate::verify::history::{Group, Key, Selector, Type};
 
-use super::watcher::Plan;
+use super::watcher::{Plan, Way};
 
 /// Selections with one of these groups are made; the writers use no others.
 pub(super) const GROUPS: u8 = 3;
@@ -53,13 +53,19 @@ fn kinds(keys: &Range<u32>) -> Vec<(&'static str, Selector, Plan)> {
 
 const ALL_NAMESPACES: &str = "all-namespaces";
 
-/// Returns so many watchers of these objects: of all kinds, and of each kind in both forms.
-pub(super) fn roles(count: usize, keys: &Range<u32>) -> Vec<Role> {
-    let kinds = kinds(keys);
+/// Returns so many watchers of these objects: of all kinds, or those that watch in one way alone, and of each kind in
+/// all encodings.
+pub(super) fn roles(
+    count: usize,
+    keys: &Range<u32>,
+    encodings: &[Encoding],
+    only: Option<Way>,
+) -> Vec<Role> {
+    let mut kinds = kinds(keys);
+    kinds.retain(|(_, _, plan)| only.is_none_or(|way| plan.way() == way));
     let role = |place: usize| {
         let (turn, kind) = (place / kinds.len(), place % kinds.len());
         let (name, selector, plan) = kinds[kind].clone();
-        let encodings = [Encoding::Json, Encoding::Protobuf];
         Role {
             name: format!("{name}-{turn}"),
             selector,
@@ -84,16 +90,28 @@ pub(super) fn selectors(keys: &Range<u32>) -> Vec<Selector> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
+
+    const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
     #[test]
     fn every_kind_is_there_in_both_forms() {
         let count = kinds(&(0..9)).len();
-        let roles = roles(2 * count, &(0..9));
+        let roles = roles(2 * count, &(0..9), &ENCODINGS, None);
         for kind in 0..count {
             let (one, other) = (&roles[kind], &roles[kind + count]);
             assert_eq!(one.selector, other.selector);
             assert_ne!(one.encoding, other.encoding, "{}", one.name);
+        }
+    }
+
+    #[test]
+    fn watchers_of_one_way_have_no_other() {
+        for way in Way::value_variants() {
+            let roles = roles(9, &(0..9), &ENCODINGS, Some(*way));
+            assert!(roles.iter().all(|role| role.plan.way() == *way), "{way:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::error::LoadError;
 use crate::verify::history::{Answer, History};
 use crate::workspace::Workspace;
 
+use super::resource::Resource;
 use super::{Flags, Stage, report};
 
 /// The pause between two attempts to create the namespace, and how many there are.
@@ -73,8 +74,11 @@ impl SimulatedClients {
             objects: self.objects,
             rate: self.rate,
             faults: Vec::new(),
+            watchers_only: None,
+            resource: None,
         };
-        let stage = Stage::new(&client, &workspace, &flags, self.duration, 0);
+        let resource = Resource::secrets();
+        let stage = Stage::new(&client, &workspace, resource, &flags, self.duration, 0);
         let played = stage.play().await;
         let judged = stage.judge(played);
         let history = &judged.history;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use rand::Rng;
 use rand::rngs::StdRng;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::client::{Client, ClientError, Encoding, EventKind, OwnedEvent, Watch};
@@ -47,7 +49,30 @@ pub(super) enum Plan {
     InitialEvents { any: bool },
 }
 
+/// The ways of the plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Way {
+    /// List once and watch from there.
+    Follow,
+    /// Leave again and again and resume.
+    Leave,
+    /// Have watches that the server ends soon, and resume.
+    Short,
+    /// Leave, and begin with initial events every other time.
+    WatchList,
+}
+
 impl Plan {
+    pub(super) fn way(self) -> Way {
+        match self {
+            Self::Follow => Way::Follow,
+            Self::Leave => Way::Leave,
+            Self::Short => Way::Short,
+            Self::InitialEvents { .. } => Way::WatchList,
+        }
+    }
+
     /// Returns the longest time between two resumes, if the plan resumes.
     pub(super) fn resumes_every(self) -> Option<Duration> {
         match self {

@@ -19,6 +19,7 @@ use crate::verify::history::{Answer, Group, Key, RevisionMatch, Selector, Verb, 
 use super::journal::Journal;
 use super::objects::{self, Wanted};
 use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
+use super::resource::Resource;
 
 /// Of a hundred writes to an object that is there, so many delete it.
 const DELETIONS_PERCENT: u32 = 20;
@@ -26,6 +27,7 @@ const DELETIONS_PERCENT: u32 = 20;
 /// The part that the writers of a run share.
 #[derive(Debug)]
 pub(super) struct KnownObjects {
+    pub(super) resource: Resource,
     pub(super) run: String,
     /// The path of the objects' collection.
     pub(super) collection: String,
@@ -44,11 +46,12 @@ pub(super) struct KnownObject {
 }
 
 impl KnownObjects {
-    pub(super) fn new(run: String, collection: String, keys: Range<u32>, groups: u8) -> Self {
+    pub(super) fn new(resource: Resource, namespace: &str, keys: Range<u32>, groups: u8) -> Self {
         let absent = keys.clone().map(|key| (Key(key), None));
         Self {
-            run,
-            collection,
+            run: namespace.to_owned(),
+            collection: resource.in_namespace(namespace),
+            resource,
             keys,
             groups,
             known: Mutex::new(absent.collect()),
@@ -159,6 +162,7 @@ impl Writer<'_> {
     ) -> Request {
         let collection = &self.objects.collection;
         let wanted = Wanted {
+            resource: &self.objects.resource,
             run: &self.objects.run,
             key,
             group,
@@ -251,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_late_answer_does_not_undo_what_is_newer() {
-        let objects = KnownObjects::new("r".to_owned(), "/c".to_owned(), 0..1, 1);
+        let objects = KnownObjects::new(Resource::secrets(), "r", 0..1, 1);
         let key = Key(0);
         assert_eq!(objects.look(key), Some(None));
         objects.learn(key, None, Some(known(5)));
