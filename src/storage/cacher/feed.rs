@@ -15,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-
 use super::bookmark::BOOKMARK_TICK;
 use super::cache_writer::CacheWriter;
 use super::config::TypeConfig;
@@ -30,7 +28,7 @@ use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::{Published, published};
 use crate::storage::{ChangeSource, StorageError};
-use crate::sync::{ArcSwap, Mutex, MutexGuard};
+use crate::sync::{ArcSwap, Mutex, MutexGuard, Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The interval between two requests for progress, while a reader waits for a revision.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);

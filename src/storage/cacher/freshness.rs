@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::Notify;
 
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::Published;
 use crate::storage::StorageError;
-use crate::sync::OnceLock;
+use crate::sync::{Notify, OnceLock};
 
 /// Maximum time that a read waits for its revision.
 pub(super) const FRESHNESS_WAIT_MAX: Duration = Duration::from_secs(3);

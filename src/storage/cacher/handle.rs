@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
@@ -20,7 +19,7 @@ use crate::meta::Object;
 use crate::storage::{
     CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
-use crate::sync::ArcSwap;
+use crate::sync::{ArcSwap, OwnedSemaphorePermit};
 
 /// The handle of one type's cache, which a [`super::Reflector`] fills.
 ///

@@ -9,8 +9,6 @@
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
-use tokio::sync::watch;
-
 use super::config::TypeConfig;
 use super::engine_metrics::WindowFigures;
 use super::freshness::Freshness;
@@ -22,7 +20,7 @@ use super::window::{Window, WindowWriter, window};
 use crate::clock::Clock;
 use crate::ring::registrations::{Registrar, registrations};
 use crate::storage::StorageError;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, watch};
 
 /// The retry delay of a reader during whose read the type was listed again, in seconds.
 const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
