@@ -5,6 +5,7 @@ use std::fmt;
 use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 use shuttle::future::yield_now;
@@ -30,6 +31,13 @@ const ANSWER_YIELDS_MAX: usize = 8;
 /// The probability that a change comes to a follower later than other responses.
 const LATE: f64 = 0.3;
 
+/// How likely the value of a change is sealed, and how likely it cannot be read when it is asked for.
+const SEALED: f64 = 0.2;
+const UNREADABLE: f64 = 0.1;
+
+/// What a sealed value begins with.
+const SEAL: &str = "sealed:";
+
 /// A pod's label, or none when there is no pod.
 pub(crate) type Label = Option<&'static str>;
 
@@ -40,19 +48,44 @@ pub(crate) struct Store {
 }
 
 struct Inner {
-    /// Every change, in order.
-    log: Vec<Entry>,
-    revision: u64,
+    /// What it has done. Whenever it is put back, another history begins.
+    histories: Vec<History>,
     /// The revision before which following and listing fail.
     compacted: u64,
     /// The last revision that there will be, once known.
     last: Option<u64>,
     /// False if its progress notices may overtake changes.
     trusted: bool,
+    /// True if some values have to be unsealed.
+    seals: bool,
+    /// True if it sends its followers nothing.
+    silent: bool,
     followers: BTreeMap<u64, Follower>,
     next_follower: u64,
     /// How many lists the store has answered itself.
     lists: usize,
+    /// How many of those are being answered, and how many were at most.
+    answering: usize,
+    answering_most: usize,
+}
+
+/// The changes up to a revision.
+#[derive(Clone)]
+struct History {
+    /// Every change, in order.
+    log: Vec<Entry>,
+    revision: u64,
+}
+
+/// Where a client is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The number of the history.
+    history: usize,
+    /// The revision that it has come to.
+    pub(crate) revision: u64,
+    /// The number of changes before the next one.
+    next: usize,
 }
 
 /// A change, and what was there before.
@@ -66,6 +99,25 @@ pub(crate) struct Entry {
     is_sent: bool,
 }
 
+/// A list that is being answered, until it is dropped.
+struct Answering(Arc<Mutex<Inner>>);
+
+impl Answering {
+    fn count(mut inner: MutexGuard<'_, Inner>, shared: &Arc<Mutex<Inner>>) -> Self {
+        inner.answering += 1;
+        inner.answering_most = inner.answering_most.max(inner.answering);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if let Ok(mut inner) = self.0.lock() {
+            inner.answering -= 1;
+        }
+    }
+}
+
 struct Follower {
     /// The number of changes that have been handed over.
     position: u64,
@@ -77,15 +129,22 @@ struct Follower {
 
 impl Store {
     pub(crate) fn new() -> Self {
-        let inner = Inner {
+        let history = History {
             log: Vec::new(),
             revision: 1,
+        };
+        let inner = Inner {
+            histories: vec![history],
             compacted: 0,
             last: None,
             trusted: true,
+            seals: false,
+            silent: false,
             followers: BTreeMap::new(),
             next_follower: 0,
             lists: 0,
+            answering: 0,
+            answering_most: 0,
         };
         Self {
             shared: Arc::new(Mutex::new(inner)),
@@ -98,6 +157,25 @@ impl Store {
         let store = Self::new();
         store.lock().trusted = false;
         store
+    }
+
+    /// Creates a store some of whose values have to be unsealed.
+    pub(crate) fn sealing() -> Self {
+        let store = Self::new();
+        store.lock().seals = true;
+        store
+    }
+
+    /// Has no progress notice overtake changes any more.
+    pub(crate) fn trust_progress(&self) {
+        self.lock().trusted = true;
+    }
+
+    /// Sends the followers nothing any more, or again.
+    pub(crate) fn silence(&self, silent: bool) {
+        let mut inner = self.lock();
+        inner.silent = silent;
+        inner.wake();
     }
 
     /// Writes or deletes keys in one revision, and returns that.
@@ -122,10 +200,15 @@ impl Store {
 
     /// Writes an object without sending the change to any follower.
     pub(crate) fn write_unsent(&self, changes: &[(&str, Label)]) {
+        self.lock().write_unsent(changes);
+    }
+
+    /// Creates an object anew whose deletion is sent to no follower.
+    pub(crate) fn write_impossible(&self, key: &str) {
         let mut inner = self.lock();
-        let revision = inner.write(changes);
-        let lost = inner.log.iter_mut().filter(|it| it.revision == revision);
-        lost.for_each(|it| it.is_sent = false);
+        inner.write(&[(key, Some("x"))]);
+        inner.write_unsent(&[(key, None)]);
+        inner.write(&[(key, Some("y"))]);
     }
 
     /// Breaks all streams.
@@ -136,24 +219,50 @@ impl Store {
     /// Rolls the store back to its state at a revision. The streams break.
     pub(crate) fn roll_back(&self, revision: u64) {
         let mut inner = self.lock();
-        inner.log.retain(|it| it.revision <= revision);
-        inner.revision = revision;
+        let mut history = inner.history().clone();
+        history.log.retain(|it| it.revision <= revision);
+        history.revision = revision;
+        inner.histories.push(history);
         inner.break_streams();
     }
 
     /// Returns the newest revision: every write that has returned is at or before it.
     pub(crate) fn revision(&self) -> u64 {
-        self.lock().revision
+        self.lock().history().revision
     }
 
-    /// Returns the last revision that there will be, once known.
-    pub(crate) fn last(&self) -> Option<u64> {
-        self.lock().last
+    /// Returns the number of the newest history and the newest revision of it.
+    pub(crate) fn newest(&self) -> (usize, u64) {
+        let inner = self.lock();
+        (inner.histories.len() - 1, inner.history().revision)
+    }
+
+    /// Returns the number of the history that a revision is of: the newest that has come to it. The models let no
+    /// history come to what clients have of an earlier one.
+    pub(crate) fn history_of(&self, revision: u64) -> usize {
+        self.lock().history_of(revision)
+    }
+
+    /// Returns the newest revision of the history that a client follows.
+    pub(crate) fn newest_at(&self, place: Place) -> u64 {
+        self.lock().histories[place.history].revision
+    }
+
+    /// Returns true if a client has come to the last revision that there will be.
+    pub(crate) fn is_at_last(&self, place: Place) -> bool {
+        let inner = self.lock();
+        let present = place.history == inner.histories.len() - 1;
+        present && inner.last.is_some_and(|last| place.revision >= last)
     }
 
     /// Returns how many lists the store has answered itself.
     pub(crate) fn lists(&self) -> usize {
         self.lock().lists
+    }
+
+    /// Returns how many lists the store has answered at the same time at most, and begins to count anew.
+    pub(crate) fn take_lists_at_once(&self) -> usize {
+        std::mem::take(&mut self.lock().answering_most)
     }
 
     /// Returns the selected objects at a revision: the revision of each key.
@@ -162,29 +271,43 @@ impl Store {
         revision: u64,
         selects: impl Fn(&str, Label) -> bool,
     ) -> BTreeMap<String, u64> {
-        let content = self.lock().content(revision);
+        let inner = self.lock();
+        let content = inner.histories[inner.history_of(revision)].content(revision);
+        drop(inner);
         let selected = content.into_iter();
         let selected = selected.filter(|(key, (_, label))| selects(key, Some(label)));
         selected.map(|(key, (at, _))| (key, at)).collect()
     }
 
-    /// Returns the first change from `from` on that concerns a selection, and its place.
+    /// Returns the first change after a place that concerns a selection, and the place after it.
     pub(crate) fn next(
         &self,
-        from: usize,
+        place: Place,
         selects: impl Fn(&str, Label) -> bool,
-    ) -> Option<(usize, Entry)> {
+    ) -> Option<(Place, Entry)> {
         let inner = self.lock();
-        let mut later = inner.log.iter().enumerate().skip(from);
-        later
-            .find(|(_, it)| selects(&it.key, it.before) || selects(&it.key, it.after))
-            .map(|(place, entry)| (place, entry.clone()))
+        let log = &inner.histories[place.history].log;
+        let mut later = log.iter().enumerate().skip(place.next);
+        let (number, entry) =
+            later.find(|(_, it)| selects(&it.key, it.before) || selects(&it.key, it.after))?;
+        let after = Place {
+            revision: entry.revision,
+            next: number + 1,
+            ..place
+        };
+        Some((after, entry.clone()))
     }
 
-    /// Returns the place of the first change after a revision.
-    pub(crate) fn place_after(&self, revision: u64) -> usize {
+    /// Returns the place after a revision.
+    pub(crate) fn place_after(&self, revision: u64) -> Place {
         let inner = self.lock();
-        inner.log.partition_point(|it| it.revision <= revision)
+        let history = inner.history_of(revision);
+        let log = &inner.histories[history].log;
+        Place {
+            history,
+            revision,
+            next: log.partition_point(|it| it.revision <= revision),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -192,10 +315,39 @@ impl Store {
     }
 }
 
+impl History {
+    fn content(&self, revision: u64) -> BTreeMap<String, (u64, &'static str)> {
+        let mut content = BTreeMap::new();
+        for entry in self.log.iter().filter(|it| it.revision <= revision) {
+            match entry.after {
+                Some(label) => content.insert(entry.key.clone(), (entry.revision, label)),
+                None => content.remove(&entry.key),
+            };
+        }
+        content
+    }
+
+    /// Returns the changes that are sent to followers.
+    fn sent(&self) -> impl Iterator<Item = &Entry> {
+        self.log.iter().filter(|it| it.is_sent)
+    }
+}
+
 impl Inner {
+    fn history(&self) -> &History {
+        self.histories.last().expect("there is one at least")
+    }
+
+    fn history_of(&self, revision: u64) -> usize {
+        let reached = |it: &History| it.revision >= revision;
+        let newest = self.histories.iter().rposition(reached);
+        newest.expect("a revision that there was")
+    }
+
     fn write(&mut self, changes: &[(&str, Label)]) -> u64 {
-        let before = self.content(self.revision);
-        let revision = self.revision + 1;
+        let history = self.histories.last_mut().expect("there is one at least");
+        let before = history.content(history.revision);
+        let revision = history.revision + 1;
         let before = |key: &str| before.get(key).map(|(_, label)| *label);
         let entries = changes.iter().map(|(key, after)| Entry {
             revision,
@@ -207,21 +359,17 @@ impl Inner {
         let entries: Vec<_> = entries
             .filter(|it| it.before.is_some() || it.after.is_some())
             .collect();
-        self.revision = revision;
-        self.log.extend(entries);
+        history.revision = revision;
+        history.log.extend(entries);
         self.wake();
         revision
     }
 
-    fn content(&self, revision: u64) -> BTreeMap<String, (u64, &'static str)> {
-        let mut content = BTreeMap::new();
-        for entry in self.log.iter().filter(|it| it.revision <= revision) {
-            match entry.after {
-                Some(label) => content.insert(entry.key.clone(), (entry.revision, label)),
-                None => content.remove(&entry.key),
-            };
-        }
-        content
+    fn write_unsent(&mut self, changes: &[(&str, Label)]) {
+        let revision = self.write(changes);
+        let history = self.histories.last_mut().expect("there is one at least");
+        let lost = history.log.iter_mut().filter(|it| it.revision == revision);
+        lost.for_each(|it| it.is_sent = false);
     }
 
     fn break_streams(&mut self) {
@@ -241,7 +389,9 @@ impl Inner {
 
     /// Polls the next batch of a follower.
     fn poll(&mut self, id: u64, waker: &Waker) -> Poll<Option<Result<ChangeBatch, StorageError>>> {
-        let (revision, compacted) = (self.revision, self.compacted);
+        let (trusted, seals, silent) = (self.trusted, self.seals, self.silent);
+        let history = self.histories.last().expect("there is one at least");
+        let (revision, compacted) = (history.revision, self.compacted);
         let Some(follower) = self.followers.get_mut(&id) else {
             return Poll::Ready(None);
         };
@@ -256,22 +406,45 @@ impl Inner {
             self.followers.remove(&id);
             return Poll::Ready(Some(Err(error)));
         }
+        if silent {
+            follower.waker = Some(waker.clone());
+            return Poll::Pending;
+        }
+        if !trusted && std::mem::take(&mut follower.progress_requested) {
+            // It overtakes what has not been sent.
+            return Poll::Ready(Some(Ok(ChangeBatch {
+                changes: Vec::new(),
+                revision,
+            })));
+        }
         if thread_rng().gen_bool(LATE) {
             // On its way: other answers may overtake it.
             waker.wake_by_ref();
             return Poll::Pending;
         }
         // A revision without a change comes with a later one, or as the progress that was requested.
-        let mut changes = self.log.iter().filter(|it| it.is_sent);
+        let mut changes = history.sent();
         if let Some(next) = changes.find(|it| it.revision > follower.position) {
             let to = next.revision + thread_rng().gen_range(0..BATCH_REVISIONS_MAX);
-            follower.position = to.min(revision);
-            let sent = next.revision..=follower.position;
-            let changes = self.log.iter().filter(|it| it.is_sent);
+            let mut to = to.min(revision);
+            // What is not sent is contradicted by what comes with it: nobody could know of it before.
+            let lost = |at| {
+                history
+                    .log
+                    .iter()
+                    .any(|it| it.revision == at && !it.is_sent)
+            };
+            while lost(to) && to < revision {
+                to += 1;
+            }
+            follower.position = to;
+            let sent = next.revision..=to;
+            let changes = history.sent();
             let changes = changes.filter(|it| sent.contains(&it.revision));
+            let changes = changes.map(|it| it.change(seals && thread_rng().gen_bool(SEALED)));
             return Poll::Ready(Some(Ok(ChangeBatch {
-                changes: changes.map(Entry::change).collect(),
-                revision: *sent.end(),
+                changes: changes.collect(),
+                revision: to,
             })));
         }
         if std::mem::take(&mut follower.progress_requested) {
@@ -293,7 +466,7 @@ impl Inner {
         limit: u32,
     ) -> Result<ChangePage, StorageError> {
         let revision = if revision == 0 {
-            self.revision
+            self.history().revision
         } else {
             revision
         };
@@ -314,7 +487,7 @@ impl Inner {
     }
 
     fn list(&self, prefix: &str, revision: u64) -> Vec<RawObject> {
-        let content = self.content(revision).into_iter();
+        let content = self.history().content(revision).into_iter();
         let under = content.filter(|(key, _)| key.starts_with(prefix));
         let raw = under.map(|(key, (revision, label))| RawObject {
             value: pod(&key, label).into(),
@@ -326,12 +499,17 @@ impl Inner {
 }
 
 impl Entry {
-    fn change(&self) -> Change {
+    fn change(&self, sealed: bool) -> Change {
+        let created = self.before.is_none();
         let kind = match self.after {
             None => ChangeKind::Delete,
+            Some(label) if sealed => ChangeKind::Sealed {
+                value: format!("{SEAL}{}", pod(&self.key, label)).into(),
+                created,
+            },
             Some(label) => ChangeKind::Put {
                 value: pod(&self.key, label).into(),
-                created: self.before.is_none(),
+                created,
             },
         };
         Change {
@@ -400,7 +578,17 @@ impl ChangeSource for Store {
     async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError> {
         let inner = self.lock();
         let written = |it: &Entry| it.revision == revision && it.key == key;
-        Ok(revision < inner.compacted || inner.log.iter().any(written))
+        Ok(revision < inner.compacted || inner.history().log.iter().any(written))
+    }
+
+    async fn unseal(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
+            yield_now().await;
+        }
+        if thread_rng().gen_bool(UNREADABLE) {
+            return Err(unreachable());
+        }
+        Ok(value.slice(SEAL.len()..))
     }
 
     async fn current_revision(&self) -> Result<u64, StorageError> {
@@ -448,31 +636,42 @@ impl Interface for Store {
         let mut inner = self.lock();
         inner.lists += 1;
         let requested = options.resource_version.map_or(0, |version| version.0);
-        if requested > inner.revision {
+        let revision = inner.history().revision;
+        if requested > revision {
             return Err(StorageError::TooLargeResourceVersion {
                 requested,
-                current: inner.revision,
+                current: revision,
                 retry_after_seconds: 1,
             });
         }
-        let found = inner.list(key, inner.revision).into_iter();
+        let found = inner.list(key, revision).into_iter();
         let mut found = found.filter(|it| it.key == key);
         let raw = found.next().ok_or_else(|| StorageError::KeyNotFound {
             key: key.to_owned(),
-            revision: inner.revision,
+            revision,
         })?;
         Ok(self.decode(&raw))
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
-        let mut inner = self.lock();
-        inner.lists += 1;
         let exact = options.resource_version.map_or(0, |version| version.0);
-        let revision = if exact == 0 { inner.revision } else { exact };
-        if revision < inner.compacted {
-            return Err(StorageError::ListExpired);
+        let (revision, raw, _answering) = {
+            let mut inner = self.lock();
+            inner.lists += 1;
+            let revision = if exact == 0 {
+                inner.history().revision
+            } else {
+                exact
+            };
+            if revision < inner.compacted {
+                return Err(StorageError::ListExpired);
+            }
+            let raw = inner.list(key, revision);
+            (revision, raw, Answering::count(inner, &self.shared))
+        };
+        for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
+            yield_now().await;
         }
-        let raw = inner.list(key, revision);
         let objects = raw.iter().map(|raw| self.decode(raw));
         let predicate: &SelectionPredicate = &options.predicate;
         Ok(List {
