@@ -253,7 +253,8 @@ impl FeedShared {
     /// # Errors
     /// The store's error; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`] when the newest
     /// revision is below one that the store reported before. Then the store was restored from a backup, the cached
-    /// state would be taken for newer than it is, and everything is listed again.
+    /// state would be taken for newer than it is, and everything is listed again. Nothing of that history is served from
+    /// then on.
     pub(super) async fn newest_revision(
         &self,
         fresh: &Freshness,
@@ -267,10 +268,11 @@ impl FeedShared {
                 reported,
                 "the store was restored from an older state"
             );
+            let error = fresh.leave_behind();
             self.command(|commands| {
                 commands.store_rolled_back = commands.store_rolled_back.max(Some(fresh.epoch()));
             });
-            return Err(Freshness::store_rolled_back());
+            return Err(error);
         }
         Ok(newest)
     }

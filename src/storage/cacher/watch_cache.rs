@@ -107,6 +107,7 @@ impl WatchCache {
         let current = self.current();
         let after = self.readiness();
         after.check(self.clock.now())?;
+        self.fresh.check()?;
         if after == before {
             Ok(current)
         } else {
@@ -150,12 +151,13 @@ impl WatchCache {
         });
     }
 
-    /// Checks that the type is ready.
+    /// Checks that the type is ready, and that the store is still in the same history.
     ///
     /// # Errors
     /// [`StorageError::NotReady`] with the reason and a retry delay.
     pub(super) fn check_ready(&self) -> Result<(), StorageError> {
-        self.readiness.borrow().check(self.clock.now())
+        self.readiness.borrow().check(self.clock.now())?;
+        self.fresh.check()
     }
 
     /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision
