@@ -206,6 +206,33 @@ fn every_watch_that_begins_around_a_drain_ends() {
     });
 }
 
+/// A type that is added just then is of one history or the other, and becomes ready in that which is left.
+#[test]
+fn a_type_that_is_added_while_the_store_is_put_back_becomes_ready() {
+    explore(600, &["ready"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let (world, running) = start().await;
+            let mut tasks = Vec::new();
+            for number in 0..CLIENTS {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                tasks.push(spawn(async move {
+                    let server = world.add_type(&format!("services{number}"));
+                    let ready = server.cacher().ready().await;
+                    ready.expect("the type of one history or the other");
+                    seen.note("ready");
+                }));
+            }
+            yield_now().await;
+            world.store.roll_back(1);
+            for task in tasks {
+                task.await.expect("a task ends");
+            }
+            running.stop().await;
+        });
+    });
+}
+
 /// A server that has drained its watches takes no new ones, whatever else begins on it.
 #[test]
 fn a_drained_server_takes_no_watch_of_a_new_type_or_history() {

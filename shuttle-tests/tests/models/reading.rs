@@ -25,6 +25,10 @@ const LOOKS: usize = 10;
 /// seldom lists it at the moment at which it became ready.
 const WAITS: usize = 30;
 
+/// How often a client lists while something else goes on, and how often the store is written meanwhile.
+const LISTS: usize = 12;
+const SEALED_WRITES: usize = 8;
+
 /// How many clients read meanwhile.
 const READERS: usize = 3;
 
@@ -254,22 +258,51 @@ fn a_list_against_a_relist_has_what_its_version_says() {
                     yield_now().await;
                 }
             });
-            let reader = Reader { world, seen };
-            for _ in 0..12 {
-                match reader.list(Selection::All.options(Some(0))).await {
-                    Ok(list) => {
-                        reader.compare(&list);
-                        reader.seen.note("listed");
-                    }
-                    Err(StorageError::NotReady { .. }) => reader.seen.note("not ready"),
-                    Err(error) => panic!("{error}"),
-                }
-                yield_now().await;
-            }
+            list_as_it_is(Reader { world, seen }, LISTS).await;
             writing.await.expect("a task ends");
             running.stop().await;
         });
     });
+}
+
+/// While changes of a type wait for a value the feed's revision goes on, and must not become that of what the type held
+/// before.
+#[test]
+fn a_list_against_a_value_that_is_waited_for_has_what_its_version_says() {
+    explore(2000, &["listed", "not ready"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::sealing();
+            store.write(&[("/pods/d/a", Some("x"))]);
+            let (world, running) = World::start(store, WindowLimits::default());
+            world.pods.cacher().ready().await.expect("listed");
+            let writer = Arc::clone(&world);
+            let writing = spawn(async move {
+                for _ in 0..SEALED_WRITES {
+                    writer.store.write(&[("/pods/d/a", Some("x"))]);
+                    yield_now().await;
+                }
+            });
+            list_as_it_is(Reader { world, seen }, LISTS).await;
+            writing.await.expect("a task ends");
+            running.stop().await;
+        });
+    });
+}
+
+/// Lists whatever there is, again and again.
+async fn list_as_it_is(reader: Reader, times: usize) {
+    for _ in 0..times {
+        match reader.list(Selection::All.options(Some(0))).await {
+            Ok(list) => {
+                reader.compare(&list);
+                reader.seen.note("listed");
+            }
+            Err(StorageError::NotReady { .. }) => reader.seen.note("not ready"),
+            Err(error) => panic!("{error}"),
+        }
+        yield_now().await;
+    }
 }
 
 /// While a type is listed again the feed's revision goes on, and what the type held before is not as new. A

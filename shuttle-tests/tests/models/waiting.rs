@@ -2,6 +2,7 @@
 //! requested as soon as a read waits: none is forgotten until its deadline.
 
 use shuttle::future::{block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
 use shuttle_tests::sync::Arc;
@@ -16,6 +17,9 @@ const READERS: usize = 2;
 
 /// How often each of them reads.
 const READS: usize = 3;
+
+/// How likely the stream breaks before a read, and with it the request for progress of another one.
+const BREAKS: f64 = 0.2;
 
 /// No change takes the feed along, so each read depends on its own question and its own request for
 /// progress. One that is forgotten gives up at its deadline, and the store answers the list.
@@ -36,6 +40,9 @@ fn the_newest_state_is_read_from_memory_though_nothing_changes() {
                     for _ in 0..READS {
                         // A revision without a change: something else was written.
                         let revision = world.store.write(&[]);
+                        if thread_rng().gen_bool(BREAKS) {
+                            world.store.break_streams();
+                        }
                         let options = Selection::All.options(None);
                         let list = world.pods.get_list("/pods/", options).await;
                         let list = list.expect("from memory");
