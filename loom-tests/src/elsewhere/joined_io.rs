@@ -6,6 +6,8 @@ use std::pin::Pin;
 
 use real_tokio::io::{AsyncRead, AsyncWrite};
 
+// rustfmt would look for its tests beside it.
+#[rustfmt::skip]
 #[path = "../../../crates/apiserver/src/transport/joined_io.rs"]
 mod included;
 

@@ -33,7 +33,13 @@ impl Seats {
     }
 
     /// Requests a seat for a request of a flow; `None` if it may not wait.
-    pub fn ask(&self, level: &str, limits: Limits, flow: &str, now: Instant) -> Option<SeatRequest> {
+    pub fn ask(
+        &self,
+        level: &str,
+        limits: Limits,
+        flow: &str,
+        now: Instant,
+    ) -> Option<SeatRequest> {
         let request = self.0.ask(&level.into(), limits, ("s", flow), 1, now);
         request.map(SeatRequest)
     }
