@@ -256,7 +256,7 @@ fn assert_refused(watch: Result<WatchStream, StorageError>) {
 }
 
 /// Lists pods until the list is of a revision.
-async fn await_revision(world: &World, revision: u64) {
+pub(crate) async fn await_revision(world: &World, revision: u64) {
     for _ in 0..LISTS_MAX {
         let options = Selection::All.options(Some(0));
         let list = world.pods.get_list("/pods/", options).await;

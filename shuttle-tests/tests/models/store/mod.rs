@@ -1,22 +1,18 @@
 //! A store of pods that remembers everything, so that it can say what must be seen of it.
 
+mod answers;
+mod history;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::task::{Poll, Waker};
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use futures::StreamExt;
-use serde_json::Value;
-use shuttle::future::yield_now;
 use shuttle::rand::{Rng, thread_rng};
-use shuttle_tests::meta::{Object, ResourceVersion};
-use shuttle_tests::storage::{
-    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, DeleteOptions,
-    DeletionCheck, GetOptions, Interface, List, ListOptions, RawObject, SelectionPredicate, Stats,
-    StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
-};
+use shuttle_tests::storage::{ChangeBatch, ChangePage, RawObject, StorageError, Versioner};
 use shuttle_tests::sync::{Arc, Mutex, MutexGuard};
+
+pub(crate) use self::history::{Entry, Label, Place};
+use self::history::{History, pod};
 
 /// How many revisions a batch of changes holds at most.
 const BATCH_REVISIONS_MAX: u64 = 3;
@@ -25,21 +21,11 @@ const BATCH_REVISIONS_MAX: u64 = 3;
 const PAGE_OBJECTS_MAX: usize = 2;
 const PAGE_PART_MIN: usize = 4;
 
-/// The most times that a response yields to other tasks.
-const ANSWER_YIELDS_MAX: usize = 8;
-
 /// The probability that a change comes to a follower later than other responses.
 const LATE: f64 = 0.3;
 
-/// How likely the value of a change is sealed, and how likely it cannot be read when it is asked for.
+/// How likely the value of a change is sealed.
 const SEALED: f64 = 0.2;
-const UNREADABLE: f64 = 0.1;
-
-/// What a sealed value begins with.
-const SEAL: &str = "sealed:";
-
-/// A pod's label, or none when there is no pod.
-pub(crate) type Label = Option<&'static str>;
 
 /// The store: a source of changes for the cache, and what the cache falls back to.
 pub(crate) struct Store {
@@ -67,55 +53,6 @@ struct Inner {
     /// How many of those are being answered, and how many were at most.
     answering: usize,
     answering_most: usize,
-}
-
-/// The changes up to a revision.
-#[derive(Clone)]
-struct History {
-    /// Every change, in order.
-    log: Vec<Entry>,
-    revision: u64,
-}
-
-/// Where a client is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// The number of the history.
-    history: usize,
-    /// The revision that it has come to.
-    pub(crate) revision: u64,
-    /// The number of changes before the next one.
-    next: usize,
-}
-
-/// A change, and what was there before.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) revision: u64,
-    pub(crate) key: String,
-    pub(crate) before: Label,
-    pub(crate) after: Label,
-    /// False if it is never sent to the followers.
-    is_sent: bool,
-}
-
-/// A list that is being answered, until it is dropped.
-struct Answering(Arc<Mutex<Inner>>);
-
-impl Answering {
-    fn count(mut inner: MutexGuard<'_, Inner>, shared: &Arc<Mutex<Inner>>) -> Self {
-        inner.answering += 1;
-        inner.answering_most = inner.answering_most.max(inner.answering);
-        Self(Arc::clone(shared))
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        if let Ok(mut inner) = self.0.lock() {
-            inner.answering -= 1;
-        }
-    }
 }
 
 struct Follower {
@@ -315,24 +252,6 @@ impl Store {
     }
 }
 
-impl History {
-    fn content(&self, revision: u64) -> BTreeMap<String, (u64, &'static str)> {
-        let mut content = BTreeMap::new();
-        for entry in self.log.iter().filter(|it| it.revision <= revision) {
-            match entry.after {
-                Some(label) => content.insert(entry.key.clone(), (entry.revision, label)),
-                None => content.remove(&entry.key),
-            };
-        }
-        content
-    }
-
-    /// Returns the changes that are sent to followers.
-    fn sent(&self) -> impl Iterator<Item = &Entry> {
-        self.log.iter().filter(|it| it.is_sent)
-    }
-}
-
 impl Inner {
     fn history(&self) -> &History {
         self.histories.last().expect("there is one at least")
@@ -498,236 +417,10 @@ impl Inner {
     }
 }
 
-impl Entry {
-    fn change(&self, sealed: bool) -> Change {
-        let created = self.before.is_none();
-        let kind = match self.after {
-            None => ChangeKind::Delete,
-            Some(label) if sealed => ChangeKind::Sealed {
-                value: format!("{SEAL}{}", pod(&self.key, label)).into(),
-                created,
-            },
-            Some(label) => ChangeKind::Put {
-                value: pod(&self.key, label).into(),
-                created,
-            },
-        };
-        Change {
-            key: self.key.clone(),
-            revision: self.revision,
-            kind,
-        }
-    }
-}
-
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Store")
     }
-}
-
-#[async_trait]
-impl ChangeSource for Store {
-    async fn page(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        revision: u64,
-        limit: u32,
-    ) -> Result<ChangePage, StorageError> {
-        let page = self.lock().page(prefix, after, revision, limit);
-        // It is on its way while the changes after it come.
-        for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
-            yield_now().await;
-        }
-        page
-    }
-
-    async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError> {
-        let mut inner = self.lock();
-        let id = inner.next_follower;
-        inner.next_follower += 1;
-        let follower = Follower {
-            position: revision,
-            broken: false,
-            progress_requested: false,
-            waker: None,
-        };
-        inner.followers.insert(id, follower);
-        let shared = Arc::clone(&self.shared);
-        let poll = move |context: &mut std::task::Context<'_>| {
-            let mut inner = shared.lock().expect("no model panics under the lock");
-            inner.poll(id, context.waker())
-        };
-        Ok(futures::stream::poll_fn(poll).boxed())
-    }
-
-    async fn request_progress(&self) -> Result<(), StorageError> {
-        let mut inner = self.lock();
-        for follower in inner.followers.values_mut() {
-            follower.progress_requested = true;
-        }
-        inner.wake();
-        Ok(())
-    }
-
-    async fn oldest_revision(&self) -> Result<u64, StorageError> {
-        Ok(self.lock().compacted.max(1))
-    }
-
-    async fn has_written(&self, key: &str, revision: u64) -> Result<bool, StorageError> {
-        let inner = self.lock();
-        let written = |it: &Entry| it.revision == revision && it.key == key;
-        Ok(revision < inner.compacted || inner.history().log.iter().any(written))
-    }
-
-    async fn unseal(&self, _key: &str, value: Bytes) -> Result<Bytes, StorageError> {
-        for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
-            yield_now().await;
-        }
-        if thread_rng().gen_bool(UNREADABLE) {
-            return Err(unreachable());
-        }
-        Ok(value.slice(SEAL.len()..))
-    }
-
-    async fn current_revision(&self) -> Result<u64, StorageError> {
-        let revision = self.revision();
-        if thread_rng().gen_bool(0.5) {
-            yield_now().await;
-        }
-        Ok(revision)
-    }
-
-    fn progress_is_trusted(&self) -> bool {
-        self.lock().trusted
-    }
-}
-
-#[async_trait]
-impl Interface for Store {
-    fn versioner(&self) -> &Versioner {
-        &self.versioner
-    }
-
-    async fn create(
-        &self,
-        _key: &str,
-        _object: &Value,
-        _ttl: Option<u64>,
-    ) -> Result<Arc<Object>, StorageError> {
-        Err(unreachable())
-    }
-
-    async fn delete(
-        &self,
-        _key: &str,
-        _options: DeleteOptions,
-        _check: &mut dyn DeletionCheck,
-    ) -> Result<Arc<Object>, StorageError> {
-        Err(unreachable())
-    }
-
-    async fn watch(&self, _key: &str, _options: ListOptions) -> Result<WatchStream, StorageError> {
-        Err(unreachable())
-    }
-
-    async fn get(&self, key: &str, options: GetOptions) -> Result<Arc<Object>, StorageError> {
-        let mut inner = self.lock();
-        inner.lists += 1;
-        let requested = options.resource_version.map_or(0, |version| version.0);
-        let revision = inner.history().revision;
-        if requested > revision {
-            return Err(StorageError::TooLargeResourceVersion {
-                requested,
-                current: revision,
-                retry_after_seconds: 1,
-            });
-        }
-        let found = inner.list(key, revision).into_iter();
-        let mut found = found.filter(|it| it.key == key);
-        let raw = found.next().ok_or_else(|| StorageError::KeyNotFound {
-            key: key.to_owned(),
-            revision,
-        })?;
-        Ok(self.decode(&raw))
-    }
-
-    async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {
-        let exact = options.resource_version.map_or(0, |version| version.0);
-        let (revision, raw, _answering) = {
-            let mut inner = self.lock();
-            inner.lists += 1;
-            let revision = if exact == 0 {
-                inner.history().revision
-            } else {
-                exact
-            };
-            if revision < inner.compacted {
-                return Err(StorageError::ListExpired);
-            }
-            let raw = inner.list(key, revision);
-            (revision, raw, Answering::count(inner, &self.shared))
-        };
-        for _ in 0..thread_rng().gen_range(0..ANSWER_YIELDS_MAX) {
-            yield_now().await;
-        }
-        let objects = raw.iter().map(|raw| self.decode(raw));
-        let predicate: &SelectionPredicate = &options.predicate;
-        Ok(List {
-            revision,
-            items: objects
-                .filter(|it| predicate.matches(it.attributes()))
-                .collect(),
-            ..List::default()
-        })
-    }
-
-    async fn guaranteed_update(
-        &self,
-        _key: &str,
-        _options: UpdateOptions,
-        _update: &mut dyn TryUpdate,
-    ) -> Result<Arc<Object>, StorageError> {
-        Err(unreachable())
-    }
-
-    async fn stats(&self) -> Result<Stats, StorageError> {
-        Ok(Stats::default())
-    }
-
-    fn readiness_check(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-
-    async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-
-    async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {
-        Ok(ResourceVersion(self.revision()))
-    }
-
-    fn compact_revision(&self) -> u64 {
-        0
-    }
-}
-
-impl Store {
-    fn decode(&self, raw: &RawObject) -> Arc<Object> {
-        let object = self.versioner.update_object(&raw.value, raw.revision);
-        Arc::new(object.expect("a pod"))
-    }
-}
-
-/// Returns a pod at `/<resource>/<namespace>/<name>`.
-fn pod(key: &str, app: &str) -> String {
-    let mut parts = key.rsplit('/');
-    let name = parts.next().unwrap_or_default();
-    let namespace = parts.next().unwrap_or_default();
-    format!(
-        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","namespace":"{namespace}","labels":{{"app":"{app}"}}}}}}"#
-    )
 }
 
 fn unreachable() -> StorageError {
