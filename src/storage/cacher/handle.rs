@@ -118,8 +118,8 @@ impl Cacher {
                 .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
                 .await
                 .map_or_else(|_| cache.check_ready(), |it| it.check(cache.clock.now()));
-            // A history ends only after the next one has begun.
-            if !cache.fresh.is_over() {
+            // A history ends only after the next one has begun, in which a type that was removed has no cache.
+            if !cache.fresh.is_over() || Arc::ptr_eq(&cache, &self.cache()) {
                 return reached;
             }
         }
