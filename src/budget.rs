@@ -25,9 +25,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Notify;
-
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Notify, Ordering};
 
 /// The relief mark in eighths of the limit: above it encodings are dropped and windows shrink.
 const RELIEF_EIGHTHS: u64 = 6;

@@ -1,20 +1,17 @@
-//! The engine's atomics and locks, in the shape that loom's and shuttle's have.
+//! The primitives by which threads and tasks share something, in the shape that loom's and shuttle's have.
 //!
-//! Every atomic, every lock and every cell that threads of the engine share is of a type from here.
-//! [`crate::ring`] imports nothing else; `loom-tests` includes it with loom's primitives under the
-//! same names, and `shuttle-tests` includes `ring`, the watch cache, `meta` and `budget` with
-//! shuttle's, so that the code which is checked is the code which ships. Clippy refuses the standard
-//! library's and `arc_swap`'s types anywhere else in the engine. They are aliases rather than
-//! re-exports here because clippy sees through a re-export and would refuse that too.
+//! Every atomic, every lock and every cell that threads of the engine share is of a type from here, and of tokio's
+//! primitives those of the watch cache and the budget. [`crate::ring`] imports nothing else; `loom-tests` includes it,
+//! and what is made by hand elsewhere, with loom's primitives under the same names, and `shuttle-tests` includes `ring`,
+//! the watch cache, `meta` and `budget` with shuttle's, where each use of each of them is a step of the schedule. So the
+//! code which is checked is the code which ships. Clippy refuses the standard library's and `arc_swap`'s types anywhere
+//! else in the engine. They are aliases rather than re-exports here because clippy sees through a re-export and would
+//! refuse that too.
 //!
 //! Not from here:
 //!
-//! - `tokio::sync` in the watch cache, the stores and `budget`: `Notify`, `Semaphore`, `oneshot`,
-//!   `mpsc`, and `watch`. shuttle cannot switch threads inside them. `shuttle-tests` brings a `watch`
-//!   sender of which each use is one step of the schedule; the others are tokio's own, and what they
-//!   do inside is not explored.
-//! - [`OnceLock`] is the standard library's under shuttle, which has none; loom's models have their
-//!   own.
+//! - `tokio::sync` in the stores, which no model includes. A file that one includes cannot use what has no stand-in
+//!   there: it would not compile.
 //! - `Arc`, which is re-exported for `ring` alone: without weak references or unique access nothing
 //!   in the engine depends on the order of its counts.
 //! - Statics that are initialised once and only read (`LazyLock`).
@@ -28,6 +25,7 @@ pub use std::sync::atomic::Ordering;
 pub use std::sync::{Arc, MutexGuard};
 
 pub use arc_swap::Guard;
+pub use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 /// A `bool` that threads share.
 pub type AtomicBool = std::sync::atomic::AtomicBool;

@@ -7,9 +7,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use ringwatch::sync::{AtomicBool, Ordering};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// A cancellation token with a lock-free fast path, for tasks that poll it at every wake-up. Clones are cancelled

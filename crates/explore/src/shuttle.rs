@@ -63,6 +63,12 @@ impl Seen {
         *self.outcomes().entry(outcome).or_default() += 1;
     }
 
+    /// Returns true if an outcome has been noted.
+    #[must_use]
+    pub fn has(&self, outcome: &'static str) -> bool {
+        self.outcomes().contains_key(outcome)
+    }
+
     fn outcomes(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,8 +8,9 @@ use shuttle_tests::storage::cacher::{CacheDelegator, WindowLimits};
 use shuttle_tests::storage::{Interface, StorageError, WatchStream};
 use shuttle_tests::sync::Arc;
 
-use crate::informer::Selection;
+use crate::informer::{Informer, Selection};
 use crate::store::Store;
+use crate::watching::changes;
 use crate::world::{Pace, Running, World};
 use ringwatch_explore::shuttle::explore;
 
@@ -18,6 +19,12 @@ const CLIENTS: usize = 3;
 
 /// How often a client looks whether the type can be served.
 const LOOKS: usize = 10;
+
+/// How much is written before the store is put back, how much of that is kept, and how much is written afterwards: so
+/// little that no revision of a client is reached again.
+const WRITES_BEFORE: usize = 6;
+const KEPT: u64 = 2;
+const WRITES_AFTER: usize = 2;
 
 /// How often a client lists at most until it sees what it waits for.
 const LISTS_MAX: usize = 10_000;
@@ -114,6 +121,118 @@ fn a_store_that_is_put_back_tells_its_watches_that_they_are_too_old() {
     });
 }
 
+/// Clients keep their copies over it: none takes a change of one history for one of the other.
+#[test]
+fn informers_of_a_store_that_is_put_back_come_to_its_new_history() {
+    explore(400, &["put back", "streamed the state"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let store = Store::new();
+            for _ in 0..WRITES_BEFORE {
+                store.write(&changes());
+            }
+            let limits = WindowLimits::default();
+            let (world, running) = World::start_at(Pace::Slow, store, limits);
+            world.pods.cacher().ready().await.expect("listed");
+            let newest = Selection::All.options(None);
+            let list = world.pods.get_list("/pods/", newest).await;
+            list.expect("the feed is there");
+            let mut clients = Vec::new();
+            for selection in Selection::PODS {
+                let informer = Informer::new(&world, &seen, selection, false);
+                clients.push(spawn(informer.run()));
+            }
+            for _ in 0..WRITES_AFTER {
+                world.store.write(&changes());
+                yield_now().await;
+            }
+            for _ in 0..thread_rng().gen_range(0..LOOKS) {
+                yield_now().await;
+            }
+            world.store.roll_back(KEPT);
+            for _ in 0..WRITES_AFTER {
+                world.store.write(&changes());
+                yield_now().await;
+            }
+            world.store.write_last(&[("/pods/d/a", Some("x"))]);
+            for client in clients {
+                client.await.expect("a client ends");
+            }
+            running.stop().await;
+        });
+    });
+}
+
+/// A drain meets watches that begin, a type that is added and a store that is put back: whatever comes first, each watch
+/// is refused or ends.
+#[test]
+fn every_watch_that_begins_around_a_drain_ends() {
+    explore(600, &["ended", "refused"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let (world, running) = start().await;
+            let mut tasks = Vec::new();
+            for number in 0..CLIENTS {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                tasks.push(spawn(async move {
+                    let new = (number == 0).then(|| world.add_type("services"));
+                    let (server, key) = match &new {
+                        Some(services) => (services, "/services/"),
+                        None => (&world.pods, "/pods/"),
+                    };
+                    // Of a type that never becomes ready again, every watch is refused.
+                    for _ in 0..LOOKS {
+                        match watch_since(server, key, 1).await {
+                            Ok(watch) => {
+                                watch.for_each(|_| async {}).await;
+                                seen.note("ended");
+                            }
+                            Err(StorageError::NotReady { .. }) => seen.note("refused"),
+                            Err(error) => panic!("{error}"),
+                        }
+                        yield_now().await;
+                    }
+                }));
+            }
+            let back = Arc::clone(&world);
+            tasks.push(spawn(async move { back.store.roll_back(1) }));
+            let draining = Arc::clone(&world);
+            tasks.push(spawn(async move { draining.feed.drain() }));
+            for task in tasks {
+                task.await.expect("a task ends");
+            }
+            running.stop().await;
+        });
+    });
+}
+
+/// A type that is added just then is of one history or the other, and becomes ready in that which is left.
+#[test]
+fn a_type_that_is_added_while_the_store_is_put_back_becomes_ready() {
+    explore(600, &["ready"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let (world, running) = start().await;
+            let mut tasks = Vec::new();
+            for number in 0..CLIENTS {
+                let (world, seen) = (Arc::clone(&world), seen.clone());
+                tasks.push(spawn(async move {
+                    let server = world.add_type(&format!("services{number}"));
+                    let ready = server.cacher().ready().await;
+                    ready.expect("the type of one history or the other");
+                    seen.note("ready");
+                }));
+            }
+            yield_now().await;
+            world.store.roll_back(1);
+            for task in tasks {
+                task.await.expect("a task ends");
+            }
+            running.stop().await;
+        });
+    });
+}
+
 /// A server that has drained its watches takes no new ones, whatever else begins on it.
 #[test]
 fn a_drained_server_takes_no_watch_of_a_new_type_or_history() {
@@ -137,7 +256,7 @@ fn assert_refused(watch: Result<WatchStream, StorageError>) {
 }
 
 /// Lists pods until the list is of a revision.
-async fn await_revision(world: &World, revision: u64) {
+pub(crate) async fn await_revision(world: &World, revision: u64) {
     for _ in 0..LISTS_MAX {
         let options = Selection::All.options(Some(0));
         let list = world.pods.get_list("/pods/", options).await;

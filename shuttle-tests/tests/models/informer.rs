@@ -11,9 +11,9 @@ use shuttle_tests::storage::cacher::CacheDelegator;
 use shuttle_tests::storage::{
     Interface, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
-use shuttle_tests::sync::{Arc, Ordering};
+use shuttle_tests::sync::{Arc, Mutex, Ordering};
 
-use crate::store::{Entry, Label};
+use crate::store::{Entry, Label, Place};
 use crate::world::World;
 use ringwatch_explore::shuttle::Seen;
 
@@ -84,14 +84,16 @@ pub(crate) struct Informer {
     world: Arc<World>,
     /// The server that it talks to.
     server: Arc<CacheDelegator>,
+    /// Where it finds another one for each watch, if that comes and goes.
+    present: Option<Arc<Mutex<Arc<CacheDelegator>>>>,
     seen: Seen,
     selection: Selection,
     /// True if it sometimes does not read.
     slow: bool,
     /// The revision of each object, as delivered.
     copy: BTreeMap<String, u64>,
-    /// The position: a revision, and the place of the next change in the store's log.
-    reached: Option<(u64, usize)>,
+    /// Where it is.
+    reached: Option<Place>,
 }
 
 /// How a watch ended.
@@ -112,6 +114,7 @@ impl Informer {
         Self {
             world: Arc::clone(world),
             server: Arc::clone(&world.pods),
+            present: None,
             seen: seen.clone(),
             selection,
             slow,
@@ -123,6 +126,12 @@ impl Informer {
     /// Returns this client with another server.
     pub(crate) fn of(self, server: Arc<CacheDelegator>) -> Self {
         Self { server, ..self }
+    }
+
+    /// Returns this client with the server that is found there each time.
+    pub(crate) fn of_present(self, present: Arc<Mutex<Arc<CacheDelegator>>>) -> Self {
+        let present = Some(present);
+        Self { present, ..self }
     }
 
     /// Lists and watches until the store's last change has come, or the watches are drained.
@@ -147,24 +156,33 @@ impl Informer {
 
     /// Returns a watch from where the client is, after a list if need be.
     async fn begin(&mut self) -> Option<WatchStream> {
+        if let Some(present) = &self.present {
+            let present = present.lock().expect("no model panics under the lock");
+            self.server = Arc::clone(&present);
+        }
         if self.reached.is_none() && thread_rng().gen_bool(0.5) {
             return self.stream_state().await;
         }
         if self.reached.is_none() {
             self.list().await?;
         }
-        let (revision, _) = self.reached?;
-        let options = self.selection.options(Some(revision));
+        let options = self.selection.options(Some(self.reached?.revision));
         self.watch(options).await
     }
 
-    /// Which state to begin with: mostly the newest, and then the revision that it is at least of.
-    fn version(&self) -> (Option<u64>, u64) {
+    /// Which state to begin with: mostly the newest, and then the history and the revision that it is at least of.
+    fn version(&self) -> (Option<u64>, (usize, u64)) {
         if thread_rng().gen_bool(ANY_VERSION) {
             self.seen.note("any version");
-            return (Some(0), 0);
+            return (Some(0), (0, 0));
         }
-        (None, self.world.store.revision())
+        (None, self.world.store.newest())
+    }
+
+    /// A state must not be older than what was known before it was asked for.
+    fn check_age(&self, revision: u64, before: (usize, u64)) {
+        let of = (self.world.store.history_of(revision), revision);
+        assert!(of >= before, "a state of {of:?} < {before:?}");
     }
 
     /// Lists the state.
@@ -176,7 +194,7 @@ impl Informer {
             Err(StorageError::NotReady { .. }) => return None,
             Err(error) => panic!("a list of the state: {error}"),
         };
-        assert!(list.revision >= before, "{} < {before}", list.revision);
+        self.check_age(list.revision, before);
         let items = list.items.iter();
         self.copy = items.map(|it| (key_of(it), it.revision())).collect();
         self.reach(list.revision);
@@ -187,6 +205,7 @@ impl Informer {
     /// Returns a watch that begins with the state.
     async fn stream_state(&mut self) -> Option<WatchStream> {
         let (version, before) = self.version();
+        let begun = self.world.clock.now();
         let mut options = self.selection.options(version);
         options.send_initial_events = Some(true);
         let mut watch = self.watch(options).await?;
@@ -203,7 +222,7 @@ impl Informer {
                     revision,
                     initial_events_end: true,
                 }) => {
-                    assert!(revision >= before, "a state of {revision} < {before}");
+                    self.check_age(revision, before);
                     self.reach(revision);
                     self.compare_at(revision);
                     self.seen.note("streamed the state");
@@ -213,6 +232,13 @@ impl Informer {
                 Err(
                     StorageError::TooLargeResourceVersion { .. } | StorageError::Timeout { .. },
                 ) => {
+                    self.world.gave_up(begun);
+                    return None;
+                }
+                // The type was listed again, or the store was put back, while it waited.
+                Err(StorageError::NotReady { .. } | StorageError::WatchExpired)
+                    if self.copy.is_empty() =>
+                {
                     return None;
                 }
                 Err(error) => panic!("instead of the state: {error}"),
@@ -255,6 +281,10 @@ impl Informer {
                     self.event(&event);
                     bookmarked = false;
                 }
+                Some(Err(StorageError::WatchExpired)) if self.world.store.newest().0 > 0 => {
+                    self.seen.note("put back");
+                    return End::StartOver;
+                }
                 Some(Err(StorageError::TooOld { .. })) => {
                     self.seen.note("too old");
                     return End::StartOver;
@@ -262,7 +292,7 @@ impl Informer {
                 Some(Err(error)) => panic!("a watch ends with {error}"),
                 None if self.world.drained.load(Ordering::SeqCst) > 0 => {
                     let drained = self.world.drained.load(Ordering::SeqCst);
-                    let further = self.reached.is_some_and(|(at, _)| at >= drained as u64);
+                    let further = self.place().revision >= drained as u64;
                     assert!(bookmarked || further || late, "no last bookmark");
                     if bookmarked {
                         self.seen.note("a last bookmark");
@@ -294,8 +324,7 @@ impl Informer {
 
     /// An event must be the next change of what is selected.
     fn event(&mut self, event: &WatchEvent) {
-        let (_, from) = self.reached.expect("a watch follows a list");
-        let (place, expected) = self.next(from).unwrap_or_else(|| {
+        let (after, expected) = self.next().unwrap_or_else(|| {
             panic!("{:?}: {event:?} of nothing", self.selection);
         });
         let selects = |label| self.selection.selects(&expected.key, label);
@@ -309,7 +338,8 @@ impl Informer {
         };
         let received = (key_of(object), object.revision());
         assert_eq!(received, (expected.key.clone(), expected.revision));
-        assert_eq!(kind, (selects(expected.before), selects(expected.after)));
+        let expected_kind = (selects(expected.before), selects(expected.after));
+        assert_eq!(kind, expected_kind, "{event:?} instead of {expected:?}");
         let content = if kind.1 {
             expected.after
         } else {
@@ -321,16 +351,16 @@ impl Informer {
         } else {
             self.copy.remove(&received.0);
         }
-        self.reached = Some((expected.revision, place + 1));
+        self.reached = Some(after);
     }
 
     /// A bookmark must not go back, and nothing at or below it may be missing.
     fn bookmark(&mut self, revision: u64) {
-        let (reached, from) = self.reached.expect("a watch follows a list");
-        assert!(revision >= reached, "a bookmark goes back");
-        let newest = self.world.store.revision();
+        let place = self.place();
+        assert!(revision >= place.revision, "a bookmark goes back");
+        let newest = self.world.store.newest_at(place);
         assert!(revision <= newest, "a bookmark of what is not");
-        if let Some((_, next)) = self.next(from) {
+        if let Some((_, next)) = self.next() {
             let early = next.revision <= revision;
             assert!(!early, "a bookmark of {revision} overtakes {next:?}");
         }
@@ -338,27 +368,29 @@ impl Informer {
         self.reach(revision);
     }
 
-    fn next(&self, from: usize) -> Option<(usize, Entry)> {
+    fn place(&self) -> Place {
+        self.reached.expect("a watch follows a list")
+    }
+
+    /// Returns the next change that must be delivered, and the place after it.
+    fn next(&self) -> Option<(Place, Entry)> {
         let selection = self.selection;
         let store = &self.world.store;
-        store.next(from, |key, label| selection.selects(key, label))
+        store.next(self.place(), |key, label| selection.selects(key, label))
     }
 
     fn reach(&mut self, revision: u64) {
-        self.reached = Some((revision, self.world.store.place_after(revision)));
+        self.reached = Some(self.world.store.place_after(revision));
     }
 
     /// Returns true if a watch can be resumed here: changes that share a revision come one by one.
     fn is_between_revisions(&self) -> bool {
-        let (reached, place) = self.reached.expect("a watch follows a list");
-        self.next(place)
-            .is_none_or(|(_, next)| next.revision > reached)
+        self.next()
+            .is_none_or(|(_, next)| next.revision > self.place().revision)
     }
 
     fn is_complete(&self) -> bool {
-        let last = self.world.store.last();
-        let (reached, place) = self.reached.expect("a watch follows a list");
-        last.is_some_and(|last| reached >= last) && self.next(place).is_none()
+        self.world.store.is_at_last(self.place()) && self.next().is_none()
     }
 
     fn compare(&self) {

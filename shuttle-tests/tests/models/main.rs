@@ -13,8 +13,11 @@
 mod crowd;
 mod ending;
 mod informer;
+mod lagging;
+mod memory;
 mod reading;
 mod store;
+mod types;
 mod waiting;
 mod watching;
 mod world;

@@ -2,14 +2,16 @@
 //! requested as soon as a read waits: none is forgotten until its deadline.
 
 use shuttle::future::{block_on, spawn, yield_now};
+use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
 use shuttle_tests::sync::Arc;
 
+use crate::ending::await_revision;
 use crate::informer::Selection;
 use crate::store::Store;
 use crate::world::{Pace, World};
-use ringwatch_explore::shuttle::explore;
+use ringwatch_explore::shuttle::{Seen, explore};
 
 /// How many read at the same time.
 const READERS: usize = 2;
@@ -17,39 +19,58 @@ const READERS: usize = 2;
 /// How often each of them reads.
 const READS: usize = 3;
 
+/// How likely the stream breaks before a read, and with it the request for progress of another one.
+const BREAKS: f64 = 0.2;
+
 /// No change takes the feed along, so each read depends on its own question and its own request for
 /// progress. One that is forgotten gives up at its deadline, and the store answers the list.
 #[test]
 fn the_newest_state_is_read_from_memory_though_nothing_changes() {
-    explore(600, &["read"], |seen| {
-        let seen = seen.clone();
-        block_on(async move {
-            let store = Store::new();
-            store.write(&[("/pods/d/a", Some("x"))]);
-            let limits = WindowLimits::default();
-            let (world, running) = World::start_at(Pace::Slow, store, limits);
-            world.pods.cacher().ready().await.expect("listed");
-            let mut readers = Vec::new();
-            for _ in 0..READERS {
-                let (world, seen) = (Arc::clone(&world), seen.clone());
-                readers.push(spawn(async move {
-                    for _ in 0..READS {
-                        // A revision without a change: something else was written.
-                        let revision = world.store.write(&[]);
-                        let options = Selection::All.options(None);
-                        let list = world.pods.get_list("/pods/", options).await;
-                        let list = list.expect("from memory");
-                        assert!(list.revision >= revision, "{} < {revision}", list.revision);
-                        assert_eq!(world.store.lists(), 0, "a list was read from the store");
-                        seen.note("read");
-                        yield_now().await;
+    explore(600, &["read"], |seen| read(seen, false));
+}
+
+/// Those who wait in a new history of the store are heard as well.
+#[test]
+fn the_newest_state_of_the_next_history_is_read_from_memory() {
+    explore(300, &["read"], |seen| read(seen, true));
+}
+
+fn read(seen: &Seen, put_back: bool) {
+    let seen = seen.clone();
+    block_on(async move {
+        let store = Store::new();
+        store.write(&[("/pods/d/a", Some("x"))]);
+        let limits = WindowLimits::default();
+        let (world, running) = World::start_at(Pace::Slow, store, limits);
+        world.pods.cacher().ready().await.expect("listed");
+        if put_back {
+            world.store.roll_back(1);
+            await_revision(&world, 1).await;
+        }
+        let before = world.store.lists();
+        let mut readers = Vec::new();
+        for _ in 0..READERS {
+            let (world, seen) = (Arc::clone(&world), seen.clone());
+            readers.push(spawn(async move {
+                for _ in 0..READS {
+                    // A revision without a change: something else was written.
+                    let revision = world.store.write(&[]);
+                    if thread_rng().gen_bool(BREAKS) {
+                        world.store.break_streams();
                     }
-                }));
-            }
-            for reader in readers {
-                reader.await.expect("a reader ends");
-            }
-            running.stop().await;
-        });
+                    let options = Selection::All.options(None);
+                    let list = world.pods.get_list("/pods/", options).await;
+                    let list = list.expect("from memory");
+                    assert!(list.revision >= revision, "{} < {revision}", list.revision);
+                    assert_eq!(world.store.lists(), before, "it waited in vain");
+                    seen.note("read");
+                    yield_now().await;
+                }
+            }));
+        }
+        for reader in readers {
+            reader.await.expect("a reader ends");
+        }
+        running.stop().await;
     });
 }

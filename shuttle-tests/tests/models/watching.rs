@@ -5,8 +5,8 @@ use futures::{FutureExt, StreamExt};
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::meta::WatchEvent;
-use shuttle_tests::storage::Interface;
 use shuttle_tests::storage::cacher::WindowLimits;
+use shuttle_tests::storage::{Interface, StorageError};
 use shuttle_tests::sync::{Arc, Ordering};
 
 use crate::informer::{Informer, Selection, key_of};
@@ -26,9 +26,15 @@ const KEYS: [&str; 6] = [
 /// More events than the channel of a watcher holds, so that it overflows.
 const BURST_PODS: usize = 120;
 
+/// How often a watcher is left alone for a burst of revisions, how many each has, and how many it reads at most between
+/// two of them.
+const BURSTS: usize = 4;
+const BURST_REVISIONS: usize = 40;
+const READ_BETWEEN_MAX: usize = 60;
+
 /// The disturbance of the store beside the writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+pub(crate) enum Trouble {
     None,
     /// Streams break.
     Breaks,
@@ -36,6 +42,10 @@ enum Trouble {
     LostHistory,
     /// The type is listed again, alone.
     Relists,
+    /// Changes come that contradict what is known.
+    Impossible,
+    /// Progress notices overtake changes, until they do not any more.
+    Distrust,
 }
 
 /// So little history that a slow client falls out of it.
@@ -62,13 +72,15 @@ pub(crate) fn changes() -> Vec<(&'static str, Label)> {
 }
 
 /// Writes so often, and at last something that every selection sees.
-async fn write(world: Arc<World>, writes: usize, trouble: Trouble) {
+pub(crate) async fn write(world: Arc<World>, writes: usize, trouble: Trouble) {
     for _ in 0..writes {
         let now = thread_rng().gen_bool(0.3);
         match trouble {
             Trouble::Breaks if now => world.store.break_streams(),
             Trouble::LostHistory if now => world.store.write_and_compact(&changes()),
             Trouble::Relists if now => world.feed.relist(world.pods.cacher()),
+            Trouble::Impossible if now => world.store.write_impossible("/pods/d/b"),
+            Trouble::Distrust if now => world.store.trust_progress(),
             _ => {}
         }
         world.store.write(&changes());
@@ -99,13 +111,25 @@ fn start_on(
 ) -> (Arc<World>, Running, Vec<JoinHandle<()>>) {
     store.write(&changes());
     let (world, running) = World::start(store, limits);
-    let mut tasks = vec![spawn(write(Arc::clone(&world), writes, trouble))];
+    let tasks = watch_it(&world, seen, writes, trouble, slow);
+    (world, running, tasks)
+}
+
+/// Returns a writer of a world, and a client of each selection.
+fn watch_it(
+    world: &Arc<World>,
+    seen: &Seen,
+    writes: usize,
+    trouble: Trouble,
+    slow: bool,
+) -> Vec<JoinHandle<()>> {
+    let mut tasks = vec![spawn(write(Arc::clone(world), writes, trouble))];
     for (number, selection) in Selection::PODS.into_iter().enumerate() {
         let slow = slow && number % 2 == 0;
-        let informer = Informer::new(&world, seen, selection, slow);
+        let informer = Informer::new(world, seen, selection, slow);
         tasks.push(spawn(informer.run()));
     }
-    (world, running, tasks)
+    tasks
 }
 
 async fn finish(running: Running, tasks: Vec<JoinHandle<()>>) {
@@ -163,6 +187,71 @@ fn a_type_that_is_listed_again_is_never_a_gap() {
     });
 }
 
+/// A change was lost, and what follows cannot be. Nobody is told of that as if nothing were missing.
+#[test]
+fn a_change_that_cannot_be_is_never_a_gap() {
+    explore(600, &["ended and resumed", "too old"], |seen| {
+        watch(seen, WindowLimits::default(), 8, Trouble::Impossible, false);
+    });
+}
+
+/// Nothing may rest on a notice that overtakes changes, so none is requested.
+#[test]
+fn progress_that_overtakes_changes_hides_none() {
+    explore(600, &["streamed the state"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let limits = WindowLimits::default();
+            let (_, running, tasks) = start_on(
+                Store::untrusted(),
+                &seen,
+                limits,
+                10,
+                Trouble::Relists,
+                false,
+            );
+            finish(running, tasks).await;
+        });
+    });
+}
+
+/// A server does not trust a member of etcd before that has said its version.
+#[test]
+fn trust_in_progress_that_comes_late_hides_no_change() {
+    explore(600, &["bookmark", "streamed the state"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let limits = WindowLimits::default();
+            let (world, running, mut tasks) = start_on(
+                Store::untrusted(),
+                &seen,
+                limits,
+                10,
+                Trouble::Distrust,
+                false,
+            );
+            let server = world.add_type("services");
+            let informer = Informer::new(&world, &seen, Selection::Services, false);
+            tasks.push(spawn(informer.of(server).run()));
+            finish(running, tasks).await;
+        });
+    });
+}
+
+/// The values of some changes can be read only after a while, or not at all; what came after them waits.
+#[test]
+fn changes_that_wait_for_a_value_keep_their_order() {
+    explore(600, &["bookmark", "ended and resumed"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let limits = WindowLimits::default();
+            let (_, running, tasks) =
+                start_on(Store::sealing(), &seen, limits, 12, Trouble::Breaks, false);
+            finish(running, tasks).await;
+        });
+    });
+}
+
 #[test]
 fn who_is_too_slow_for_the_window_is_told_so() {
     explore(600, &["bookmark", "too old"], |seen| {
@@ -190,6 +279,59 @@ fn an_overflowed_watcher_misses_nothing() {
     });
 }
 
+/// A watcher that stays overflowed over many revisions, and overflows again on its way, reads every one in the window.
+#[test]
+fn a_watcher_that_is_parked_over_many_revisions_misses_none() {
+    explore(60, &["was parked again", "delivered"], |seen| {
+        let seen = seen.clone();
+        block_on(async move {
+            let limits = WindowLimits::default();
+            let (world, running) = World::start_at(Pace::Still, Store::new(), limits);
+            world.pods.cacher().ready().await.expect("listed");
+            let options = Selection::All.options(Some(world.store.revision()));
+            let mut watch = world.pods.watch("/pods/", options).await.expect("ready");
+            let mut keys = Vec::new();
+            let mut delivered = 0;
+            for burst in 0..BURSTS {
+                let (store, writer) = (Arc::clone(&world), burst * BURST_REVISIONS);
+                let new = (writer..writer + BURST_REVISIONS).map(|it| format!("/pods/d/p{it}"));
+                let new: Vec<_> = new.collect();
+                keys.extend(new.iter().cloned());
+                let writing = spawn(async move {
+                    for key in &new {
+                        store.store.write(&[(key, Some("x"))]);
+                    }
+                });
+                for _ in 0..thread_rng().gen_range(0..READ_BETWEEN_MAX) {
+                    let Some(item) = watch.next().now_or_never() else {
+                        yield_now().await;
+                        continue;
+                    };
+                    assert_added(item, &keys[delivered]);
+                    delivered += 1;
+                }
+                writing.await.expect("a task ends");
+                if delivered > 0 && keys.len() - delivered > BURST_REVISIONS {
+                    seen.note("was parked again");
+                }
+            }
+            for key in &keys[delivered..] {
+                assert_added(watch.next().await, key);
+            }
+            assert!(watch.next().now_or_never().is_none(), "nothing is left");
+            seen.note("delivered");
+            running.stop().await;
+        });
+    });
+}
+
+fn assert_added(item: Option<Result<WatchEvent, StorageError>>, key: &str) {
+    let Some(Ok(WatchEvent::Added(object))) = item else {
+        panic!("{key} was added, not {item:?}");
+    };
+    assert_eq!(key_of(&object), key);
+}
+
 /// A burst between a watcher's resumption and its next look fills its channel again. By the time that it
 /// finds its channel full, it has read more of the window than was signalled to it.
 #[test]
@@ -214,10 +356,7 @@ fn a_burst_that_overflows_a_watcher_again_is_told_once() {
             assert_eq!(list.expect("reached").items.len(), BURST_PODS);
             world.store.write(&[("/pods/d/last", Some("x"))]);
             for key in keys.iter().map(String::as_str).chain(["/pods/d/last"]) {
-                let Some(Ok(WatchEvent::Added(object))) = watch.next().await else {
-                    panic!("{key} was added");
-                };
-                assert_eq!(key_of(&object), key);
+                assert_added(watch.next().await, key);
             }
             seen.note("delivered");
             running.stop().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use shuttle::future::{JoinHandle, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle_tests::budget::Ledger;
-use shuttle_tests::clock::Clock;
+use shuttle_tests::clock::{Clock, Instant};
 use shuttle_tests::storage::Versioner;
 use shuttle_tests::storage::cacher::{
     CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits,
@@ -27,8 +27,11 @@ const JUMP: Duration = Duration::from_secs(61);
 /// One tick of so many is a jump.
 const JUMP_ONE_IN: u32 = 60;
 
+/// How long a read waits for its revision at most.
+const WAIT_MAX: Duration = Duration::from_secs(3);
+
 /// How time passes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// With jumps, so that bookmarks come and reads give up.
     Quick,
@@ -44,6 +47,8 @@ pub(crate) struct World {
     pub(crate) feed: Feed,
     pub(crate) pods: Arc<CacheDelegator>,
     pub(crate) clock: Clock,
+    pub(crate) ledger: Ledger,
+    pace: Pace,
     /// The revision that the cache had reached just before its watches were drained; 0 until then.
     pub(crate) drained: AtomicUsize,
     over: AtomicBool,
@@ -65,16 +70,28 @@ impl World {
 
     /// Returns the same with time at another pace.
     pub(crate) fn start_at(pace: Pace, store: Store, limits: WindowLimits) -> (Arc<Self>, Running) {
+        Self::start_within(Ledger::unlimited(), pace, store, limits)
+    }
+
+    /// Returns the same within a budget of memory.
+    pub(crate) fn start_within(
+        ledger: Ledger,
+        pace: Pace,
+        store: Store,
+        limits: WindowLimits,
+    ) -> (Arc<Self>, Running) {
         let (store, clock) = (Arc::new(store), Clock::standing());
         let source = Arc::clone(&store);
-        let (metrics, ledger) = (CacheMetrics::default(), Ledger::unlimited());
-        let (feed, reflector) = Feed::new(source, clock.clone(), metrics, ledger);
+        let metrics = CacheMetrics::default();
+        let (feed, reflector) = Feed::new(source, clock.clone(), metrics, ledger.clone());
         let pods = add_type(&feed, &store, "pods", limits);
         let world = Arc::new(Self {
             pods,
             store,
             feed,
             clock,
+            ledger,
+            pace,
             drained: AtomicUsize::new(0),
             over: AtomicBool::new(false),
         });
@@ -94,6 +111,14 @@ impl World {
     /// Adds a type while the feed runs.
     pub(crate) fn add_type(&self, resource: &str) -> Arc<CacheDelegator> {
         add_type(&self.feed, &self.store, resource, WindowLimits::default())
+    }
+
+    /// Notes that a read which began then has given up at its deadline. That is a failure where time is so slow that it
+    /// would have been woken long before.
+    pub(crate) fn gave_up(&self, begun: Instant) {
+        let waited = self.clock.now() - begun;
+        assert!(waited >= WAIT_MAX, "it gave up after {waited:?}");
+        assert!(self.pace == Pace::Quick, "a read waited in vain");
     }
 }
 

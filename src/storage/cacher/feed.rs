@@ -15,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-
 use super::bookmark::BOOKMARK_TICK;
 use super::cache_writer::CacheWriter;
 use super::config::TypeConfig;
@@ -30,7 +28,7 @@ use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::{Published, published};
 use crate::storage::{ChangeSource, StorageError};
-use crate::sync::{ArcSwap, Mutex, MutexGuard};
+use crate::sync::{ArcSwap, Mutex, MutexGuard, Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The interval between two requests for progress, while a reader waits for a revision.
 const PROGRESS_REQUEST_PERIOD: Duration = Duration::from_millis(100);
@@ -255,7 +253,8 @@ impl FeedShared {
     /// # Errors
     /// The store's error; [`StorageError::Timeout`] at the deadline; [`StorageError::NotReady`] when the newest
     /// revision is below one that the store reported before. Then the store was restored from a backup, the cached
-    /// state would be taken for newer than it is, and everything is listed again.
+    /// state would be taken for newer than it is, and everything is listed again. Nothing of that history is served from
+    /// then on.
     pub(super) async fn newest_revision(
         &self,
         fresh: &Freshness,
@@ -269,10 +268,11 @@ impl FeedShared {
                 reported,
                 "the store was restored from an older state"
             );
+            let error = fresh.leave_behind();
             self.command(|commands| {
                 commands.store_rolled_back = commands.store_rolled_back.max(Some(fresh.epoch()));
             });
-            return Err(Freshness::store_rolled_back());
+            return Err(error);
         }
         Ok(newest)
     }

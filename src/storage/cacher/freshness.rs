@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::Notify;
 
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::Published;
 use crate::storage::StorageError;
-use crate::sync::OnceLock;
+use crate::sync::{Notify, OnceLock};
 
 /// Maximum time that a read waits for its revision.
 pub(super) const FRESHNESS_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -39,6 +38,8 @@ pub(super) struct Freshness {
     epoch: u64,
     /// The highest revision that the store reported in an earlier history; 0 if there was none.
     former: u64,
+    /// Set when the store was found to be rolled back. The reflector begins the next history then.
+    left_behind: OnceLock<()>,
     /// Set when this history is over because the store was rolled back.
     over: OnceLock<()>,
 }
@@ -52,6 +53,7 @@ impl Freshness {
             clock,
             epoch: 0,
             former: 0,
+            left_behind: OnceLock::new(),
             over: OnceLock::new(),
         }
     }
@@ -66,6 +68,7 @@ impl Freshness {
             clock: self.clock.clone(),
             epoch: self.epoch + 1,
             former: self.former.max(self.revision()),
+            left_behind: OnceLock::new(),
             over: OnceLock::new(),
         }
     }
@@ -80,6 +83,25 @@ impl Freshness {
         self.over.get().is_some()
     }
 
+    /// Notes that the store was found to be rolled back, and returns the error for readers of this history.
+    pub(super) fn leave_behind(&self) -> StorageError {
+        // Several readers may find it.
+        let _ = self.left_behind.set(());
+        Self::store_rolled_back()
+    }
+
+    /// Checks that the store has not been found to be rolled back. From then on the store itself gives clients revisions
+    /// of its new history, and they must not be taken for those of this one.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`].
+    pub(super) fn check(&self) -> Result<(), StorageError> {
+        match self.left_behind.get() {
+            None => Ok(()),
+            Some(()) => Err(Self::store_rolled_back()),
+        }
+    }
+
     /// Returns true if a revision may be of an earlier history: the store reported it before it was rolled back, and
     /// has not reached it again.
     pub(super) fn is_former(&self, revision: u64) -> bool {
@@ -87,7 +109,7 @@ impl Freshness {
     }
 
     /// Returns the error for readers of a history that is over.
-    pub(super) fn store_rolled_back() -> StorageError {
+    fn store_rolled_back() -> StorageError {
         StorageError::NotReady {
             reason: Some("the store was restored from an older state".to_owned()),
             retry_after_seconds: RETRY_AFTER_SECONDS,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::attachment::Attachment;
 use super::bookmark::Bookmarks;
@@ -20,7 +19,7 @@ use crate::meta::Object;
 use crate::storage::{
     CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
-use crate::sync::ArcSwap;
+use crate::sync::{ArcSwap, OwnedSemaphorePermit};
 
 /// The handle of one type's cache, which a [`super::Reflector`] fills.
 ///
@@ -119,8 +118,8 @@ impl Cacher {
                 .wait_for(|it| !matches!(it, Readiness::Pending { .. }))
                 .await
                 .map_or_else(|_| cache.check_ready(), |it| it.check(cache.clock.now()));
-            // A history ends only after the next one has begun.
-            if !cache.fresh.is_over() {
+            // A history ends only after the next one has begun, in which a type that was removed has no cache.
+            if !cache.fresh.is_over() || Arc::ptr_eq(&cache, &self.cache()) {
                 return reached;
             }
         }

@@ -15,12 +15,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{Notify, oneshot};
 
 use super::freshness::FRESHNESS_WAIT_MAX;
 use crate::clock::{Clock, Instant};
 use crate::storage::{ChangeSource, StorageError};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Notify, oneshot};
 
 /// Minimum time between two requests while one is in flight.
 const REQUEST_SPACING: Duration = Duration::from_millis(1);

@@ -9,8 +9,6 @@
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
-use tokio::sync::watch;
-
 use super::config::TypeConfig;
 use super::engine_metrics::WindowFigures;
 use super::freshness::Freshness;
@@ -22,7 +20,7 @@ use super::window::{Window, WindowWriter, window};
 use crate::clock::Clock;
 use crate::ring::registrations::{Registrar, registrations};
 use crate::storage::StorageError;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, watch};
 
 /// The retry delay of a reader during whose read the type was listed again, in seconds.
 const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
@@ -109,6 +107,7 @@ impl WatchCache {
         let current = self.current();
         let after = self.readiness();
         after.check(self.clock.now())?;
+        self.fresh.check()?;
         if after == before {
             Ok(current)
         } else {
@@ -152,12 +151,13 @@ impl WatchCache {
         });
     }
 
-    /// Checks that the type is ready.
+    /// Checks that the type is ready, and that the store is still in the same history.
     ///
     /// # Errors
     /// [`StorageError::NotReady`] with the reason and a retry delay.
     pub(super) fn check_ready(&self) -> Result<(), StorageError> {
-        self.readiness.borrow().check(self.clock.now())
+        self.readiness.borrow().check(self.clock.now())?;
+        self.fresh.check()
     }
 
     /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision

@@ -4,8 +4,10 @@
 //! times as often as the other, nearly all polls of the other are in vain, and each touches cold memory. So the rarer
 //! future gets the waker of a doorbell, which wakes the task as well, and is polled only when the doorbell has rung.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Wake, Waker};
+
+use ringwatch::sync::{Mutex, MutexGuard};
 
 /// The task's side of a doorbell.
 #[derive(Debug)]

@@ -1,20 +1,28 @@
-//! loom's primitives under the names of a crate's `sync` module, and two that loom has not.
+//! loom's primitives under the names of a crate's `sync` module, and some that loom has not.
 //!
-//! Both are built so that loom sees each publication and nothing else. What they keep lies in cells
+//! `OnceLock` and `ArcSwap` are built so that loom sees each publication and nothing else. What they keep lies in cells
 //! of the standard library that are set once and never changed, so no `unsafe` is needed: what must
 //! not be visible yet is hidden by an atomic of loom's.
+//!
+//! [`Notify`], [`oneshot`] and [`CancellationToken`] do what tokio's do, each under one of loom's locks: what is looked for
+//! are the faults of those who use them.
 
 #![allow(
     clippy::disallowed_types,
     reason = "the stand-ins keep in the standard library's what loom must not see"
 )]
 
+mod cancellation_token;
+mod notify;
+pub mod oneshot;
+
 use std::sync::OnceLock as Cell;
 
-pub use ::loom::sync::atomic::{AtomicU64, Ordering};
+pub use ::loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub use ::loom::sync::{Arc, Mutex, MutexGuard};
 
-use ::loom::sync::atomic::{AtomicBool, AtomicUsize};
+pub use self::cancellation_token::{CancellationToken, WaitForCancellationFutureOwned};
+pub use self::notify::Notify;
 
 /// `std::sync::OnceLock`. Who has not acquired that the value was set may find none.
 #[derive(Debug)]

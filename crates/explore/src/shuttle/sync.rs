@@ -1,25 +1,33 @@
-//! shuttle's primitives under the names of a crate's `sync` module, and tokio's under those of
-//! `tokio::sync`, so that it can stand for both.
+//! shuttle's primitives under the names of a crate's `sync` module, and those that shuttle has not: tokio's, `OnceLock`
+//! and `ArcSwap`.
 //!
-//! Each use of [`ArcSwap`] and of [`watch::Sender`] is a step of the schedule. The rest of tokio is the real
-//! one: a schedule goes on elsewhere only where a task waits for it.
+//! Every use of every primitive is a step of the schedule, so another task may go first. Those that shuttle has not are
+//! the real ones, each with a step before each use: none of them can be seen half-way by its other users, so what may
+//! happen between two uses is all that there is to explore. (shuttle's own versions of tokio's, `shuttle-tokio`, are
+//! written anew, and differ: in whom a `Notify` wakes, for example. They bring in a benchmark harness, too.)
+//!
+//! What is not here does not compile in a crate of models, instead of going on unseen.
 
 #![allow(
     clippy::disallowed_types,
     reason = "the stand-ins are made of the real ones"
 )]
 
-use std::fmt;
-
-pub use ::shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub use ::shuttle::sync::{Arc, Mutex, MutexGuard};
-pub use arc_swap::Guard;
-pub use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures, mpsc, oneshot};
-
+mod arc_swap;
+mod notify;
+mod once_lock;
+pub mod oneshot;
+mod semaphore;
 pub mod watch;
 
-/// The standard library's: shuttle has none.
-pub type OnceLock<T> = std::sync::OnceLock<T>;
+pub use ::arc_swap::Guard;
+pub use ::shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub use ::shuttle::sync::{Arc, Mutex, MutexGuard};
+
+pub use self::arc_swap::ArcSwap;
+pub use self::notify::{Notified, Notify};
+pub use self::once_lock::OnceLock;
+pub use self::semaphore::{OwnedSemaphorePermit, Semaphore};
 
 /// Makes each use of a primitive that shuttle does not know a step of the schedule.
 #[derive(Debug, Default)]
@@ -30,57 +38,11 @@ impl Step {
     fn take(&self) {
         self.0.load(Ordering::SeqCst);
     }
-}
 
-/// The real `ArcSwap`, each use of which is a step of the schedule.
-pub struct ArcSwap<T> {
-    inner: arc_swap::ArcSwap<T>,
-    step: Step,
-}
-
-impl<T> ArcSwap<T> {
-    /// Makes a cell that holds `value`.
-    #[must_use]
-    pub fn new(value: Arc<T>) -> Self {
-        Self {
-            inner: arc_swap::ArcSwap::new(value),
-            step: Step::default(),
+    /// Does the same in a destructor, but not while a panic unwinds: that schedule has failed.
+    fn take_at_the_end(&self) {
+        if !std::thread::panicking() {
+            self.take();
         }
-    }
-
-    /// Holds `value`, in an `Arc` of its own.
-    #[must_use]
-    pub fn from_pointee(value: T) -> Self {
-        Self::new(Arc::new(value))
-    }
-
-    /// Returns the present value, which stays valid while the guard is held.
-    pub fn load(&self) -> Guard<Arc<T>> {
-        self.step.take();
-        self.inner.load()
-    }
-
-    /// Returns the present value, as an `Arc` that can be kept.
-    pub fn load_full(&self) -> Arc<T> {
-        self.step.take();
-        self.inner.load_full()
-    }
-
-    /// Makes `value` the present one.
-    pub fn store(&self, value: Arc<T>) {
-        self.step.take();
-        self.inner.store(value);
-    }
-}
-
-impl<T: Default> Default for ArcSwap<T> {
-    fn default() -> Self {
-        Self::from_pointee(T::default())
-    }
-}
-
-impl<T> fmt::Debug for ArcSwap<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ArcSwap")
     }
 }

@@ -5,11 +5,11 @@
 //! Besides, every level and every flow may always have one request in progress, so that nothing waits for ever.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ringwatch::clock::Instant;
-use tokio::sync::oneshot;
+use ringwatch::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::{Level, Limits};
 

@@ -1,0 +1,17 @@
+//! The doorbell of a connection's rarer future.
+
+use std::task::{Context, Waker};
+
+#[path = "../../../crates/apiserver/src/transport/doorbell.rs"]
+mod included;
+
+/// The task's side of a doorbell.
+#[derive(Debug, Default)]
+pub struct Doorbell(included::Doorbell);
+
+impl Doorbell {
+    /// Returns the waker with which the rarer future is to be polled, if it is.
+    pub fn answer(&self, context: &Context<'_>) -> Option<Waker> {
+        self.0.answer(context)
+    }
+}

@@ -1,0 +1,3 @@
+//! tokio's `io`, as far as the included files use it.
+
+pub use real_tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
