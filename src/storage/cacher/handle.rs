@@ -134,6 +134,12 @@ impl Cacher {
         self.present.load().check_ready()
     }
 
+    /// Returns true if the type is ready, or was at some time.
+    #[must_use]
+    pub fn has_been_ready(&self) -> bool {
+        self.present.load().has_been_ready()
+    }
+
     /// Returns a message for operators: the type that is not ready, and its state; `None` if it is ready.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
