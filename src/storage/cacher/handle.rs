@@ -200,7 +200,7 @@ impl Cacher {
     ///
     /// # Errors
     /// [`StorageError::NotReady`], also when the cache lags and as many readers as may already read from the store;
-    /// [`StorageError::TooLargeResourceVersion`], except for a list of the newest state.
+    /// [`StorageError::TooLargeResourceVersion`], except for a list of the newest state and for one that is continued.
     pub(super) async fn list(
         &self,
         key: &str,
@@ -219,8 +219,13 @@ impl Cacher {
             if !fresh {
                 return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
             }
-        } else {
-            self.wait(&cache, plan.fresh).await?;
+        } else if let Err(error) = self.wait(&cache, plan.fresh).await {
+            // The pages before may be the store's, which was ahead of the cache.
+            let lags = matches!(error, StorageError::TooLargeResourceVersion { .. });
+            if !lags || plan.start.is_none() {
+                return Err(error);
+            }
+            return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
         }
         let (view, newest) = cache.served()?;
         let state = match plan.exact {
