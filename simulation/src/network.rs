@@ -184,6 +184,7 @@ impl AsyncWrite for Unsteady {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
+    use tokio::task::JoinSet;
     use turmoil::net::TcpListener;
 
     use super::*;
@@ -235,12 +236,13 @@ mod tests {
         with_an_echo(async {
             let network = Network::new(1);
             let mut stream = network.connect().await?;
-            let reset = async {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                network.reset_all(0);
-            };
-            let (read, ()) = tokio::join!(stream.read_u8(), reset);
-            let error = read.expect_err("nothing comes");
+            // In a task of its own, which nothing else wakes.
+            let mut reading = JoinSet::new();
+            reading.spawn(async move { stream.read_u8().await });
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            network.reset_all(0);
+            let read = reading.join_next().await.ok_or("a task")?;
+            let error = read?.expect_err("nothing comes");
             assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
             Ok(())
         });
