@@ -180,3 +180,71 @@ impl AsyncWrite for Unsteady {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
+    use tokio::task::JoinSet;
+    use turmoil::net::TcpListener;
+
+    use super::*;
+
+    /// Bytes of a write.
+    const WRITE: usize = 1_000;
+    /// So many writes are not all whole, but with a probability of 10^-23.
+    const WRITES: usize = 400;
+
+    /// Runs a client of a server that sends everything back.
+    fn with_an_echo(client: impl Future<Output = turmoil::Result> + 'static) {
+        let mut simulation = turmoil::Builder::new().build();
+        simulation.host(host(0), || async {
+            let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
+            let (stream, _) = listener.accept().await?;
+            let (mut reader, mut writer) = split(Unsteady::accepted(stream));
+            copy(&mut reader, &mut writer).await?;
+            Ok(())
+        });
+        simulation.client("client", client);
+        simulation.run().expect("the client ends");
+    }
+
+    #[test]
+    fn what_is_read_and_written_in_parts_is_whole() {
+        with_an_echo(async {
+            let bytes: Vec<u8> = (0..WRITE * WRITES).map(|it| (it % 251) as u8).collect();
+            let (mut reader, mut writer) = split(Network::new(1).connect().await?);
+            let writing = async {
+                let (mut left, mut short) = (&bytes[..], 0);
+                while !left.is_empty() {
+                    let wanted = left.len().min(WRITE);
+                    let written = writer.write(&left[..wanted]).await?;
+                    short += usize::from(written < wanted);
+                    left = &left[written..];
+                }
+                Ok::<_, io::Error>(short)
+            };
+            let mut read = vec![0; bytes.len()];
+            let (short, _) = tokio::try_join!(writing, reader.read_exact(&mut read))?;
+            assert!(short > 0, "no write was short");
+            assert!(read == bytes, "bytes are lost or in another order");
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn a_reset_wakes_a_reader() {
+        with_an_echo(async {
+            let network = Network::new(1);
+            let mut stream = network.connect().await?;
+            // In a task of its own, which nothing else wakes.
+            let mut reading = JoinSet::new();
+            reading.spawn(async move { stream.read_u8().await });
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            network.reset_all(0);
+            let read = reading.join_next().await.ok_or("a task")?;
+            let error = read?.expect_err("nothing comes");
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+            Ok(())
+        });
+    }
+}

@@ -59,26 +59,10 @@ impl Processes {
     pub fn start(&mut self, plan: Plan) -> Result<(), String> {
         let failed = |error: io::Error| format!("cannot start a process: {error}");
         let program = std::env::current_exe().map_err(failed)?;
-        let mut child = Command::new(program)
-            .args(plan.arguments())
-            .arg("--json")
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
-        let mut output = child.stdout.take();
-        let said = thread::spawn(move || {
-            let mut said = String::new();
-            if let Some(output) = &mut output {
-                output.read_to_string(&mut said)?;
-            }
-            Ok(said)
-        });
-        self.running.push(Running {
-            plan,
-            child,
-            said: Some(said),
-            begun: Instant::now(),
-        });
+        let mut command = Command::new(program);
+        command.args(plan.arguments()).arg("--json");
+        let running = Running::begin(plan, &mut command).map_err(failed)?;
+        self.running.push(running);
         Ok(())
     }
 
@@ -97,6 +81,25 @@ impl Processes {
 }
 
 impl Running {
+    /// Starts a process that writes the outcome of a plan.
+    fn begin(plan: Plan, command: &mut Command) -> io::Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut output = child.stdout.take();
+        let said = thread::spawn(move || {
+            let mut said = String::new();
+            if let Some(output) = &mut output {
+                output.read_to_string(&mut said)?;
+            }
+            Ok(said)
+        });
+        Ok(Self {
+            plan,
+            child,
+            said: Some(said),
+            begun: Instant::now(),
+        })
+    }
+
     fn outcome(&mut self) -> Result<Outcome, String> {
         let failed = |error: io::Error| format!("a process is lost: {error}");
         while self.child.try_wait().map_err(failed)?.is_none() {
@@ -121,5 +124,22 @@ impl Drop for Running {
         // It has ended already, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe holds less, so somebody has to read while the process still writes.
+    #[test]
+    fn a_long_outcome_does_not_hold_up_its_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("outcome");
+        let long = Outcome::failed("x".repeat(1 << 20));
+        std::fs::write(&file, long.to_json()).expect("written");
+        let running = Running::begin(Plan::new(1), Command::new("cat").arg(&file));
+        let outcome = running.and_then(|mut it| it.outcome().map_err(io::Error::other));
+        assert_eq!(outcome.expect("a process").faults, long.faults);
     }
 }

@@ -23,6 +23,8 @@ pub struct ListOptions {
     pub version_match: Option<VersionMatch>,
     /// The selection, and the page size.
     pub predicate: SelectionPredicate,
+    /// True if the caller itself selects among what is listed, so that it may read many pages for one.
+    pub selects_later: bool,
     /// True for everything under the key, false for the key alone.
     pub recursive: bool,
     /// True if a watch begins with the current state and a bookmark after it; see KEP-3157.

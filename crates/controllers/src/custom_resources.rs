@@ -26,7 +26,7 @@ use ringwatch::storage::Interface;
 use ringwatch::storage::cacher::Feed;
 use ringwatch_admission::ServedTypes;
 use ringwatch_apiextensions::Definition;
-use ringwatch_apiextensions::conversion::{ConvertedStorage, Converter};
+use ringwatch_apiextensions::conversion::{ConvertedStorage, Converter, SharedConversions};
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Api;
@@ -74,7 +74,7 @@ pub struct CustomResources {
 }
 
 /// The state of the controller.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// All definitions by name.
     definitions: BTreeMap<String, Definition>,
@@ -84,6 +84,8 @@ struct State {
     joined_types: JoinedTypes,
     /// Failed attempts that are to be repeated.
     retries: Retries,
+    /// The conversions that watches share.
+    conversions: SharedConversions,
 }
 
 /// The resources of one definition, being served.
@@ -116,9 +118,12 @@ impl CustomResources {
     /// Serves custom resources until it is dropped.
     pub async fn run(mut self) {
         let mut state = State {
+            definitions: BTreeMap::new(),
+            served: BTreeMap::new(),
             // The sender is dropped when the server ends before they have joined.
             joined_types: (&mut self.joined_types).await.unwrap_or_default(),
-            ..State::default()
+            retries: Retries::default(),
+            conversions: SharedConversions::new(&self.factory.ledger),
         };
         let sources = [((), self.definitions.as_ref() as &dyn ListWatch)];
         let what = "custom resource definitions";
@@ -262,6 +267,7 @@ impl CustomResources {
         storage: &Arc<dyn Interface>,
         resource: &Arc<Resource>,
         all: &[Arc<Resource>],
+        conversions: &SharedConversions,
     ) -> Arc<dyn Interface> {
         let storage = Arc::clone(storage);
         let Some(converter) = Converter::read(definition.object(), &self.webhooks) else {
@@ -274,6 +280,7 @@ impl CustomResources {
             converter,
             Arc::clone(resource),
             stored.cloned(),
+            conversions,
         ))
     }
 
@@ -300,7 +307,13 @@ impl CustomResources {
                 .unwrap_or_else(|| joined_types::join(&self.factory, &self.feed, definition));
             let resources: Vec<_> = resources.into_iter().map(Arc::new).collect();
             let stores = resources.iter().map(|resource| {
-                let storage = self.converting(definition, &joined.storage, resource, &resources);
+                let storage = self.converting(
+                    definition,
+                    &joined.storage,
+                    resource,
+                    &resources,
+                    &state.conversions,
+                );
                 let store = Store::new(Arc::clone(resource), storage);
                 let store = store.with_admission(Arc::clone(&self.admission));
                 Arc::new(store.with_deletion(self.deletion))

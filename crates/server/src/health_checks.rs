@@ -60,11 +60,13 @@ fn plugins_healthy(encryption: &Encryption) -> Check {
     })
 }
 
-/// Returns the check that all watch caches are filled.
+/// Returns the check that all watch caches have been filled. One that is filled again later, or waits for a key, does not
+/// take the server out of service: its requests are refused, and all others are answered.
 fn all_filled(cachers: &[Arc<Cacher>]) -> Check {
     let cachers = cachers.to_vec();
     check(move || {
-        let unready: Vec<String> = cachers.iter().filter_map(|it| it.complaint()).collect();
+        let new = cachers.iter().filter(|it| !it.has_been_ready());
+        let unready: Vec<String> = new.filter_map(|it| it.complaint()).collect();
         if unready.is_empty() {
             return Ok(());
         }

@@ -74,9 +74,14 @@ impl CacheWriter {
     /// Returns an empty filling, for a list of the type.
     pub(super) fn begin_filling(&self) -> Filling {
         Filling {
-            share: Some(self.objects.another()),
+            share: Some(self.share()),
             ..Filling::default()
         }
+    }
+
+    /// Returns a share of the memory budget for what is to become a part of the state.
+    pub(super) fn share(&self) -> Share {
+        self.objects.another()
     }
 
     /// Returns the part that is shared with readers.

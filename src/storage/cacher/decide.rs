@@ -27,8 +27,9 @@
 //! | | n | after n |
 //!
 //! Requests that the cache then finds it cannot answer go to the store, except watches: a value that cannot be decoded,
-//! a revision that has left the window, a cache that did not become fresh in time for a read without a version. Lists
-//! of revisions that the store has compacted also go there, even if the cache still has them.
+//! a revision that has left the window, a cache that did not become fresh in time for a read without a version or for a
+//! list that is continued. Lists of revisions that the store has compacted also go there, even if the cache still has
+//! them.
 
 use crate::meta::VersionMatch;
 use crate::storage::{ContinueToken, GetOptions, ListOptions, StorageError};

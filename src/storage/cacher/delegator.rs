@@ -91,7 +91,8 @@ impl Interface for CacheDelegator {
         let predicate = &options.predicate;
         if let Err(not_ready) = self.cacher.check_ready() {
             // A page without selectors costs the store little; anything else would hit it from all clients at once.
-            if predicate.limit > 0 && predicate.is_everything() {
+            let selects = options.selects_later || !predicate.is_everything();
+            if predicate.limit > 0 && !selects {
                 return self.store.get_list(key, options).await;
             }
             return Err(not_ready);

@@ -6,21 +6,20 @@
 //!   add --> Listing --complete, and the stream is there--> Following <--unsealed-+    |
 //!              ^                                               |                      |
 //!              +----- on request, or after a contradiction ----+                      |
-//!              +----------------- it cannot be unsealed, or not in time --------------+
+//!              +------------- it cannot be unsealed, or not in time; too much waits --+
 //! ```
 //!
 //! The phases of types are independent: listing one, slowly or again, does not affect the others.
 
 use std::collections::{BTreeMap, HashMap};
 
-use bytes::Bytes;
-
 use super::cache_writer::{CacheWriter, Filling};
 use super::feed::TypeId;
 use super::filter::folders;
-use super::held::{Held, Sealed};
+use super::held::Held;
 use super::listing::Listing;
 use super::readiness::Event;
+use super::sealed::Sealed;
 use super::value_requests::ValueAnswer;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeBatch, ChangeKind, StorageError};
@@ -78,7 +77,7 @@ impl FollowedTypes {
             return;
         }
         self.by_prefix.insert(cache.prefix().into(), id);
-        let listing = Listing::new(cache.begin_filling(), now);
+        let listing = Listing::new(cache.begin_filling(), cache.share(), now);
         let followed = FollowedType {
             cache,
             phase: Phase::Listing(Box::new(listing)),
@@ -147,19 +146,30 @@ impl FollowedTypes {
         faulty
     }
 
-    /// Returns the type with a value that is to be unsealed, and that value. `ticket` must differ from that of every
+    /// Returns the type with a value that is to be unsealed now, and that value. `ticket` must differ from that of every
     /// other request.
-    pub(super) fn next_sealed(&mut self, ticket: u64) -> Option<(TypeId, Sealed)> {
-        self.by_id
-            .iter_mut()
-            .find_map(|(id, it)| match &mut it.phase {
-                Phase::Holding(held) => Some((*id, held.request(ticket)?)),
-                Phase::Listing(_) | Phase::Following { .. } => None,
-            })
+    pub(super) fn next_sealed(&mut self, ticket: u64, now: Instant) -> Option<(TypeId, Sealed)> {
+        self.by_id.iter_mut().find_map(|(id, followed)| {
+            let sealed = match &mut followed.phase {
+                Phase::Holding(held) => held.request(ticket),
+                Phase::Listing(listing) => listing.request_value(ticket, now),
+                Phase::Following { .. } => None,
+            };
+            Some((*id, sealed?))
+        })
     }
 
-    /// Gives a type the value that it waits for, or lists the type again if there is none. With the last value, all its
-    /// changes up to the feed's revision are applied. Returns the type if it has to be listed again for another reason.
+    /// Returns when the next value of a list is to be unsealed that could not be before.
+    pub(super) fn next_sealed_due(&self) -> Option<Instant> {
+        let due = |followed: &FollowedType| match &followed.phase {
+            Phase::Listing(listing) => listing.value_due(),
+            Phase::Following { .. } | Phase::Holding(_) => None,
+        };
+        self.by_id.values().filter_map(due).min()
+    }
+
+    /// Gives a type the value that it waits for. If there is none, its list waits on, and a type that is followed is
+    /// listed again. Returns the type if it has to be listed again for another reason.
     pub(super) fn take_value(
         &mut self,
         answer: ValueAnswer,
@@ -167,14 +177,25 @@ impl FollowedTypes {
         now: Instant,
     ) -> Option<(TypeId, Fault)> {
         let followed = self.by_id.get_mut(&answer.id)?;
-        match (&followed.phase, answer.value) {
+        match (&mut followed.phase, answer.value) {
             (Phase::Holding(held), Ok(value)) if held.is_in_flight(answer.ticket) => {
-                let fault = followed.unsealed(value, reached).err()?;
+                held.take(value);
+                let fault = followed.apply_readable(reached).err()?;
                 Some((answer.id, fault))
             }
             (Phase::Holding(held), Err(error)) if held.is_in_flight(answer.ticket) => {
                 tracing::error!(%error, "a type is listed again until its values can be read");
                 followed.relist(&error, now);
+                None
+            }
+            (Phase::Listing(listing), Ok(value)) if listing.awaits_value(answer.ticket) => {
+                listing.take_value(followed.cache.shared(), &value, now);
+                None
+            }
+            (Phase::Listing(listing), Err(error)) if listing.awaits_value(answer.ticket) => {
+                tracing::warn!(%error, prefix = followed.cache.prefix(), "a value of a list cannot be read");
+                listing.fail_value(now);
+                followed.cache.note_failure(&error);
                 None
             }
             // The type does not wait for it any more.
@@ -276,55 +297,66 @@ impl FollowedType {
         if !matches!(self.phase, Phase::Listing(_)) {
             self.cache.invalidate(reason);
         }
-        let listing = Listing::new(self.cache.begin_filling(), due);
+        let listing = Listing::new(self.cache.begin_filling(), self.cache.share(), due);
         self.phase = Phase::Listing(Box::new(listing));
     }
 
-    /// Applies changes, or keeps them if there is a sealed one. Those of one revision are not parted.
+    /// Applies changes, or keeps them from the first sealed one on. Those of one revision are not parted.
     fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Result<(), Fault> {
         match &mut self.phase {
             Phase::Listing(listing) => {
                 for change in changes {
                     listing.absorb(self.cache.shared(), change);
                 }
+                Ok(())
             }
             Phase::Following { .. } => {
-                let sealed = |it: &&Change| matches!(it.kind, ChangeKind::Sealed { .. });
-                if let Some(first) = changes.iter().find(sealed) {
-                    let reason = format!("the value of {} cannot be decrypted yet", first.key);
-                    self.cache.suspend(reason);
-                    let mut held = Held::default();
-                    let fits = held.push(changes);
-                    self.phase = Phase::Holding(held);
-                    return if fits {
-                        Ok(())
-                    } else {
-                        Err(Fault::TooManyHeld)
-                    };
+                let sealed = |it: &Change| matches!(it.kind, ChangeKind::Sealed { .. });
+                if changes.iter().any(sealed) {
+                    self.phase = Phase::Holding(Held::new(self.cache.share()));
+                    return self.hold(changes, revision);
                 }
-                if !self.cache.apply(changes, revision) {
-                    return Err(Fault::Contradiction);
+                if self.cache.apply(changes, revision) {
+                    Ok(())
+                } else {
+                    Err(Fault::Contradiction)
                 }
             }
-            Phase::Holding(held) => {
-                if !held.push(changes) {
-                    return Err(Fault::TooManyHeld);
-                }
-            }
+            Phase::Holding(_) => self.hold(changes, revision),
         }
-        Ok(())
     }
 
-    fn unsealed(&mut self, value: Bytes, revision: u64) -> Result<(), Fault> {
+    /// Keeps changes, and applies those that can be.
+    fn hold(&mut self, changes: Vec<Change>, revision: u64) -> Result<(), Fault> {
+        let now = self.cache.shared().clock.now();
+        if let Phase::Holding(held) = &mut self.phase
+            && !held.push(changes, now)
+        {
+            return Err(Fault::TooManyHeld);
+        }
+        self.apply_readable(revision)
+    }
+
+    /// Applies the changes before the first sealed one. With the last of all, the type has reached `revision`.
+    fn apply_readable(&mut self, revision: u64) -> Result<(), Fault> {
         let Phase::Holding(held) = &mut self.phase else {
             return Ok(());
         };
-        held.take(value);
-        let Some(changes) = held.finish() else {
-            return Ok(());
+        let changes = held.take_readable();
+        let applied = match held.first_key() {
+            Some(key) => {
+                // First, so that no reader takes a state without the changes that wait for the newest.
+                self.cache
+                    .suspend(format!("the value of {key} cannot be decrypted yet"));
+                let last = changes.last().map(|it| it.revision);
+                last.is_none_or(|last| self.cache.apply(changes, last))
+            }
+            None => {
+                self.phase = Phase::Following { served: false };
+                self.cache.resume(changes, revision)
+            }
         };
-        self.phase = Phase::Following { served: false };
-        if self.cache.resume(changes, revision) {
+        if applied {
             Ok(())
         } else {
             Err(Fault::Contradiction)

@@ -133,6 +133,12 @@ impl Cacher {
         self.present.load().check_ready()
     }
 
+    /// Returns true if the type is ready, or was at some time.
+    #[must_use]
+    pub fn has_been_ready(&self) -> bool {
+        self.present.load().has_been_ready()
+    }
+
     /// Returns a message for operators: the type that is not ready, and its state; `None` if it is ready.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
@@ -193,7 +199,7 @@ impl Cacher {
     ///
     /// # Errors
     /// [`StorageError::NotReady`], also when the cache lags and as many readers as may already read from the store;
-    /// [`StorageError::TooLargeResourceVersion`], except for a list of the newest state.
+    /// [`StorageError::TooLargeResourceVersion`], except for a list of the newest state and for one that is continued.
     pub(super) async fn list(
         &self,
         key: &str,
@@ -212,8 +218,13 @@ impl Cacher {
             if !fresh {
                 return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
             }
-        } else {
-            self.wait(&cache, plan.fresh).await?;
+        } else if let Err(error) = self.wait(&cache, plan.fresh).await {
+            // The pages before may be the store's, which was ahead of the cache.
+            let lags = matches!(error, StorageError::TooLargeResourceVersion { .. });
+            if !lags || plan.start.is_none() {
+                return Err(error);
+            }
+            return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
         }
         let (view, newest) = cache.served()?;
         let state = match plan.exact {

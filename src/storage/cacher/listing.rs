@@ -25,6 +25,9 @@
 //!
 //! All that is still to come has come when the stream has reached `r`.
 //!
+//! A change whose value cannot be read without waiting is a change as any other, but that its value comes later
+//! ([`super::sealed_values`]): until then the list is not complete.
+//!
 //! A store whose progress notices cannot be trusted might not report for long that it has reached a revision. There all
 //! pages are of the revision at which the list began, so that together they are one long page. Compaction can overtake
 //! such a list, which then begins again.
@@ -35,8 +38,11 @@ use std::time::Duration;
 
 use super::cache_writer::{Filling, read_entry};
 use super::feed::{FeedShared, TypeId};
+use super::sealed::Sealed;
+use super::sealed_values::SealedValues;
 use super::snapshot::Entry;
 use super::watch_cache::WatchCache;
+use crate::budget::Share;
 use crate::clock::Instant;
 use crate::storage::{Change, ChangeKind, StorageError};
 
@@ -73,8 +79,8 @@ pub(super) struct Listing {
     changed: HashSet<Arc<str>>,
     /// True if more than [`CHANGED_KEYS_MAX`] keys changed, so that the page in flight must be dropped.
     spoilt: bool,
-    /// True if a sealed value came while a page was in flight: the list begins again after that page.
-    outdated: bool,
+    /// The values of changes that could not be read yet.
+    sealed: SealedValues,
     /// The ticket of the page in flight.
     in_flight: Option<u64>,
     /// True once the last page has come.
@@ -124,8 +130,8 @@ pub(super) struct PageAnswer {
 }
 
 impl Listing {
-    /// Creates a list that begins at an instant, with an empty filling.
-    pub(super) fn new(filling: Filling, due: Instant) -> Self {
+    /// Creates a list that begins at an instant, with an empty filling. Values that wait are counted in a share.
+    pub(super) fn new(filling: Filling, share: Share, due: Instant) -> Self {
         Self {
             filling,
             after: None,
@@ -133,7 +139,7 @@ impl Listing {
             revision: 0,
             changed: HashSet::new(),
             spoilt: false,
-            outdated: false,
+            sealed: SealedValues::new(share, due),
             in_flight: None,
             complete: false,
             failures: 0,
@@ -175,9 +181,6 @@ impl Listing {
         self.in_flight = None;
         self.due = now;
         self.failures = 0;
-        if self.outdated {
-            return self.begin_again();
-        }
         if self.spoilt {
             self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             if self.pinned.is_some() {
@@ -201,11 +204,10 @@ impl Listing {
         self.in_flight = None;
         self.failures = self.failures.saturating_add(1);
         match error {
-            StorageError::Timeout { .. } if !self.outdated => {
+            StorageError::Timeout { .. } => {
                 self.page_objects = (self.page_objects / 2).max(PAGE_OBJECTS_MIN);
             }
             StorageError::ListExpired => self.begin_again(),
-            _ if self.outdated => self.begin_again(),
             _ => {}
         }
         self.failures
@@ -219,26 +221,30 @@ impl Listing {
     /// Begins with the first page again, at the instant that is due.
     fn begin_again(&mut self) {
         self.filling.clear();
+        self.sealed.clear();
         self.after = None;
         self.revision = 0;
         self.complete = false;
-        self.outdated = false;
     }
 
-    /// Applies a change to what has been listed so far. A sealed value is not waited for here: the list begins again,
-    /// and its page has that value, or fails.
+    /// Applies a change to what has been listed so far. The list begins again, later, if too many values wait.
     pub(super) fn absorb(&mut self, cache: &WatchCache, change: Change) {
         let key: Arc<str> = change.key.into();
         if self.filling.revision_of(&key) >= Some(change.revision) {
             return;
         }
+        self.sealed.remove(&key);
         match change.kind {
-            ChangeKind::Sealed { .. } => {
-                self.outdated = true;
-                if self.in_flight.is_none() {
-                    self.begin_again();
+            ChangeKind::Sealed { value, .. } => {
+                if !self.sealed.put(Arc::clone(&key), change.revision, value) {
+                    tracing::warn!(
+                        key = &*key,
+                        "too many values of a list wait to be decrypted"
+                    );
+                    self.in_flight = None;
+                    self.due = self.sealed.fail(cache.clock.now());
+                    return self.begin_again();
                 }
-                return;
             }
             ChangeKind::Delete => self.filling.remove(&key),
             ChangeKind::Put { value, .. } => {
@@ -256,14 +262,44 @@ impl Listing {
         }
     }
 
-    /// Returns true if all pages have come and only the stream has to reach a revision.
-    pub(super) fn awaits_stream(&self) -> bool {
-        self.complete
+    /// Returns when a value is to be requested; `None` while one is in flight or if none waits.
+    pub(super) fn value_due(&self) -> Option<Instant> {
+        self.sealed.due()
     }
 
-    /// Returns the listed state if the stream, now at `revision`, has completed it.
+    /// Returns the request for the next value, if it is due. `ticket` must differ from that of every other request.
+    pub(super) fn request_value(&mut self, ticket: u64, now: Instant) -> Option<Sealed> {
+        self.sealed.request(ticket, now)
+    }
+
+    /// Returns true if the value with a ticket is the one that has been requested.
+    pub(super) fn awaits_value(&self, ticket: u64) -> bool {
+        self.sealed.is_in_flight(ticket)
+    }
+
+    /// Applies the value that has been requested, unless its key has a newer one.
+    pub(super) fn take_value(&mut self, cache: &WatchCache, value: &[u8], now: Instant) {
+        if let Some((key, revision)) = self.sealed.take(now)
+            && self.filling.revision_of(&key) < Some(revision)
+        {
+            let entry = read_entry(cache, &key, value, revision);
+            self.filling.put(key, entry);
+        }
+    }
+
+    /// Records that the requested value cannot be read now. It is requested again later.
+    pub(super) fn fail_value(&mut self, now: Instant) {
+        self.sealed.fail(now);
+    }
+
+    /// Returns true if all pages and values have come and only the stream has to reach a revision.
+    pub(super) fn awaits_stream(&self) -> bool {
+        self.complete && self.sealed.is_empty()
+    }
+
+    /// Returns the listed state if the stream, now at `revision`, has completed it, and no value waits.
     pub(super) fn finish(&mut self, revision: u64) -> Option<Filling> {
-        let done = self.complete && self.revision <= revision;
+        let done = self.complete && self.revision <= revision && self.sealed.is_empty();
         done.then(|| std::mem::take(&mut self.filling))
     }
 }

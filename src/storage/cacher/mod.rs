@@ -25,7 +25,8 @@
 //!   as there is one the store answers the type's lists, since only it can report the error. Watches keep the last
 //!   content that was sent to them until there is a new one.
 //! - A value that cannot be read without waiting suspends its type alone: its reads are refused and its watches wait.
-//!   If the value does not become readable soon, the watches end and the type is listed again until it can be read.
+//!   If the value does not become readable soon, the watches end and the type is listed again, which is complete once all
+//!   its values have been read.
 //! - Nothing here spawns tasks: the server runs [`Reflector::run`].
 //!
 //! # Reading order
@@ -61,6 +62,8 @@ mod metrics;
 mod readiness;
 mod reflector;
 mod revision_probe;
+mod sealed;
+mod sealed_values;
 mod shrink_windows;
 mod snapshot;
 mod value_requests;

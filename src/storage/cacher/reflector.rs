@@ -291,6 +291,10 @@ impl Reflector {
         loop {
             let page_due = self.request_pages();
             self.values.send(&mut self.types, &feed);
+            let due = page_due
+                .into_iter()
+                .chain(self.types.next_sealed_due())
+                .min();
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
@@ -308,7 +312,7 @@ impl Reflector {
                 () = feed.commands_pending() => if self.apply_commands() {
                     return State::RolledBack;
                 },
-                () = feed.clock.sleep_until(page_due.unwrap_or(expiry)), if page_due.is_some() => {}
+                () = feed.clock.sleep_until(due.unwrap_or(expiry)), if due.is_some() => {}
                 () = feed.clock.sleep_until(progress_due), if catching_up => {
                     // Without changes the stream alone would not report how far it is.
                     if let Err(error) = feed.source.request_progress().await {
@@ -447,12 +451,16 @@ impl Reflector {
             message: fault.to_string(),
         };
         tracing::error!(%error, "a type is listed again");
-        let faults = self.types.count_fault(id);
-        let due = self.feed.clock.now() + backoff(faults);
+        let now = self.feed.clock.now();
+        let due = match fault {
+            Fault::Contradiction => now + backoff(self.types.count_fault(id)),
+            // The list itself waits for values that cannot be read.
+            Fault::TooManyHeld => now,
+        };
         self.types.relist(id, &error, due);
     }
 
-    /// Gives a type the value that it waits for, or lists the type again if there is none.
+    /// Gives a type the value that it waits for, or what came instead.
     fn take_value(&mut self, answer: ValueAnswer) {
         let reached = self.publisher.current();
         let now = self.feed.clock.now();

@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::feed::{FeedShared, TypeId};
 use super::followed_types::FollowedTypes;
-use super::held::unseal;
+use super::sealed::unseal;
 use crate::storage::StorageError;
 
 /// The requests in flight, at most one of each type.
@@ -30,9 +30,10 @@ pub(super) struct ValueAnswer {
 }
 
 impl ValueRequests {
-    /// Requests the values that types wait for and that have not been requested.
+    /// Requests the values that types wait for, if they are due and have not been requested.
     pub(super) fn send(&mut self, types: &mut FollowedTypes, feed: &Arc<FeedShared>) {
-        while let Some((id, sealed)) = types.next_sealed(self.next_ticket) {
+        let now = feed.clock.now();
+        while let Some((id, sealed)) = types.next_sealed(self.next_ticket, now) {
             let (ticket, feed) = (self.next_ticket, Arc::clone(feed));
             self.next_ticket += 1;
             let answer = async move {

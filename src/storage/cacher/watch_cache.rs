@@ -20,7 +20,7 @@ use super::window::{Window, WindowWriter, window};
 use crate::clock::Clock;
 use crate::ring::registrations::{Registrar, registrations};
 use crate::storage::StorageError;
-use crate::sync::{Mutex, MutexGuard, watch};
+use crate::sync::{Mutex, MutexGuard, OnceLock, watch};
 
 /// The retry delay of a reader during whose read the type was listed again, in seconds.
 const RELISTED_RETRY_AFTER_SECONDS: u32 = 1;
@@ -44,6 +44,8 @@ pub(super) struct WatchCache {
     watchers: Mutex<Watchers>,
     /// The readiness of the type.
     readiness: watch::Sender<Readiness>,
+    /// Set when the type becomes ready for the first time, in whichever history of the store.
+    served_once: Arc<OnceLock<()>>,
 }
 
 impl WatchCache {
@@ -70,6 +72,7 @@ impl WatchCache {
             registrar,
             watchers: Mutex::new(Watchers::new(registrations, now)),
             readiness: watch::Sender::new(Readiness::begin(now)),
+            served_once: Arc::default(),
         };
         (cache, writer)
     }
@@ -77,7 +80,9 @@ impl WatchCache {
     /// Creates the cache that replaces this one when the store begins a new history, and the writer of its window.
     pub(super) fn successor(&self, fresh: Arc<Freshness>) -> (Self, WindowWriter) {
         let (config, metrics) = (self.config.clone(), self.metrics.clone());
-        Self::new(config, metrics, self.clock.clone(), fresh)
+        let (mut cache, writer) = Self::new(config, metrics, self.clock.clone(), fresh);
+        cache.served_once = Arc::clone(&self.served_once);
+        (cache, writer)
     }
 
     /// Returns a view of the newest state and the window of events.
@@ -147,8 +152,17 @@ impl WatchCache {
                 let (group, resource) = (&self.config.group, &self.config.resource);
                 tracing::info!(group, resource, from = ?it, to = ?after, "readiness changed");
             }
+            if after.is_ready() {
+                // Only the first time counts.
+                let _ = self.served_once.set(());
+            }
             *it = after;
         });
+    }
+
+    /// Returns true if the type is ready, or was at some time.
+    pub(super) fn has_been_ready(&self) -> bool {
+        self.served_once.get().is_some()
     }
 
     /// Checks that the type is ready, and that the store is still in the same history.

@@ -54,6 +54,7 @@ impl<'a> ConvertedList<'a> {
         let limit = self.options.predicate.limit;
         let first = ListOptions {
             predicate: self.selection.stored().clone(),
+            selects_later: self.selection.looks_at_content(),
             ..self.options.clone()
         };
         let mut list = self.inner.get_list(self.key, first).await?;
@@ -104,6 +105,7 @@ impl<'a> ConvertedList<'a> {
         predicate.limit = limit;
         ListOptions {
             predicate,
+            selects_later: self.selection.looks_at_content(),
             resource_version: None,
             version_match: None,
             ..self.options.clone()

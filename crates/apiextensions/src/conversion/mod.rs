@@ -10,12 +10,16 @@
 //! version than they are read in are sent to it.
 //!
 //! Selectors are about objects as they are served. So a list or watch with selectors of labels or of the type's own
-//! fields converts everything in its scope, and selects after that.
+//! fields converts everything in its scope, and selects after that. Watches share what is converted for their events
+//! ([`shared_conversions`]).
 
 mod list;
 mod selection;
 mod served_version;
+mod shared_conversions;
 mod storage;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +27,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+pub use self::shared_conversions::SharedConversions;
 pub use self::storage::ConvertedStorage;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};

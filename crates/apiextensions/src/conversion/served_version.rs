@@ -9,6 +9,7 @@ use ringwatch_registry::Resource;
 use serde_json::Value;
 
 use super::selection::Selection;
+use super::shared_conversions::VersionConversions;
 use super::{Converter, NotConverted};
 
 /// Bytes of stored objects that are converted at once, unless one alone is longer.
@@ -20,12 +21,19 @@ pub(super) struct ServedVersion {
     converter: Converter,
     resource: Arc<Resource>,
     version: String,
+    /// The conversions of events.
+    shared: VersionConversions,
 }
 
 impl ServedVersion {
     /// Creates the version in which this resource is served.
-    pub(super) fn new(converter: Converter, resource: Arc<Resource>) -> Self {
+    pub(super) fn new(
+        converter: Converter,
+        resource: Arc<Resource>,
+        shared: VersionConversions,
+    ) -> Self {
         Self {
+            shared,
             version: resource.group_version.to_string(),
             converter,
             resource,
@@ -47,6 +55,13 @@ impl ServedVersion {
         let mut objects = vec![Arc::clone(object)];
         self.objects(&mut objects).await?;
         Ok(objects.swap_remove(0))
+    }
+
+    /// Returns a stored object as all watches are served it.
+    async fn watched(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
+        self.shared
+            .get_or_convert(object, self.object(object))
+            .await
     }
 
     /// Replaces stored objects by what they are in the version that is served, those of another together.
@@ -94,23 +109,21 @@ impl ServedVersion {
     ) -> Result<Option<WatchEvent>, StorageError> {
         Ok(match event {
             WatchEvent::Added(object) => {
-                let object = self.object(&object).await?;
+                let object = self.watched(&object).await?;
                 selection
                     .selects(&object)
                     .then(|| WatchEvent::Added(object))
             }
             WatchEvent::Modified(object) => {
-                let object = self.object(&object).await?;
+                let object = self.watched(&object).await?;
                 selection
                     .selects(&object)
                     .then(|| WatchEvent::Modified(object))
             }
             WatchEvent::Replaced { object, previous } => {
-                let mut both = [previous, object];
-                self.objects(&mut both).await?;
-                let selected = both.each_ref().map(|it| selection.selects(it));
-                let [previous, object] = both;
-                match selected {
+                let both = (self.watched(&previous), self.watched(&object));
+                let (previous, object) = futures::try_join!(both.0, both.1)?;
+                match [&previous, &object].map(|it| selection.selects(it)) {
                     [true, true] => Some(WatchEvent::Modified(object)),
                     [false, true] => Some(WatchEvent::Added(object)),
                     [true, false] => {
@@ -121,7 +134,7 @@ impl ServedVersion {
                 }
             }
             WatchEvent::Deleted(object) => {
-                let object = self.object(&object).await?;
+                let object = self.watched(&object).await?;
                 selection
                     .selects(&object)
                     .then(|| WatchEvent::Deleted(object))

@@ -16,6 +16,7 @@ use super::Converter;
 use super::list::ConvertedList;
 use super::selection::Selection;
 use super::served_version::{ServedVersion, failed, internal};
+use super::shared_conversions::SharedConversions;
 
 /// Shows the objects of a storage as a resource is served.
 #[derive(Debug)]
@@ -30,18 +31,21 @@ pub struct ConvertedStorage {
 
 impl ConvertedStorage {
     /// Makes the storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
+    /// What is converted for watches is kept among `conversions`.
     #[must_use]
     pub fn new(
         inner: Arc<dyn Interface>,
         converter: Converter,
         resource: Arc<Resource>,
         stored_resource: Option<Arc<Resource>>,
+        conversions: &SharedConversions,
     ) -> Self {
+        let shared = conversions.of_version();
         Self {
             stored_resource,
             inner,
             stored_version: resource.storage_version.to_string(),
-            shown: Arc::new(ServedVersion::new(converter, resource)),
+            shown: Arc::new(ServedVersion::new(converter, resource, shared)),
         }
     }
 

@@ -126,6 +126,7 @@ async fn an_operator_learns_what_keeps_a_type_from_being_served() {
     );
     world.script.state().reachable = true;
     world.clock.sleep(Duration::from_secs(20)).await;
+    assert!(!world.pods.has_been_ready());
     let complaint = world.pods.complaint().expect("not caught up");
     assert!(
         complaint.starts_with("pods: catching up since revision 1, at 1 of 2, not ready for 25 s"),
@@ -134,9 +135,17 @@ async fn an_operator_learns_what_keeps_a_type_from_being_served() {
     world.script.release();
     world.pods.ready().await.expect("caught up");
     assert_eq!(world.pods.complaint(), None);
+    assert!(world.pods.has_been_ready());
     world.script.lose_history();
     world.script.state().reachable = false;
     world.clock.sleep(Duration::from_secs(2)).await;
     let complaint = world.pods.complaint().expect("being listed again");
     assert!(complaint.contains("not ready for 2 s"), "{complaint}");
+    assert!(world.pods.has_been_ready(), "it was");
+    world.script.state().reachable = true;
+    world.script.state().hung = Some("/pods/".to_owned());
+    world.script.roll_back(1);
+    world.clock.sleep(Duration::from_secs(30)).await;
+    assert!(world.pods.complaint().is_some());
+    assert!(world.pods.has_been_ready(), "in another history");
 }

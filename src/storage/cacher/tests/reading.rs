@@ -3,7 +3,7 @@
 use super::scripted::STORE_REVISION;
 use super::*;
 use crate::meta::VersionMatch;
-use crate::storage::{DeleteOptions, GetOptions, NoCheck};
+use crate::storage::{ContinueToken, DeleteOptions, GetOptions, NoCheck};
 
 /// Returns the options of a list of the newest state.
 fn newest() -> ListOptions {
@@ -268,6 +268,33 @@ async fn a_single_key_is_listed_alone() {
     assert_eq!(found.revision, STORE_REVISION);
 }
 
+/// The store may have answered the page before, when it was ahead of the cache.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_store_began_is_continued_by_the_store() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.hold();
+    world.script.put("/pods/d/a", "x");
+    let first = world.list(limited(2, newest())).await.expect("the store's");
+    assert_eq!(first.revision, STORE_REVISION);
+    let token = ContinueToken {
+        start: "/pods/d/a\0".to_owned(),
+        revision: Some(2),
+    };
+    let mut options = limited(2, newest());
+    options.predicate.continue_token = token.encode("/pods/").expect("a token");
+    let second = world.list(options.clone()).await.expect("the store's");
+    assert_eq!(second.revision, STORE_REVISION);
+    let begun = limited(2, since(2));
+    let error = world.list(begun).await.expect_err("none began it");
+    assert!(
+        matches!(error, StorageError::TooLargeResourceVersion { .. }),
+        "{error}"
+    );
+    world.script.release();
+    let second = world.list(options).await.expect("from memory");
+    assert_eq!(listed(&second), "2: ");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_ready_says_so() {
     let script = Arc::new(Script::default());
@@ -289,6 +316,11 @@ async fn what_is_not_ready_says_so() {
     assert_eq!(page.revision, STORE_REVISION);
     let selected = labelled("x", limited(5, newest()));
     assert!(world.list(selected).await.is_err());
+    let selected_later = ListOptions {
+        selects_later: true,
+        ..limited(5, newest())
+    };
+    assert!(world.list(selected_later).await.is_err());
     let get = GetOptions {
         resource_version: Some(ResourceVersion(0)),
     };

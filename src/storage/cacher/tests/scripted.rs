@@ -63,6 +63,8 @@ pub(super) struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsealing {
     Answers,
+    /// One is answered, then they hang.
+    AnswersOnce,
     Fails,
     Hangs,
 }
@@ -283,15 +285,16 @@ impl Inner {
         changes
     }
 
-    /// Returns true if the newest value of a type at a revision is sealed.
-    fn is_sealed(&self, prefix: &str, revision: u64) -> bool {
-        let mut newest = BTreeMap::new();
-        let of_type = |it: &&Change| it.revision <= revision && it.key.starts_with(prefix);
-        for change in self.log.iter().filter(of_type) {
-            let sealed = matches!(change.kind, ChangeKind::Sealed { .. });
-            newest.insert(&*change.key, sealed);
+    /// Returns the keys whose newest value at a revision is sealed.
+    fn sealed(&self, revision: u64) -> BTreeSet<&str> {
+        let mut sealed = BTreeSet::new();
+        for change in self.log.iter().filter(|it| it.revision <= revision) {
+            match change.kind {
+                ChangeKind::Sealed { .. } => sealed.insert(&*change.key),
+                ChangeKind::Put { .. } | ChangeKind::Delete => sealed.remove(&*change.key),
+            };
         }
-        newest.into_values().any(|sealed| sealed)
+        sealed
     }
 
     /// Returns the state at a revision.
@@ -343,14 +346,16 @@ impl ChangeSource for Script {
         if !inner.reachable {
             return Err(unreachable());
         }
-        if inner.unsealing != Unsealing::Answers && inner.is_sealed(prefix, revision) {
-            return Err(sealed());
-        }
         let content = inner.content(revision);
         let mut items = content
             .into_values()
             .filter(|it| it.key.starts_with(prefix) && after.is_none_or(|after| &*it.key > after));
-        let page = items.by_ref().take(limit as usize).collect();
+        let page: Vec<_> = items.by_ref().take(limit as usize).collect();
+        let mut keys = page.iter().map(|it| &*it.key);
+        let unsealed = inner.unsealing == Unsealing::Answers;
+        if !unsealed && keys.any(|key| inner.sealed(revision).contains(key)) {
+            return Err(sealed());
+        }
         Ok(ChangePage {
             revision,
             items: page,
@@ -411,6 +416,10 @@ impl ChangeSource for Script {
             let unsealing = self.state().unsealing;
             match unsealing {
                 Unsealing::Answers => return Ok(value),
+                Unsealing::AnswersOnce => {
+                    self.state().unsealing = Unsealing::Hangs;
+                    return Ok(value);
+                }
                 Unsealing::Fails => return Err(sealed()),
                 Unsealing::Hangs => tokio::time::sleep(Duration::from_millis(100)).await,
             }

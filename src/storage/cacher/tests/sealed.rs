@@ -2,6 +2,7 @@
 
 use super::scripted::Unsealing;
 use super::*;
+use crate::budget::Account;
 
 /// A feed with a second type, of which a watch has begun.
 async fn worlds() -> (World, Arc<Cacher>, WatchStream) {
@@ -81,38 +82,170 @@ async fn a_type_that_cannot_be_read_is_listed_until_it_can_be() {
     }
 }
 
-/// While a type is listed its changes are applied to the list, which has no place for what cannot be read.
+/// A peer writes with a key that is new here, faster than pages come.
 #[tokio::test(start_paused = true)]
-async fn a_list_begins_again_when_a_sealed_value_comes() {
+async fn a_list_gets_on_while_sealed_values_come() {
     let (world, secrets, _watch) = worlds().await;
     world.script.put("/secrets/d/a", "x");
     world.script.state().page_time = Duration::from_secs(1);
     world.feed.relist(&secrets);
     world.settle().await;
-    world.script.state().unsealing = Unsealing::Fails;
-    world.script.put_sealed("/secrets/d/b", "x");
-    world.clock.sleep(Duration::from_secs(5)).await;
-    assert!(refusal(&secrets).ends_with("there is no key"));
-    world.script.state().unsealing = Unsealing::Answers;
-    secrets.ready().await.expect("listed");
+    for number in 0..10 {
+        let key = format!("/secrets/d/{}", ["b", "c"][number % 2]);
+        world.script.put_sealed(&key, "x");
+        world.clock.sleep(Duration::from_millis(400)).await;
+    }
+    secrets.check_ready().expect("listed");
     let mut watch = secrets.watch("/secrets/", streamed(Some(0))).await;
     let watch = watch.as_mut().expect("ready");
-    assert_eq!(next_items(watch, 3).await, "+a@2 +b@3 =3!");
+    assert_eq!(next_items(watch, 4).await, "+a@2 +b@11 +c@12 =12!");
+}
+
+/// A value that comes after the page of its key is in no page.
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_for_a_value_and_keeps_its_pages() {
+    let (world, secrets, _watch) = worlds().await;
+    for number in 0..2_001 {
+        world.script.put(&format!("/secrets/d/{number:04}"), "x");
+    }
+    world.settle().await;
+    let before = world.script.state().pages;
+    world.script.state().page_time = Duration::from_secs(1);
+    world.feed.relist(&secrets);
+    world.clock.sleep(Duration::from_millis(1_500)).await;
+    world.script.state().unsealing = Unsealing::Fails;
+    for (key, is_left) in [("0000", true), ("0001", false), ("0002", false)] {
+        let key = format!("/secrets/d/{key}");
+        world.script.put_sealed(&key, "y");
+        if !is_left {
+            world.script.delete(&key);
+        }
+    }
+    world.script.put_sealed("/secrets/d/0003", "y");
+    world.script.put("/secrets/d/0003", "z");
+    world.clock.sleep(Duration::from_secs(60)).await;
+    assert_eq!(
+        refusal(&secrets),
+        "storage is (re)initializing: there is no key"
+    );
+    world.script.state().unsealing = Unsealing::Answers;
+    secrets.ready().await.expect("listed");
+    assert_eq!(world.script.state().pages, before + 2);
+    let of = |key: &str| secrets.cached(key).map(|it| it.revision());
+    let keys = ["0000", "0001", "0002", "0003"].map(|key| of(&format!("/secrets/d/{key}")));
+    assert_eq!(keys, [Some(2_003), None, None, Some(2_009)]);
+    assert_eq!(secrets.kept().0, 1_999);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_for_which_too_many_values_wait_begins_again() {
+    let (world, secrets, _watch) = worlds().await;
+    let counted = || world.ledger.spent(Account::Objects);
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    world.feed.relist(&secrets);
+    world.settle().await;
+    let large = "x".repeat(1 << 20);
+    for number in 0..7 {
+        world
+            .script
+            .put_sealed(&format!("/secrets/d/b{number}"), &large);
+    }
+    world.settle().await;
+    assert!(counted() > 7 << 20, "{}", counted());
+    world.script.put_sealed("/secrets/d/c", &large);
+    world.settle().await;
+    assert!(counted() < 1 << 20, "{}", counted());
+    world.script.state().unsealing = Unsealing::Answers;
+    secrets.ready().await.expect("listed");
+    assert_eq!(secrets.kept().0, 9);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_so_much_waits() {
     let (world, secrets, mut watch) = worlds().await;
+    let counted = || world.ledger.spent(Account::Objects);
     world.script.state().unsealing = Unsealing::Hangs;
     world.script.put_sealed("/secrets/d/a", "x");
     let large = "x".repeat(1 << 20);
-    for _ in 0..8 {
+    for _ in 0..7 {
         world.script.put("/secrets/d/b", &large);
     }
+    world.settle().await;
+    assert!(counted() > 7 << 20, "{}", counted());
+    let pages = world.script.state().pages;
+    world.script.put("/secrets/d/b", &large);
     assert_eq!(next_item(&mut watch).await, "end");
+    world.settle().await;
+    // The page with the sealed value fails, but is not put off as after a lost change.
+    assert_eq!(world.script.state().pages, pages + 1);
+    assert!(counted() < 1 << 20, "{}", counted());
     world.script.state().unsealing = Unsealing::Answers;
     secrets.ready().await.expect("listed");
     assert_eq!(secrets.kept().0, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_before_a_sealed_one_do_not_wait() {
+    let (world, secrets, mut watch) = worlds().await;
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    world.script.put("/secrets/d/b", "x");
+    world.script.put_sealed("/secrets/d/c", "x");
+    world.script.put("/secrets/d/d", "x");
+    assert_eq!(item_now(&mut watch).await, None);
+    world.script.state().unsealing = Unsealing::AnswersOnce;
+    assert_eq!(next_items(&mut watch, 2).await, "+a@2 +b@3");
+    world.settle().await;
+    assert_eq!(item_now(&mut watch).await, None);
+    assert_eq!(
+        refusal(&secrets),
+        "storage is (re)initializing: the value of /secrets/d/c cannot be decrypted yet"
+    );
+    world.script.state().unsealing = Unsealing::Answers;
+    assert_eq!(next_items(&mut watch, 2).await, "+c@4 +d@5");
+    secrets.ready().await.expect("all has been read");
+}
+
+/// The time that a change waits includes that of the changes before it.
+#[tokio::test(start_paused = true)]
+async fn no_change_waits_longer_than_the_first() {
+    let (world, secrets, mut watch) = worlds().await;
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    world.clock.sleep(Duration::from_secs(5)).await;
+    world.script.put_sealed("/secrets/d/b", "x");
+    world.clock.sleep(Duration::from_secs(3)).await;
+    world.script.state().unsealing = Unsealing::AnswersOnce;
+    world.clock.sleep(Duration::from_millis(6_900)).await;
+    assert_eq!(item_now(&mut watch).await.as_deref(), Some("+a@2"));
+    assert_eq!(item_now(&mut watch).await, None, "after 14.9 s");
+    world.clock.sleep(Duration::from_millis(200)).await;
+    assert_eq!(item_now(&mut watch).await.as_deref(), Some("end"));
+    assert!(secrets.has_been_ready() && secrets.check_ready().is_err());
+}
+
+/// Keys have come that may decrypt what could not be read, and what is about to be found unreadable.
+#[tokio::test(start_paused = true)]
+async fn new_keys_list_again_whatever_waits_or_is_listed() {
+    let (world, secrets, mut watch) = worlds().await;
+    let pages = || world.script.state().pages;
+    let before = pages();
+    world.feed.relist_unreadable();
+    world.settle().await;
+    assert_eq!(pages(), before, "all types can be read");
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    world.settle().await;
+    world.script.state().page_time = Duration::from_secs(2);
+    world.feed.relist_unreadable();
+    assert_eq!(next_item(&mut watch).await, "end");
+    world.clock.sleep(Duration::from_secs(1)).await;
+    // The page under way may have been decrypted with the old keys.
+    world.feed.relist_unreadable();
+    world.script.state().unsealing = Unsealing::Answers;
+    secrets.ready().await.expect("listed");
+    assert_eq!(pages(), before + 2);
 }
 
 /// A contradiction among the changes that waited is noticed as any other.

@@ -115,6 +115,7 @@ impl ListParams {
                 allow_watch_bookmarks: self.allow_watch_bookmarks,
             },
             recursive: true,
+            selects_later: false,
             with_previous: false,
             send_initial_events: self.send_initial_events,
             progress_notify: self.allow_watch_bookmarks,

@@ -1,0 +1,332 @@
+//! Conversions of objects that watches share.
+//!
+//! All watches of a version see an event at about the same time. The first has the object converted, the others wait for
+//! the same answer; later ones, such as those that begin, find it as long as it is kept. The oldest conversions are
+//! evicted first. Failures are shared by those that wait, and not kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ringwatch::budget::{Account, Ledger, Share};
+use ringwatch::meta::Object;
+use ringwatch::storage::StorageError;
+use tokio::sync::OnceCell;
+
+/// Maximum number of bytes of the conversions that are kept, or of one that is larger.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+
+/// Estimate of the bytes of a conversion beside the encodings of its objects: their records and attributes, and its place
+/// in the maps.
+const OVERHEAD_BYTES: usize = 1_500;
+
+/// The conversions to all versions of all definitions. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct SharedConversions(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    ledger: Ledger,
+    kept: Mutex<Kept>,
+}
+
+/// The conversions to a version, as a definition has it at some time.
+#[derive(Debug)]
+pub(super) struct VersionConversions {
+    all: SharedConversions,
+    /// The number by which its conversions are told from others.
+    version: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    by_key: HashMap<Key, Entry>,
+    /// The keys by the numbers of their entries, the oldest first.
+    order: BTreeMap<u64, Key>,
+    /// The estimated bytes of all.
+    bytes: usize,
+    /// Their share of the memory budget.
+    share: Share,
+    /// The number of the next version, or of the next entry.
+    next_number: u64,
+}
+
+/// The version to convert to, and what identifies the content of an object, unless the store was rolled back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    version: u64,
+    revision: u64,
+    uid: Box<str>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    bytes: usize,
+    conversion: Arc<Conversion>,
+}
+
+#[derive(Debug)]
+struct Conversion {
+    original: Arc<Object>,
+    /// The outcome, once it is there.
+    outcome: OnceCell<Result<Arc<Object>, Arc<StorageError>>>,
+}
+
+impl SharedConversions {
+    /// Creates an empty set, which counts its memory in a ledger and shrinks when that is short of memory.
+    #[must_use]
+    pub fn new(ledger: &Ledger) -> Self {
+        Self(Arc::new(Shared {
+            ledger: ledger.clone(),
+            kept: Mutex::new(Kept {
+                by_key: HashMap::new(),
+                order: BTreeMap::new(),
+                bytes: 0,
+                share: ledger.share(Account::Encodings),
+                next_number: 0,
+            }),
+        }))
+    }
+
+    /// Returns the conversions to a version, which are shared with no other.
+    pub(super) fn of_version(&self) -> VersionConversions {
+        VersionConversions {
+            all: self.clone(),
+            version: self.kept().number(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // It is consistent after each of its changes, so poison is ignored.
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the conversion of an object to a version, which may have begun.
+    fn conversion(&self, key: &Key, object: &Arc<Object>) -> Arc<Conversion> {
+        let mut kept = self.kept();
+        let known = kept.by_key.get(key).map(|entry| &entry.conversion);
+        if let Some(known) = known.filter(|it| it.is_of(object)) {
+            return Arc::clone(known);
+        }
+        kept.remove(key);
+        let conversion = Arc::new(Conversion {
+            original: Arc::clone(object),
+            outcome: OnceCell::new(),
+        });
+        kept.add(key, &conversion);
+        kept.evict(&self.0.ledger);
+        conversion
+    }
+
+    /// Counts the converted object of a conversion.
+    fn count(&self, key: &Key, conversion: &Arc<Conversion>, converted: &Arc<Object>) {
+        if Arc::ptr_eq(&conversion.original, converted) {
+            return;
+        }
+        let mut kept = self.kept();
+        let bytes = converted.bytes().len();
+        if let Some(entry) = kept.entry(key, conversion) {
+            entry.bytes += bytes;
+            kept.bytes += bytes;
+            kept.evict(&self.0.ledger);
+        }
+    }
+
+    /// Removes a conversion that has failed.
+    fn forget(&self, key: &Key, conversion: &Arc<Conversion>) {
+        let mut kept = self.kept();
+        if kept.entry(key, conversion).is_some() {
+            kept.remove(key);
+        }
+    }
+}
+
+impl VersionConversions {
+    /// Returns an object in the version, made by `convert` unless that has been done or is under way.
+    ///
+    /// # Errors
+    /// The error of `convert`, which all callers share that wait for it.
+    pub(super) async fn get_or_convert(
+        &self,
+        object: &Arc<Object>,
+        convert: impl Future<Output = Result<Arc<Object>, StorageError>>,
+    ) -> Result<Arc<Object>, StorageError> {
+        let key = Key {
+            version: self.version,
+            revision: object.revision(),
+            uid: object.uid().into(),
+        };
+        let conversion = self.all.conversion(&key, object);
+        let mut is_new = false;
+        // If the caller that converts goes, the next one that waits converts.
+        let outcome = conversion.outcome.get_or_init(async || {
+            let converted = convert.await.map_err(Arc::new);
+            is_new = true;
+            converted
+        });
+        match outcome.await {
+            Ok(converted) => {
+                if is_new {
+                    self.all.count(&key, &conversion, converted);
+                }
+                Ok(Arc::clone(converted))
+            }
+            Err(error) => {
+                self.all.forget(&key, &conversion);
+                Err(StorageError::Shared(Arc::clone(error)))
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn number(&mut self) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        number
+    }
+
+    /// Returns the entry of a key, if it is that of this conversion.
+    fn entry(&mut self, key: &Key, conversion: &Arc<Conversion>) -> Option<&mut Entry> {
+        let entry = self.by_key.get_mut(key);
+        entry.filter(|it| Arc::ptr_eq(&it.conversion, conversion))
+    }
+
+    fn add(&mut self, key: &Key, conversion: &Arc<Conversion>) {
+        let entry = Entry {
+            number: self.number(),
+            bytes: OVERHEAD_BYTES + key.uid.len() + conversion.original.bytes().len(),
+            conversion: Arc::clone(conversion),
+        };
+        self.bytes += entry.bytes;
+        self.order.insert(entry.number, key.clone());
+        self.by_key.insert(key.clone(), entry);
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.by_key.remove(key) {
+            self.order.remove(&entry.number);
+            self.bytes -= entry.bytes;
+            self.share.set(self.bytes as u64);
+        }
+    }
+
+    /// Evicts the oldest conversions until all are within the limits. The newest stays, for which watches may wait.
+    fn evict(&mut self, ledger: &Ledger) {
+        self.share.set(self.bytes as u64);
+        while self.order.len() > 1
+            && (self.bytes > KEPT_BYTES_MAX || self.bytes as u64 > ledger.allowed_to_encodings())
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.remove(&oldest);
+        }
+    }
+}
+
+impl Conversion {
+    fn is_of(&self, object: &Arc<Object>) -> bool {
+        Arc::ptr_eq(&self.original, object) || self.original.bytes() == object.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::FutureExt;
+    use ringwatch::meta::FieldSchema;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(revision: u64, text: &str) -> Arc<Object> {
+        let value = json!({"kind": "A", "apiVersion": "a/v1", "metadata": {"name": "a", "uid": "u"},
+            "text": text});
+        Arc::new(Object::from_value(&value, revision, &FieldSchema::default()).expect("an object"))
+    }
+
+    fn new() -> (VersionConversions, Ledger) {
+        let ledger = Ledger::new(1 << 30);
+        (SharedConversions::new(&ledger).of_version(), ledger)
+    }
+
+    async fn convert(conversions: &VersionConversions, object: &Arc<Object>) -> Arc<Object> {
+        let converted = async { Ok(self::object(object.revision(), "converted")) };
+        let converted = conversions.get_or_convert(object, converted).await;
+        converted.expect("converted")
+    }
+
+    #[tokio::test]
+    async fn each_content_is_converted_once_for_each_version() {
+        let (conversions, _) = new();
+        let first = convert(&conversions, &object(1, "a")).await;
+        let again = convert(&conversions, &object(1, "a")).await;
+        assert!(Arc::ptr_eq(&first, &again));
+        let later = convert(&conversions, &object(2, "a")).await;
+        assert!(!Arc::ptr_eq(&first, &later));
+        let restored = convert(&conversions, &object(1, "b")).await;
+        assert!(!Arc::ptr_eq(&first, &restored), "the store was rolled back");
+        let other = conversions.all.of_version();
+        let other = convert(&other, &object(1, "b")).await;
+        assert!(!Arc::ptr_eq(&restored, &other));
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_share_the_outcome() {
+        let (conversions, ledger) = new();
+        let object = object(1, "a");
+        let (answer, asked) = tokio::sync::oneshot::channel();
+        let why = || StorageError::Internal {
+            message: "no".to_owned(),
+        };
+        let failing = async {
+            asked.await.expect("an answer");
+            Err(why())
+        };
+        let mut first = Box::pin(conversions.get_or_convert(&object, failing));
+        assert!((&mut first).now_or_never().is_none());
+        let mut second = Box::pin(conversions.get_or_convert(&object, pending()));
+        assert!((&mut second).now_or_never().is_none());
+        answer.send(()).expect("it is awaited");
+        for failed in [first.await, second.await] {
+            assert_eq!(failed.expect_err("it fails").to_string(), why().to_string());
+        }
+        assert_eq!(ledger.total(), 0);
+        convert(&conversions, &object).await;
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_leaves_the_conversion_to_the_next() {
+        let (conversions, _) = new();
+        let object = object(1, "a");
+        let mut first = Box::pin(conversions.get_or_convert(&object, pending()));
+        assert!((&mut first).now_or_never().is_none());
+        let same = ready(Ok(Arc::clone(&object)));
+        let mut second = Box::pin(conversions.get_or_convert(&object, same));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        assert!(Arc::ptr_eq(&second.await.expect("converted"), &object));
+    }
+
+    #[tokio::test]
+    async fn memory_is_counted_and_bounded() {
+        let (conversions, ledger) = new();
+        let large = "x".repeat(1 << 20);
+        let oldest = object(0, &large);
+        let first = convert(&conversions, &oldest).await;
+        for revision in 1..30 {
+            convert(&conversions, &object(revision, &large)).await;
+        }
+        let kept = KEPT_BYTES_MAX as u64;
+        let spent = ledger.spent(Account::Encodings);
+        assert!((kept - (2 << 20)..=kept).contains(&spent), "{spent}");
+        assert!(!Arc::ptr_eq(&convert(&conversions, &oldest).await, &first));
+        let mut objects = ledger.share(Account::Objects);
+        objects.set(ledger.limit());
+        convert(&conversions, &object(31, "a")).await;
+        let spent = ledger.spent(Account::Encodings);
+        assert!(spent < 10_000, "memory is short: {spent}");
+        drop(conversions);
+        assert_eq!(ledger.spent(Account::Encodings), 0);
+    }
+}
