@@ -21,7 +21,9 @@ use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::drain::Draining;
-use super::{HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
+use super::{
+    ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline,
+};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
@@ -222,8 +224,11 @@ impl Filters {
             .deadline
             .unwrap_or(since + self.limits.request_timeout);
         let path = &terms.info.path;
+        let side = request.extensions().get::<ClientSide>();
+        let from = side.and_then(|it| Some(it.address?.ip()));
         let headers = request.headers_mut();
-        let authenticated = self.authenticator.authenticate(peer, headers, path, now);
+        let authenticator = &self.authenticator;
+        let authenticated = authenticator.authenticate((peer, from), headers, path, now);
         let authenticated = self.clock.timeout(self.left(end), authenticated).await;
         let (user, refusal) = match authenticated {
             Ok(user) => (user, Refusal::Unauthenticated),
