@@ -6,6 +6,9 @@ use super::transcode::entry_of;
 use super::wire::{Content, Fields};
 use crate::meta::{Item, Object};
 
+/// The wire type of strings and bytes.
+const BYTES_TYPE: u8 = 2;
+
 /// A message within an object, or the object itself. Paths are the names that lead to a field in JSON, joined by dots;
 /// they include all items of lists.
 ///
@@ -65,7 +68,8 @@ impl<'a> StoredFields<'a> {
     }
 
     /// Returns true if there is a message, a string or an item of a list or a map at a path.
-    pub(super) fn has(self, path: &str) -> bool {
+    #[must_use]
+    pub fn has(self, path: &str) -> bool {
         let mut found = false;
         self.visit(path, &mut |_, _| found = true);
         found
@@ -105,6 +109,21 @@ impl<'a> StoredFields<'a> {
             }
         });
         found
+    }
+
+    /// Returns the value of a key in a map of strings or bytes; `None` if there is none, or it is empty.
+    #[must_use]
+    pub fn entry(self, path: &str, key: &str) -> Option<&'a [u8]> {
+        let mut last = None;
+        self.visit(path, &mut |field, entry| {
+            if let (Arity::Map, Ok((found, value))) = (field.arity, entry_of(entry))
+                && found == key.as_bytes()
+            {
+                last = value;
+            }
+        });
+        let (_, mut value) = last.filter(|(wire_type, _)| *wire_type == BYTES_TYPE)?;
+        value.run().ok()
     }
 
     /// Calls `found` with the content of every occurrence of a field that is bytes.
@@ -165,6 +184,22 @@ mod tests {
         let limits = |at: usize| containers[at].keys("resources.limits");
         assert_eq!(limits(0), [&b"cpu"[..], b"memory"]);
         assert!(limits(1).is_empty());
+    }
+
+    #[test]
+    fn maps_have_entries() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "s", "labels": {"l": "label"}},
+            "data": {"a": "YQ==", "empty": ""}});
+        let bytes = encode_value(&secret).expect("a kind");
+        let secret = object(&bytes, 7, &Default::default()).expect("an object");
+        let fields = StoredFields::new(&secret).expect("protobuf");
+        assert_eq!(fields.entry("data", "a"), Some(&b"a"[..]));
+        assert_eq!(fields.entry("data", "empty").unwrap_or_default(), &b""[..]);
+        assert_eq!(fields.entry("data", "b"), None);
+        assert_eq!(fields.entry("metadata.labels", "l"), Some(&b"label"[..]));
+        assert_eq!(fields.entry("type", "a"), None);
+        assert!(fields.has("data") && !fields.has("metadata.deletionTimestamp"));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Event {
     pub user: User,
     /// The user that the request was made as, if that is another.
     pub impersonated_user: Option<User>,
+    /// The verb of constrained impersonation that allowed it; `None` if another did.
+    pub impersonation_constraint: Option<&'static str>,
     /// The addresses that the request came from, the client's first.
     pub source_ips: Vec<IpAddr>,
     /// The client program, cut to a bound.

@@ -82,9 +82,11 @@ impl Recording {
         self.state().latencies.push((part, time));
     }
 
-    /// Notes the user that the request is made as.
-    pub fn impersonated(&self, user: &User) {
-        self.state().event.impersonated_user = Some(user.clone());
+    /// Notes the user that the request is made as, and the verb of constrained impersonation that allowed it.
+    pub fn impersonated(&self, user: &User, constraint: Option<&'static str>) {
+        let event = &mut self.state().event;
+        event.impersonated_user = Some(user.clone());
+        event.impersonation_constraint = constraint;
     }
 
     /// Notes the object of a request, which completes the reference to the object.

@@ -25,6 +25,12 @@ pub(crate) struct Rendered {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct AuthenticationMetadata {
+    impersonation_constraint: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct EventJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
@@ -40,6 +46,8 @@ struct EventJson<'a> {
     user: UserJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impersonated_user: Option<UserJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authentication_metadata: Option<AuthenticationMetadata>,
     #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
     source_ips: Vec<String>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -131,6 +139,11 @@ pub(crate) fn json(event: &Event, is_item: bool) -> Rendered {
         verb: &event.verb,
         user: UserJson::from(&event.user),
         impersonated_user: event.impersonated_user.as_ref().map(UserJson::from),
+        authentication_metadata: event.impersonation_constraint.map(|constraint| {
+            AuthenticationMetadata {
+                impersonation_constraint: constraint,
+            }
+        }),
         source_ips: event
             .source_ips
             .iter()
@@ -310,6 +323,18 @@ mod tests {
                 "userAgent": "kubectl", "objectRef": {"resource": "pods", "namespace": "a"},
                 "requestReceivedTimestamp": "1970-01-01T00:00:00.000000Z",
                 "stageTimestamp": "1970-01-01T00:00:01.500001Z"})
+        );
+        let impersonating = Event {
+            impersonated_user: Some(User {
+                name: "joe".to_owned(),
+                ..User::default()
+            }),
+            impersonation_constraint: Some("impersonate:user-info"),
+            ..event()
+        };
+        assert_eq!(
+            written(&impersonating)["authenticationMetadata"],
+            json!({"impersonationConstraint": "impersonate:user-info"})
         );
         let item = json(&event(), true).json;
         assert!(item.starts_with(b"{\"level\":\"RequestResponse\""));

@@ -1,12 +1,13 @@
 //! Authenticates requests by all kinds of credentials, in kube-apiserver's order.
 
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use jiff::Timestamp;
-use ringwatch_apimachinery::User;
+use ringwatch_apimachinery::{Network, User};
 
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
@@ -102,18 +103,18 @@ impl Authenticator {
     }
 
     /// Returns the user behind a request; `None` if it has no valid credentials, for which the answer is 401. `path`
-    /// decides whether it needs any. The credentials are removed from the headers, so that no server to which the
+    /// decides whether it needs any. It comes from the peer, at the address. The credentials are removed from the headers, so that no server to which the
     /// request is passed on gets or believes them.
     ///
     /// Ported from Kubernetes 1.36, apiserver/pkg/endpoints/filters/authentication.go `withAuthentication`.
     pub async fn authenticate(
         &self,
-        peer: &Peer,
+        (peer, from): (&Peer, Option<IpAddr>),
         headers: &mut HeaderMap,
         path: &str,
         now: Timestamp,
     ) -> Option<User> {
-        let user = self.user(peer, headers, path, now).await?;
+        let user = self.user((peer, from), headers, path, now).await?;
         headers.remove(AUTHORIZATION);
         if let Ok(Some(WebSocketToken { others, .. })) = WebSocketToken::read(headers) {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
@@ -127,7 +128,7 @@ impl Authenticator {
 
     async fn user(
         &self,
-        peer: &Peer,
+        (peer, from): (&Peer, Option<IpAddr>),
         headers: &HeaderMap,
         path: &str,
         now: Timestamp,
@@ -145,13 +146,13 @@ impl Authenticator {
         // A certificate that is not valid is refused, rather than taken for none.
         let mut refused = peer.is_refused || certified.is_some();
         if let Some(token) = bearer_token(headers) {
-            match self.identify(token, &[], now).await {
+            match self.identify(token, &[], from, now).await {
                 Ok(identified) => return Some(identified.user),
                 Err(error) => tracing::debug!(%error, "a token is invalid"),
             }
             refused = true;
         }
-        match self.web_socket_user(headers, now).await {
+        match self.web_socket_user(headers, from, now).await {
             Ok(Some(user)) => return Some(user),
             Ok(None) => {}
             Err(error) => {
@@ -167,16 +168,18 @@ impl Authenticator {
     async fn web_socket_user(
         &self,
         headers: &HeaderMap,
+        from: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<Option<User>, TokenError> {
         let Some(WebSocketToken { token, .. }) = WebSocketToken::read(headers)? else {
             return Ok(None);
         };
-        let identified = self.identify(&token, &[], now).await?;
+        let identified = self.identify(&token, &[], from, now).await?;
         Ok(Some(identified.user))
     }
 
-    /// Returns the user of a token that is for one of these audiences; for this server if there are none.
+    /// Returns the user of a token that is for one of these audiences; for this server if there are none. `from` is the
+    /// address that the token comes from, if it comes from a client that may be a stranger.
     ///
     /// # Errors
     /// [`TokenError`] for a token that is unknown or invalid.
@@ -184,6 +187,7 @@ impl Authenticator {
         &self,
         token: &str,
         audiences: &[String],
+        from: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
         let wanted = if audiences.is_empty() {
@@ -191,7 +195,7 @@ impl Authenticator {
         } else {
             audiences
         };
-        let mut identified = self.find(token, wanted, now).await?;
+        let mut identified = self.find(token, wanted, from, now).await?;
         identified.user = authenticated(identified.user);
         Ok(identified)
     }
@@ -202,6 +206,7 @@ impl Authenticator {
         &self,
         token: &str,
         wanted: &[String],
+        from: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<Identified, TokenError> {
         // Tokens that name no audiences are for this server's.
@@ -241,7 +246,8 @@ impl Authenticator {
             }
         }
         if let Some(webhook) = &self.webhook {
-            match webhook.identify(token, &self.audiences, wanted).await {
+            let from = from.map(Network::from);
+            match webhook.identify(token, from, &self.audiences, wanted).await {
                 Ok(Some(known)) => return Ok(known),
                 Ok(None) => {}
                 Err(error) => errors.push(error),
@@ -304,16 +310,12 @@ mod tests {
             headers.insert(AUTHORIZATION, value.parse().expect("a header"));
         }
         let now = Timestamp::from_second(100).expect("a time");
+        let peer = Peer {
+            user: certified,
+            ..Peer::default()
+        };
         Authenticator::new(tokens)
-            .authenticate(
-                &Peer {
-                    user: certified,
-                    ..Peer::default()
-                },
-                &mut headers,
-                "/api",
-                now,
-            )
+            .authenticate((&peer, None), &mut headers, "/api", now)
             .await
     }
 
@@ -359,7 +361,7 @@ mod tests {
         let authenticator = Authenticator::new(tokens).with_anonymous(Anonymous::Served);
         let now = Timestamp::from_second(100).expect("a time");
         let peer = Peer::default();
-        let user = authenticator.authenticate(&peer, &mut headers, "/api", now);
+        let user = authenticator.authenticate((&peer, None), &mut headers, "/api", now);
         let user = user.await.map(|user| user.name);
         let left = headers.iter().map(|(name, value)| {
             let value = value.to_str().expect("text").to_owned();
@@ -437,7 +439,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert("x-remote-user", name.parse().expect("a header"));
             headers.insert("x-remote-group", group.parse().expect("a header"));
-            let user = authenticator.authenticate(&proxy, &mut headers, "/api", now);
+            let user = authenticator.authenticate((&proxy, None), &mut headers, "/api", now);
             let user = user.await.expect("a user");
             assert_eq!(user.groups, groups, "{name} in {group:?}");
         }
@@ -478,7 +480,7 @@ mod tests {
             if let Some(value) = authorization {
                 headers.insert(AUTHORIZATION, value.parse().expect("a header"));
             }
-            let user = authenticator.authenticate(&peer, &mut headers, "/livez", now);
+            let user = authenticator.authenticate((&peer, None), &mut headers, "/livez", now);
             let user = user.await;
             let name = user.as_ref().map(|it| it.name.as_str());
             assert_eq!(name, expected, "{peer:?} {authorization:?}");

@@ -1,21 +1,22 @@
 //! Reads the stored objects that tokens are in or bound to.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use ringwatch::codec;
+use ringwatch::codec::{self, StoredFields};
 use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::Error;
 use ringwatch_registry::Store;
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use super::TokenError;
-
-/// Maximum number of stored bytes of a Secret with a token. Secrets are decoded on workers that serve others, and those of
-/// tokens are small.
-const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// The state of the object that a token is bound to.
 pub(crate) enum Found {
@@ -82,18 +83,74 @@ pub(crate) async fn find(
     })
 }
 
-/// Returns a Secret as a tree.
-///
-/// # Errors
-/// [`TokenError::Lookup`] for one that is too large to have a token.
-pub(crate) fn secret(object: &Object) -> Result<Value, TokenError> {
-    let bytes = object.bytes().len();
-    if bytes > SECRET_BYTES_MAX {
-        let name = object.name();
-        let why = format!("the Secret {name:?} with {bytes} bytes is too large for a token");
-        return Err(unreadable(why));
+/// A Secret, as far as tokens go. Secrets are read on workers that serve others and may be large, so no more of one is
+/// decoded than is asked for.
+#[derive(Debug)]
+pub(crate) enum TokenSecret<'a> {
+    Protobuf(StoredFields<'a>),
+    Json(JsonSecret<'a>),
+}
+
+/// The parts of a Secret that is stored as JSON.
+#[derive(Debug, Deserialize)]
+pub(crate) struct JsonSecret<'a> {
+    #[serde(default)]
+    metadata: JsonMetadata,
+    #[serde(default, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    data: Option<BTreeMap<Cow<'a, str>, &'a RawValue>>,
+}
+
+/// The parts of the metadata of such a Secret.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonMetadata {
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+impl<'a> TokenSecret<'a> {
+    /// Reads a Secret.
+    ///
+    /// # Errors
+    /// [`TokenError::Lookup`] for one that cannot be read.
+    pub(crate) fn new(object: &'a Object) -> Result<Self, TokenError> {
+        if let Some(fields) = StoredFields::new(object) {
+            return Ok(Self::Protobuf(fields));
+        }
+        let read = serde_json::from_slice(object.bytes());
+        let read = read.map_err(|error| unreadable(error.to_string()))?;
+        Ok(Self::Json(read))
     }
-    codec::tree(object).map_err(|error| unreadable(error.to_string()))
+
+    /// Returns true if it is marked for deletion.
+    pub(crate) fn is_deleted(&self) -> bool {
+        match self {
+            Self::Protobuf(fields) => fields.has("metadata.deletionTimestamp"),
+            Self::Json(json) => json.metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    /// Returns its type.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Self::Protobuf(fields) => fields.text("type"),
+            Self::Json(json) => &json.kind,
+        }
+    }
+
+    /// Returns the value of a key of its data; empty if there is none.
+    pub(crate) fn data(&self, key: &str) -> Cow<'a, [u8]> {
+        match self {
+            Self::Protobuf(fields) => fields.entry("data", key).unwrap_or_default().into(),
+            Self::Json(json) => {
+                let value = json.data.as_ref().and_then(|data| data.get(key));
+                let text = value.and_then(|it| serde_json::from_str::<Cow<'_, str>>(it.get()).ok());
+                let bytes = text.and_then(|text| STANDARD.decode(&*text).ok());
+                bytes.unwrap_or_default().into()
+            }
+        }
+    }
 }
 
 /// Returns true if an object was due to be deleted before this second.
@@ -121,4 +178,35 @@ fn was_deleted(object: &Object, deleted_by: i64) -> Result<bool, TokenError> {
 
 fn unreadable(why: String) -> TokenError {
     TokenError::Lookup(Error::Internal(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::meta::FieldSchema;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_read_as_it_is_stored() {
+        let read = |secret: &Value| {
+            let protobuf = codec::encode_value(secret).expect("a kind");
+            let forms = [protobuf, secret.to_string().into_bytes()];
+            let [first, second] = forms.map(|stored| {
+                let object = codec::object(&stored, 7, &FieldSchema::default());
+                let object = object.expect("an object");
+                let secret = TokenSecret::new(&object).expect("a Secret");
+                let data = ["token", "other", "wrong"].map(|key| secret.data(key).len());
+                (secret.is_deleted(), secret.kind().to_owned(), data)
+            });
+            assert_eq!(first, second);
+            first
+        };
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+        assert_eq!(read(&secret), (false, String::new(), [0, 0, 0]));
+        secret["type"] = json!("t");
+        secret["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        secret["data"] = json!({"token": "YQ==", "other": STANDARD.encode(vec![b'x'; 1 << 20])});
+        assert_eq!(read(&secret), (true, "t".to_owned(), [1, 1 << 20, 0]));
+    }
 }

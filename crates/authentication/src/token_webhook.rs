@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use ringwatch::clock::Clock;
-use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::answer_cache::{Answer, AnswerCache, Question, texts_bytes};
 use ringwatch_apimachinery::review_webhook::{ReviewVersion, ReviewWebhook};
+use ringwatch_apimachinery::shares::Shares;
 use ringwatch_apimachinery::single_flight::SingleFlight;
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
+use ringwatch_apimachinery::{Network, User};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,6 +22,8 @@ const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenReview";
 /// The bound of a call, attempts and pauses included.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of calls at a time for tokens of one network: half of those that a webhook gets.
+const OF_A_NETWORK_MAX: usize = 50;
 /// The bytes of an extra attribute besides those of its texts: its list, and its share of a map's node.
 const EXTRA_BYTES: usize = 100;
 
@@ -50,6 +53,9 @@ struct Shared {
     version: ReviewVersion,
     ttl: Duration,
     cache: AnswerCache<Verdict>,
+    /// The calls by the networks for which they are made: tokens that somebody makes up keep none of another network
+    /// waiting.
+    shares: Shares<Option<Network>>,
     clock: Clock,
 }
 
@@ -105,6 +111,7 @@ impl TokenWebhook {
                 version: config.version,
                 ttl: config.ttl,
                 cache: AnswerCache::default(),
+                shares: Shares::new(OF_A_NETWORK_MAX),
                 clock,
             }),
             calls: SingleFlight::default(),
@@ -112,13 +119,15 @@ impl TokenWebhook {
     }
 
     /// Returns the user of a token that is for one of these audiences; `None` if the webhook knows none. `own` are the
-    /// audiences of a token for which the webhook names none.
+    /// audiences of a token for which the webhook names none. `from` is the network that the token comes from; all of
+    /// unknown origin count as one.
     ///
     /// # Errors
     /// [`TokenError::Webhook`] if there is no answer, or one that is an error.
     pub(super) async fn identify(
         &self,
         token: &str,
+        from: Option<Network>,
         own: &[String],
         wanted: &[String],
     ) -> Result<Option<Identified>, TokenError> {
@@ -131,7 +140,13 @@ impl TokenWebhook {
         let call = || {
             let shared = Arc::clone(&self.shared);
             let (token, own, wanted) = (token.to_owned(), own.to_vec(), wanted.to_vec());
-            async move { shared.ask(question, &token, &own, &wanted).await }.boxed()
+            async move {
+                let asked = shared.ask(question, &token, &own, &wanted);
+                let asked = shared.shares.within(from, asked);
+                let asked = shared.clock.timeout(TIMEOUT, asked).await;
+                asked.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+            }
+            .boxed()
         };
         let verdict = self.calls.run(question, call).await;
         verdict.map(|it| it.0).map_err(TokenError::Webhook)
@@ -227,6 +242,7 @@ fn without_nulls(value: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
     use std::sync::Mutex;
 
     use bytes::Bytes;
@@ -291,7 +307,10 @@ mod tests {
         let user = json!({"username": "ann", "uid": "1", "groups": ["a"], "extra": {"k": ["v"]}});
         let (webhook, client) = webhook(Ok(json!({"authenticated": true, "user": user})));
         for _ in 0..2 {
-            let found = webhook.identify("t", &own(), &own()).await.expect("asked");
+            let found = webhook
+                .identify("t", None, &own(), &own())
+                .await
+                .expect("asked");
             let found = found.expect("a user");
             assert_eq!(
                 (found.user.name.as_str(), found.user.uid.as_str()),
@@ -302,7 +321,10 @@ mod tests {
             assert_eq!(found.audiences, own());
         }
         let other = ["other".to_owned()];
-        let found = webhook.identify("t", &own(), &other).await.expect("asked");
+        let found = webhook
+            .identify("t", None, &own(), &other)
+            .await
+            .expect("asked");
         assert_eq!(found, None, "it is not said to be for that audience");
         let asked = client.asked.lock().expect("sound").clone();
         assert_eq!(asked.len(), 2);
@@ -318,7 +340,10 @@ mod tests {
         let (nobody, client) = webhook(Ok(json!({"authenticated": false, "user": null})));
         for _ in 0..2 {
             assert_eq!(
-                nobody.identify("t", &own(), &own()).await.expect("asked"),
+                nobody
+                    .identify("t", None, &own(), &own())
+                    .await
+                    .expect("asked"),
                 None
             );
         }
@@ -334,7 +359,10 @@ mod tests {
         ] {
             let (wrong, client) = webhook(answer);
             for _ in 0..2 {
-                let error = wrong.identify("t", &own(), &own()).await.expect_err(words);
+                let error = wrong
+                    .identify("t", None, &own(), &own())
+                    .await
+                    .expect_err(words);
                 assert!(error.to_string().starts_with(words), "{error}");
             }
             assert_eq!(client.asked.lock().expect("sound").len(), 2, "{words}");
@@ -348,7 +376,7 @@ mod tests {
         ));
         client.may.forget_permits(100);
         let own = own();
-        let mut together = [(); 3].map(|()| Box::pin(webhook.identify("t", &own, &own)));
+        let mut together = [(); 3].map(|()| Box::pin(webhook.identify("t", None, &own, &own)));
         for one in &mut together {
             assert!(futures::poll!(one).is_pending());
         }
@@ -362,17 +390,53 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn tokens_that_one_network_makes_up_keep_no_other_waiting() {
+        let user = json!({"authenticated": true, "user": {"username": "ann"}});
+        let (webhook, client) = webhook(Ok(user));
+        client.may.forget_permits(100);
+        let (own, [stranger, known]) = (
+            own(),
+            ["10.0.0.1", "10.0.0.2"].map(|it| it.parse::<IpAddr>().map(Network::from).ok()),
+        );
+        let tokens: Vec<_> = (0..150).map(|number| number.to_string()).collect();
+        let mut flood: Vec<_> = tokens
+            .iter()
+            .map(|token| Box::pin(webhook.identify(token, stranger, &own, &own)))
+            .collect();
+        for one in &mut flood {
+            assert!(futures::poll!(one).is_pending());
+        }
+        let asked = || client.asked.lock().expect("sound").len();
+        assert_eq!(asked(), OF_A_NETWORK_MAX);
+        let mut good = Box::pin(webhook.identify("t", known, &own, &own));
+        assert!(futures::poll!(&mut good).is_pending());
+        assert_eq!(asked(), OF_A_NETWORK_MAX + 1, "it is asked at once");
+        drop(flood.split_off(100));
+        client.may.add_permits(101);
+        good.await.expect("asked").expect("a user");
+        for one in flood {
+            one.await.expect("asked").expect("a user");
+        }
+    }
+
+    #[tokio::test]
     async fn tokens_that_are_made_up_push_no_good_one_out() {
         let user = json!({"authenticated": true, "user": {"username": "ann"}});
         let (webhook, client) = webhook(Ok(user));
-        webhook.identify("t", &own(), &own()).await.expect("asked");
+        webhook
+            .identify("t", None, &own(), &own())
+            .await
+            .expect("asked");
         let refused = Verdict(None);
         let Shared { cache, clock, .. } = &*webhook.shared;
         for number in 0..20_000 {
             let question = cache.question([&*number.to_string()]);
             cache.put(question, &refused, Duration::from_secs(120), clock.now());
         }
-        webhook.identify("t", &own(), &own()).await.expect("asked");
+        webhook
+            .identify("t", None, &own(), &own())
+            .await
+            .expect("asked");
         assert_eq!(client.asked.lock().expect("sound").len(), 1);
     }
 
@@ -402,9 +466,15 @@ mod tests {
             "audiences": ["b", "c"]});
         let (webhook, _) = webhook(Ok(status));
         let wanted = ["a".to_owned(), "b".to_owned()];
-        let found = webhook.identify("t", &own(), &wanted).await.expect("asked");
+        let found = webhook
+            .identify("t", None, &own(), &wanted)
+            .await
+            .expect("asked");
         assert_eq!(found.expect("a user").audiences, ["b"]);
-        let found = webhook.identify("t", &own(), &own()).await.expect("asked");
+        let found = webhook
+            .identify("t", None, &own(), &own())
+            .await
+            .expect("asked");
         assert_eq!(found, None);
     }
 }

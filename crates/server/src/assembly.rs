@@ -123,8 +123,7 @@ impl Assembly<'_> {
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
-        let (issuers, clock) = (security.issuers, self.clock.clone());
-        background.run(issuers.follow(Arc::clone(&authenticator), clock));
+        background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
         let (webhooks, flags) = (&resources.webhooks, &self.flags.audit);
         let audit = audit.map(|it| it.build(flags, webhooks, &mut registry, &ledger, &self.clock));
         let (auditor, audit) = audit.unzip();
@@ -157,6 +156,7 @@ impl Assembly<'_> {
                 authenticator,
                 start: enabled.hooks.before_the_api(),
                 auditor,
+                impersonation: resources.impersonation.clone(),
                 authorizer: Arc::clone(&resources.authorizer),
                 limits,
                 end_of_watches: self.steps.end_of_watches.clone(),

@@ -6,6 +6,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::{MatchContext, ServedTypes};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
+use ringwatch_apiserver::endpoints::Impersonation;
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
 use ringwatch_registry::Stores;
@@ -28,6 +29,8 @@ pub(super) struct Resources {
     pub(super) stores: Stores,
     /// The authorizer.
     pub(super) authorizer: Arc<Authorizer>,
+    /// Decides who may act as whom.
+    pub(super) impersonation: Arc<Impersonation>,
     /// The admission plugins.
     pub(super) admission: Admission,
     /// Calls the webhooks of admission, authorization and conversion.
@@ -54,6 +57,7 @@ impl Resources {
         if let Some(file) = file {
             background.run(file.follow());
         }
+        let impersonation = Impersonation::new(Arc::clone(&authorizer), clock.clone(), registry);
         let mut plugins = flags.admission.plugins();
         if authorizer.node_graph().is_some() {
             plugins = plugins.with_node_restriction();
@@ -96,6 +100,7 @@ impl Resources {
             storages,
             stores,
             authorizer,
+            impersonation: Arc::new(impersonation),
             admission,
             webhooks,
             types,

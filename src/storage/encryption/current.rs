@@ -57,6 +57,11 @@ pub struct Transformer {
     rules: Arc<[String]>,
 }
 
+/// The decryption of values that have been read: by one configuration, even if another replaces it meanwhile, to whose
+/// providers their keys are not known yet.
+#[derive(Clone, Debug, Default)]
+pub struct Reader(Providers);
+
 impl Encryption {
     /// Makes the encryption of a configuration.
     #[must_use]
@@ -141,15 +146,31 @@ impl Transformer {
         self.providers().seal(plain, key)
     }
 
-    /// Makes keys of KMS plugins known with which these values are encrypted, so that [`Self::open`] finds them.
-    pub async fn fetch_keys(&self, stored: &[Bytes]) {
-        self.providers().fetch_keys(stored).await;
+    /// Returns the decryption of these values. The keys of KMS plugins with which they are encrypted are known to it.
+    pub fn reader<'a>(
+        &self,
+        stored: impl Iterator<Item = &'a Bytes>,
+    ) -> impl Future<Output = Reader> + Send + 'static {
+        let providers = self.providers();
+        let sealed = if providers.uses_kms() {
+            stored.cloned().collect()
+        } else {
+            Vec::new()
+        };
+        async move {
+            providers.fetch_keys(&sealed).await;
+            Reader(providers)
+        }
     }
+}
 
-    /// Returns true if values are encrypted with a KMS plugin, so that their keys have to be fetched.
-    #[must_use]
-    pub fn uses_kms(&self) -> bool {
-        self.providers().uses_kms()
+impl Reader {
+    /// Decrypts a value as [`Transformer::open`] does.
+    ///
+    /// # Errors
+    /// [`TransformError`] when no provider can read it.
+    pub fn open(&self, stored: &Bytes, key: &str) -> Result<(Bytes, bool), TransformError> {
+        self.0.open(stored, key)
     }
 }
 
@@ -187,5 +208,20 @@ mod tests {
         }
         encryption.replace(config("one", "\"*.apps\""));
         assert_eq!(secrets.seal(plain.clone(), "/k"), Ok(plain));
+    }
+
+    #[tokio::test]
+    async fn values_that_have_been_read_are_decrypted_by_one_configuration() {
+        let encryption = Encryption::new(config("one", "secrets"));
+        let secrets = encryption.transformer("secrets", "");
+        let plain = Bytes::from_static(b"plain");
+        let stored = secrets.seal(plain.clone(), "/k").expect("encrypted");
+        let reader = secrets.reader([&stored].into_iter()).await;
+        encryption.replace(config("two", "secrets"));
+        assert_eq!(reader.open(&stored, "/k"), Ok((plain.clone(), false)));
+        let written = secrets.seal(plain, "/k").expect("encrypted");
+        assert!(written.starts_with(b"k8s:enc:secretbox:v1:two:"));
+        let reader = secrets.reader([&stored].into_iter()).await;
+        reader.open(&stored, "/k").expect_err("its key is gone");
     }
 }

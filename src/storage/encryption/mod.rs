@@ -20,5 +20,5 @@ mod kms;
 mod providers;
 
 pub use config::{ConfigError, EncryptionConfig};
-pub use current::{Encryption, Transformer};
+pub use current::{Encryption, Reader, Transformer};
 pub use providers::{ENCRYPTED, TransformError};

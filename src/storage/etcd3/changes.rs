@@ -1,7 +1,7 @@
 //! The raw objects and the changes of all types under a prefix, for a cache.
 
 use std::collections::BTreeMap;
-use std::slice;
+use std::iter;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -91,26 +91,22 @@ impl Changes {
             return Ok(value);
         }
         let opened = self.transformer_of(full_key).open(&value, full_key);
-        match opened {
-            Ok((plain, _)) => Ok(plain),
-            Err(TransformError::Unavailable(why)) => Err(StorageError::Internal {
-                message: format!("the value of {full_key} cannot be decrypted now: {why}"),
-            }),
-            Err(error @ TransformError::Unreadable(_)) => Ok(unreadable(full_key, &error)),
+        plain(full_key, opened)
+    }
+
+    /// Decrypts a value as [`Self::plain`] does. A KMS plugin is asked for the key of the value if that is not known.
+    async fn unsealed(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        if !value.starts_with(ENCRYPTED) {
+            return self.plain(full_key, value);
         }
+        let transformer = self.transformer_of(full_key);
+        let reader = transformer.reader(iter::once(&value)).await;
+        plain(full_key, reader.open(&value, full_key))
     }
 
     fn transformer_of(&self, full_key: &str) -> Transformer {
         let key = full_key.strip_prefix(&*self.path_prefix);
         self.transformer(key.unwrap_or(full_key))
-    }
-
-    /// Makes the keys known with which the value of a key is encrypted, if that is by a KMS plugin.
-    async fn fetch_keys(&self, full_key: &str, value: &Bytes) {
-        if self.encryption.uses_kms() && value.starts_with(ENCRYPTED) {
-            let transformer = self.transformer_of(full_key);
-            transformer.fetch_keys(slice::from_ref(value)).await;
-        }
     }
 
     /// Returns the part of a full key after the path prefix.
@@ -155,6 +151,20 @@ impl Changes {
     }
 }
 
+/// Returns the outcome of decrypting a value, see [`Changes::plain`].
+fn plain(
+    full_key: &str,
+    opened: Result<(Bytes, bool), TransformError>,
+) -> Result<Bytes, StorageError> {
+    match opened {
+        Ok((plain, _)) => Ok(plain),
+        Err(TransformError::Unavailable(why)) => Err(StorageError::Internal {
+            message: format!("the value of {full_key} cannot be decrypted now: {why}"),
+        }),
+        Err(error @ TransformError::Unreadable(_)) => Ok(unreadable(full_key, &error)),
+    }
+}
+
 /// Returns bytes that stand for a value which cannot be decrypted.
 fn unreadable(full_key: &str, error: &dyn std::error::Error) -> Bytes {
     tracing::error!(key = full_key, %error, "a stored value cannot be decrypted");
@@ -186,11 +196,10 @@ impl ChangeSource for Changes {
         };
         let mut items = Vec::with_capacity(response.kvs.len());
         for kv in response.kvs {
-            self.fetch_keys(&kv.key, &kv.value).await;
             items.push(RawObject {
                 key: self.key(&kv.key),
                 revision: kv.mod_revision,
-                value: self.plain(&kv.key, kv.value)?,
+                value: self.unsealed(&kv.key, kv.value).await?,
             });
         }
         Ok(ChangePage {
@@ -253,8 +262,7 @@ impl ChangeSource for Changes {
 
     async fn unseal(&self, key: &str, value: Bytes) -> Result<Bytes, StorageError> {
         let full_key = format!("{}{key}", self.path_prefix);
-        self.fetch_keys(&full_key, &value).await;
-        self.plain(&full_key, value)
+        self.unsealed(&full_key, value).await
     }
 
     fn progress_is_trusted(&self) -> bool {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::meta::Object;
 use crate::storage::backend::KeyValue;
-use crate::storage::encryption::{TransformError, Transformer};
+use crate::storage::encryption::{Reader, TransformError, Transformer};
 use crate::storage::{CORRUPT_KEYS_MAX, StorageError, Versioner};
 
 /// The decoding and encoding of a type's values.
@@ -25,16 +25,42 @@ pub(super) struct Plain {
     pub(super) stale: bool,
 }
 
+/// The decryption and decoding of values that have been read from the backend.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ValueReader {
+    versioner: Versioner,
+    decryption: Reader,
+}
+
 impl Values {
-    /// Makes the keys known with which these values are encrypted. Whoever reads values from the store does this before
-    /// they are decoded.
-    pub(super) async fn fetch_keys(&self, kvs: &[KeyValue]) {
-        if self.transformer.uses_kms() {
-            let stored: Vec<Bytes> = kvs.iter().map(|kv| kv.value.clone()).collect();
-            self.transformer.fetch_keys(&stored).await;
+    /// Returns the decoding of these key-values. The keys with which they are encrypted are known to it.
+    pub(super) fn reader<'a>(
+        &self,
+        kvs: impl IntoIterator<Item = &'a KeyValue>,
+    ) -> impl Future<Output = ValueReader> + Send + 'static {
+        let versioner = self.versioner.clone();
+        let decryption = self.transformer.reader(kvs.into_iter().map(|kv| &kv.value));
+        async {
+            ValueReader {
+                versioner,
+                decryption: decryption.await,
+            }
         }
     }
 
+    /// Encrypts a plain value for a key.
+    ///
+    /// # Errors
+    /// [`StorageError::Internal`] when it cannot be encrypted.
+    pub(super) fn seal(&self, plain: Bytes, key: &str) -> Result<Bytes, StorageError> {
+        let sealed = self.transformer.seal(plain, key);
+        sealed.map_err(|error| StorageError::Internal {
+            message: error.to_string(),
+        })
+    }
+}
+
+impl ValueReader {
     /// Decrypts and decodes the object of a key-value, at the revision that wrote it.
     ///
     /// # Errors
@@ -49,7 +75,7 @@ impl Values {
     /// # Errors
     /// [`StorageError::Corrupt`] when it cannot be decrypted; [`StorageError::Internal`] when it cannot be now.
     pub(super) fn open(&self, kv: &KeyValue) -> Result<Plain, StorageError> {
-        let opened = self.transformer.open(&kv.value, &kv.key);
+        let opened = self.decryption.open(&kv.value, &kv.key);
         let (bytes, stale) = opened.map_err(|error| {
             let why = format!("data from the storage is not transformable revision=0: {error}");
             match error {
@@ -70,17 +96,6 @@ impl Values {
         read.map_err(|error| {
             let why = format!("object not decodable revision={revision}: {error}");
             corrupt(kv, why)
-        })
-    }
-
-    /// Encrypts a plain value for a key.
-    ///
-    /// # Errors
-    /// [`StorageError::Internal`] when it cannot be encrypted.
-    pub(super) fn seal(&self, plain: Bytes, key: &str) -> Result<Bytes, StorageError> {
-        let sealed = self.transformer.seal(plain, key);
-        sealed.map_err(|error| StorageError::Internal {
-            message: error.to_string(),
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Deletion of an object, on condition of its content.
 
-use std::slice;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -68,8 +67,7 @@ pub(super) async fn delete_corrupt(store: &Store, key: &str) -> Result<Arc<Objec
             let (key, revision) = (key.to_owned(), seen_at);
             return Err(StorageError::KeyNotFound { key, revision });
         };
-        store.values().fetch_keys(slice::from_ref(&kv)).await;
-        match store.values().decode(&kv) {
+        match store.values().reader([&kv]).await.decode(&kv) {
             Ok(_) => {
                 let message = "the object can be read, so it is not deleted as a corrupt one";
                 return Err(StorageError::InvalidObject {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::decode::Values;
+use super::decode::ValueReader;
 use crate::meta::{Object, WatchEvent};
 use crate::storage::backend::{Event, EventKind};
 use crate::storage::{ListOptions, StorageError};
@@ -15,7 +15,7 @@ use crate::storage::{ListOptions, StorageError};
 /// [`StorageError::Corrupt`] when an object that is needed cannot be decoded; [`StorageError::Internal`] when the
 /// backend has no previous value of the event, or a value cannot be decrypted now.
 pub(super) fn convert(
-    values: &Values,
+    values: &ValueReader,
     options: &ListOptions,
     event: &Event,
 ) -> Result<Option<WatchEvent>, StorageError> {
@@ -64,7 +64,10 @@ fn deleted(before: &Object, revision: u64) -> WatchEvent {
 }
 
 /// Returns the previous object of the event; the inner error is that it cannot be decoded.
-fn previous(values: &Values, event: &Event) -> Result<Result<Object, StorageError>, StorageError> {
+fn previous(
+    values: &ValueReader,
+    event: &Event,
+) -> Result<Result<Object, StorageError>, StorageError> {
     let Some(kv) = &event.previous else {
         return Err(StorageError::Internal {
             message: format!(
@@ -94,6 +97,7 @@ mod tests {
     use crate::storage::SelectionPredicate;
     use crate::storage::backend::KeyValue;
     use crate::storage::encryption::{Encryption, EncryptionConfig};
+    use crate::storage::etcd3::decode::Values;
 
     fn kv(labels: &str, create_revision: u64, mod_revision: u64) -> KeyValue {
         let value = format!(
@@ -124,7 +128,7 @@ mod tests {
     }
 
     fn delivered_to(options: &ListOptions, event: &Event) -> Option<(&'static str, u64, String)> {
-        let converted = convert(&Values::default(), options, event);
+        let converted = convert(&ValueReader::default(), options, event);
         let (name, object) = match converted.expect("no error")? {
             WatchEvent::Added(object) => ("ADDED", object),
             WatchEvent::Modified(object) => ("MODIFIED", object),
@@ -159,19 +163,22 @@ resources:
             transformer: Encryption::new(config).transformer("as", ""),
             ..Values::default()
         };
-        let converted = |previous: &'static [u8]| {
+        let converted = async |previous: &'static [u8]| {
             let mut event = put(r#""app":"y""#, Some(r#""app":"x""#));
             event.previous.as_mut().expect("a version").value = Bytes::from_static(previous);
-            convert(&values, &labelled(), &event)
+            let read = values.reader([&event.kv].into_iter().chain(&event.previous));
+            convert(&read.await, &labelled(), &event)
         };
         // The object may have been selected, and its watcher would keep it for ever.
-        let asked_later = converted(b"k8s:enc:kms:v2:p:\x0a\x04data\x12\x011\x1a\x04seed");
+        let asked_later = converted(b"k8s:enc:kms:v2:p:\x0a\x04data\x12\x011\x1a\x04seed").await;
         let asked_later = asked_later.expect_err("not known now");
         assert!(
             matches!(asked_later, StorageError::Internal { .. }),
             "{asked_later}"
         );
-        let never_delivered = converted(b"k8s:enc:unknown:v1:x").expect("known for good");
+        let never_delivered = converted(b"k8s:enc:unknown:v1:x")
+            .await
+            .expect("known for good");
         assert!(never_delivered.is_none());
     }
 
@@ -215,8 +222,8 @@ resources:
         let mut event = put("", Some(""));
         event.kind = EventKind::Delete;
         event.previous = None;
-        let error =
-            convert(&Values::default(), &ListOptions::default(), &event).expect_err("no content");
+        let error = convert(&ValueReader::default(), &ListOptions::default(), &event)
+            .expect_err("no content");
         assert!(error.to_string().contains("PrevKv=nil"), "{error}");
     }
 
@@ -264,7 +271,7 @@ resources:
                 ..SelectionPredicate::default()
             };
             let options = ListOptions { predicate, with_previous, ..ListOptions::default() };
-            match convert(&Values::default(), &options, &event) {
+            match convert(&ValueReader::default(), &options, &event) {
                 Ok(Some(
                     WatchEvent::Added(object)
                     | WatchEvent::Modified(object)

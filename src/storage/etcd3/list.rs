@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::decode::CorruptKeys;
+use super::decode::{CorruptKeys, ValueReader};
 use super::list_memory::ListMemory;
 use super::list_metrics::ListCost;
 use super::request_metrics::Operation;
@@ -68,8 +68,8 @@ pub(super) async fn get_list(
         }
         list.revision = request.revision;
         let before = list.items.len();
-        store.values().fetch_keys(&page.kvs).await;
-        let taken = take(store, options, &page, bucket, &mut list, &mut corrupt)?;
+        let values = store.values().reader(&page.kvs).await;
+        let taken = take(&values, options, &page, bucket, &mut list, &mut corrupt)?;
         memory.keep(&list.items[before..]);
         cost.fetched += page.kvs.len();
         cost.evaluated += taken.objects;
@@ -165,7 +165,7 @@ impl Taken {
 
 /// Moves the selected objects of a page into the list, until it has as many as the limit (0: all).
 fn take(
-    store: &Store,
+    values: &ValueReader,
     options: &ListOptions,
     page: &RangeResponse,
     bucket: usize,
@@ -176,7 +176,7 @@ fn take(
         if bucket > 0 && list.items.len() >= bucket {
             return Ok(Taken { objects: index });
         }
-        match store.values().decode(kv) {
+        match values.decode(kv) {
             Ok(object) if options.predicate.matches(object.attributes()) => {
                 list.items.push(Arc::new(object));
             }

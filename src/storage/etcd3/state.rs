@@ -1,6 +1,5 @@
 //! The content of an object before it is changed.
 
-use std::slice;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -72,9 +71,9 @@ impl State {
                 current: true,
             });
         };
-        store.values().fetch_keys(slice::from_ref(&kv)).await;
-        let plain = store.values().open(&kv)?;
-        let object = store.values().read(&kv, &plain)?;
+        let values = store.values().reader([&kv]).await;
+        let plain = values.open(&kv)?;
+        let object = values.read(&kv, &plain)?;
         Ok(Self {
             object: Some(Arc::new(object)),
             revision: kv.mod_revision,

@@ -1,6 +1,5 @@
 //! The store of one type: create and get; the other operations are in files of their own.
 
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -285,8 +284,8 @@ impl Interface for Store {
             let revision = response.revision;
             return Err(StorageError::KeyNotFound { key, revision });
         };
-        self.values.fetch_keys(slice::from_ref(kv)).await;
-        Ok(Arc::new(self.values.decode(kv)?))
+        let values = self.values.reader([kv]).await;
+        Ok(Arc::new(values.decode(kv)?))
     }
 
     async fn get_list(&self, key: &str, options: ListOptions) -> Result<List, StorageError> {

@@ -5,11 +5,12 @@
 //! the time of the request and not of the first poll.
 
 use std::collections::VecDeque;
-use std::slice;
+use std::iter;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 
+use super::decode::ValueReader;
 use super::event::convert;
 use super::list;
 use super::store::Store;
@@ -122,9 +123,9 @@ impl Watcher {
         if self.revision == 0 {
             self.revision = page.revision;
         }
-        self.store.values().fetch_keys(&page.kvs).await;
+        let values = self.store.values().reader(&page.kvs).await;
         for kv in &page.kvs {
-            let object = self.store.values().decode(kv)?;
+            let object = values.decode(kv)?;
             if self.options.predicate.matches(object.attributes()) {
                 self.ready.push_back(Ok(WatchEvent::Added(object.into())));
             }
@@ -171,12 +172,10 @@ impl Watcher {
     async fn follow(&mut self, mut responses: WatchResponses) -> Result<Phase, StorageError> {
         match responses.next().await {
             Some(Ok(response)) => {
-                for event in &response.events {
-                    let values = self.store.values();
-                    values.fetch_keys(slice::from_ref(&event.kv)).await;
-                    values.fetch_keys(event.previous.as_slice()).await;
-                }
-                self.take(&response)?;
+                let events = response.events.iter();
+                let read = events.flat_map(|event| iter::once(&event.kv).chain(&event.previous));
+                let values = self.store.values().reader(read).await;
+                self.take(&response, &values)?;
                 Ok(Phase::Follow(responses))
             }
             Some(Err(error)) => broken(error, 0),
@@ -185,7 +184,7 @@ impl Watcher {
     }
 
     /// Converts a response into events.
-    fn take(&mut self, response: &WatchResponse) -> Result<(), StorageError> {
+    fn take(&mut self, response: &WatchResponse, values: &ValueReader) -> Result<(), StorageError> {
         if response.events.is_empty() {
             // A watch from a future revision gets progress responses for earlier revisions, which are no news.
             if self.options.progress_notify && response.revision >= self.revision {
@@ -198,7 +197,7 @@ impl Watcher {
             return Ok(());
         }
         for event in &response.events {
-            let converted = convert(self.store.values(), &self.options, event)?;
+            let converted = convert(values, &self.options, event)?;
             self.revision = event.kv.mod_revision;
             self.ready.extend(converted.map(Ok));
         }

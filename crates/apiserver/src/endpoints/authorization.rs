@@ -35,32 +35,8 @@ pub async fn refusal(
 ) -> Option<Response<ResponseBody>> {
     work::at_size(Work::Body, query.as_bytes()).await;
     let query = Query::parse(query);
-    let selector = selector(info, &query);
-    let selected = name_selected_by(info, selector.as_ref());
-    let verb = info.verb.on_resource();
-    let selects = matches!(
-        verb,
-        Some(Verb::DeleteCollection | Verb::List | Verb::Watch)
-    );
-    let narrows = knows_selectors(info) && selects;
-    let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
-    let fields = fields.and_then(Result::ok).filter(|it| !it.is_empty());
-    let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
-    let labels = labels.and_then(Result::ok).filter(|it| !it.is_empty());
-    let attributes = Attributes {
-        user,
-        verb: info.verb.name(),
-        is_resource: info.is_resource,
-        namespace: &info.namespace,
-        group: &info.group,
-        version: &info.version,
-        resource: &info.resource,
-        subresource: &info.subresource,
-        name: selected.as_deref().unwrap_or(&info.name),
-        fields: fields.as_ref(),
-        labels: labels.as_ref(),
-        path: &info.path,
-    };
+    let selection = Selection::new(info, &query);
+    let attributes = selection.attributes(user, info);
     let Some((recording, clock)) = recording else {
         return refusal_of(authorizer, &attributes, &query, headers).await;
     };
@@ -70,6 +46,55 @@ pub async fn refusal(
     recording.annotate(DECISION, if decision.allowed { "allow" } else { "forbid" });
     recording.annotate(REASON, decision.reason.as_str());
     refused(&decision, &attributes, &query, headers)
+}
+
+/// The objects that a request selects by its query.
+pub(super) struct Selection {
+    fields: Option<FieldSelector>,
+    labels: Option<LabelSelector>,
+    /// The one object, if it is known to be one.
+    name: Option<String>,
+}
+
+impl Selection {
+    pub(super) fn new(info: &RequestInfo, query: &Query) -> Self {
+        let selector = selector(info, query);
+        let verb = info.verb.on_resource();
+        let selects = matches!(
+            verb,
+            Some(Verb::DeleteCollection | Verb::List | Verb::Watch)
+        );
+        let narrows = knows_selectors(info) && selects;
+        let fields = narrows.then(|| FieldSelector::parse(query.first("fieldSelector")));
+        let labels = narrows.then(|| LabelSelector::parse(query.first("labelSelector")));
+        Self {
+            fields: fields.and_then(Result::ok).filter(|it| !it.is_empty()),
+            labels: labels.and_then(Result::ok).filter(|it| !it.is_empty()),
+            name: name_selected_by(info, selector.as_ref()),
+        }
+    }
+
+    /// Returns the attributes of a request of a user.
+    pub(super) fn attributes<'a>(
+        &'a self,
+        user: &'a User,
+        info: &'a RequestInfo,
+    ) -> Attributes<'a> {
+        Attributes {
+            user,
+            verb: info.verb.name(),
+            is_resource: info.is_resource,
+            namespace: &info.namespace,
+            group: &info.group,
+            version: &info.version,
+            resource: &info.resource,
+            subresource: &info.subresource,
+            name: self.name.as_deref().unwrap_or(&info.name),
+            fields: self.fields.as_ref(),
+            labels: self.labels.as_ref(),
+            path: &info.path,
+        }
+    }
 }
 
 /// Returns the name of the one object that a list or watch selects; `None` if it selects others too.

@@ -47,7 +47,7 @@ pub(super) struct Call<'a> {
     pub(super) kubelets: &'a Kubelets,
     /// Issues the tokens of TokenRequests.
     pub(super) token_issuer: &'a TokenIssuer,
-    /// The HTTP method, used by the handlers of proxies; others use the verb.
+    /// The HTTP method, used by the handlers of proxies and of upgrades; others use the verb.
     pub(super) method: &'a Method,
     /// The parsed path of the request.
     pub(super) info: &'a RequestInfo,

@@ -47,7 +47,7 @@ pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use errors::{HeadRefusal, TextError};
 pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
-pub use impersonation::{NotImpersonated, acting_user, impersonates};
+pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use relay::{Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, probe};
 pub use request_info::{RequestInfo, RequestVerb};

@@ -3,6 +3,11 @@
 //! Follows apiserver's `handlers/watch.go` (`HandleWS`) and streaming's `wsstream/stream.go` of Kubernetes 1.36. Messages
 //! of the client are read and ignored; its close frame, or the end of its connection, ends the response. A response that
 //! ends, or that the server ends, is followed by a close frame.
+//!
+//! The WebSockets of clients that have something to say are [`open`]ed in two directions: [`ToClient`], [`FromClient`].
+
+mod from_client;
+mod to_client;
 
 use std::io;
 use std::time::Duration;
@@ -11,24 +16,25 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use http::header::{ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, ReadHalf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::create_response;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+pub(super) use self::from_client::{Kind, Piece};
+pub(super) use self::to_client::ToClient;
 use super::body::{ResponseBody, full};
 use super::errors::Failure;
 use super::tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
 
-/// Maximum number of bytes of a message of the client, which is ignored anyway.
+/// Maximum number of bytes of a message of a client that has nothing to say.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
 /// Maximum time until a client has read a message. Then its connection is closed.
 const SEND_MAX: Duration = Duration::from_secs(60);
@@ -207,23 +213,18 @@ fn normal() -> CloseFrame {
     }
 }
 
-/// The two directions of a WebSocket.
-pub(super) type ToClient = SplitSink<WebSocketStream<Box<dyn Duplex>>, Message>;
-/// See [`ToClient`].
-pub(super) type FromClient = SplitStream<WebSocketStream<Box<dyn Duplex>>>;
+/// The direction of a WebSocket from the client.
+pub(super) type FromClient = from_client::FromClient<ReadHalf<Box<dyn Duplex>>>;
 
-/// Takes over the connection of a client, which may send messages of some length, as a WebSocket.
+/// Takes over the connection of a client as a WebSocket, of which both directions are used at the same time.
 pub(super) async fn open(
     client: Box<dyn Duplex>,
-    unread: &[u8],
-    received_bytes_max: usize,
+    unread: Bytes,
+    clock: &Clock,
 ) -> (ToClient, FromClient) {
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(received_bytes_max))
-        .max_frame_size(Some(received_bytes_max));
-    let unread = unread.to_vec();
-    let socket = WebSocketStream::from_partially_read(client, unread, Role::Server, Some(config));
-    socket.await.split()
+    let (reader, writer) = tokio::io::split(client);
+    let to_client = ToClient::new(writer, clock).await;
+    (to_client, from_client::FromClient::new(reader, unread))
 }
 
 /// Closes a WebSocket, and waits for the client to do the same: what it has not read yet would be lost otherwise.
@@ -232,15 +233,15 @@ pub(super) async fn open(
 /// [`io::ErrorKind::TimedOut`] if the client takes too long, and those of the connection.
 pub(super) async fn end(
     clock: &Clock,
-    to_client: &mut ToClient,
+    to_client: &ToClient,
     from_client: &mut FromClient,
 ) -> io::Result<()> {
-    let closing = async {
-        to_client.send(Message::Close(Some(normal()))).await?;
-        while let Some(Ok(_)) = from_client.next().await {}
+    to_client.close().await?;
+    let drained = async {
+        from_client.drain().await;
         Ok(())
     };
-    in_time(clock, closing).await
+    in_time(clock, drained).await
 }
 
 /// Waits until a message is sent.
@@ -255,7 +256,7 @@ async fn in_time(clock: &Clock, sent: impl Future<Output = Result<(), Error>>) -
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if the client does not read in time, and those of the connection.
-pub(super) async fn within(
+async fn within(
     limit: Duration,
     clock: &Clock,
     sent: impl Future<Output = Result<(), Error>>,

@@ -33,7 +33,7 @@ const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 /// Maximum number of bytes of the Status of a failed watch, which is read before the response begins.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
-/// The client's side of a connection, in the extensions of a request. Only audit asks for it.
+/// The client's side of a connection, in the extensions of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientSide {
     /// The address of the client, or of the last proxy before this server.

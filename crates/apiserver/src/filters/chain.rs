@@ -21,12 +21,12 @@ use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
 
 use super::drain::Draining;
-use super::{HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
+use super::{ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
-    self, Api, NotImpersonated, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
-    ResponseBody, TextError,
+    self, Api, Impersonated, Impersonation, NotImpersonated, ProxiedResponse, Refusal, RequestBody,
+    RequestInfo, RequestVerb, ResponseBody, TextError,
 };
 
 /// Answers the requests of authenticated users.
@@ -107,6 +107,8 @@ pub struct Filters {
     pub start: Start,
     /// Records requests; `None` if no policy says that any are.
     pub auditor: Option<Arc<Auditor>>,
+    /// Decides whether the user may make the request as somebody else.
+    pub impersonation: Arc<Impersonation>,
     /// Decides whether the user may make the request.
     pub authorizer: Arc<Authorizer>,
     /// The limits of requests in progress, and of their time.
@@ -222,8 +224,11 @@ impl Filters {
             .deadline
             .unwrap_or(since + self.limits.request_timeout);
         let path = &terms.info.path;
+        let side = request.extensions().get::<ClientSide>();
+        let from = side.and_then(|it| Some(it.address?.ip()));
         let headers = request.headers_mut();
-        let authenticated = self.authenticator.authenticate(peer, headers, path, now);
+        let authenticator = &self.authenticator;
+        let authenticated = authenticator.authenticate((peer, from), headers, path, now);
         let authenticated = self.clock.timeout(self.left(end), authenticated).await;
         let (user, refusal) = match authenticated {
             Ok(user) => (user, Refusal::Unauthenticated),
@@ -278,18 +283,23 @@ impl Filters {
         user: User,
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
+        let from = self.clock.now();
         let query = request.uri().query().unwrap_or_default();
-        let headers = request.headers();
-        let user = match self.acting_user(user, query, headers).await {
-            Ok(Ok(user)) => user,
+        let user = match self
+            .impersonated(&user, info, query, request.headers())
+            .await
+        {
+            Ok(Ok(None)) => user,
+            Ok(Ok(Some(other))) => {
+                if let Some(recording) = recording(&request) {
+                    recording.took("impersonation", self.clock.now().duration_since(from));
+                    recording.impersonated(&other.user, other.constraint);
+                }
+                other.user
+            }
             Ok(Err(error)) => return not_impersonated(error).map(HeldBody::from),
             Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
         };
-        if let Some(recording) = recording(&request)
-            && endpoints::impersonates(request.headers())
-        {
-            recording.impersonated(&user);
-        }
         let fairness = self.limits.fairness.as_ref();
         let classification =
             fairness.and_then(|fairness| fairness.classify(&attributes(&user, info)));
@@ -303,21 +313,25 @@ impl Filters {
         response
     }
 
-    /// Returns the user that a request is made as: the authenticated one, or the one that it impersonates, if each part
-    /// of that user's identity may be impersonated.
-    async fn acting_user(
+    /// Returns the user that a request impersonates; `None` if it is made as the authenticated user.
+    async fn impersonated(
         &self,
-        user: User,
+        user: &User,
+        info: &Arc<RequestInfo>,
         query: &str,
         headers: &HeaderMap,
-    ) -> Result<Result<User, NotImpersonated>, TooMany> {
+    ) -> Result<Result<Option<Impersonated>, NotImpersonated>, TooMany> {
         if !endpoints::impersonates(headers) {
-            return Ok(Ok(user));
+            return Ok(Ok(None));
         }
-        let requester = Requester::from(&user);
-        let authorizer = Arc::clone(&self.authorizer);
+        let requester = Requester::from(user);
+        let impersonation = Arc::clone(&self.impersonation);
+        let (user, info) = (user.clone(), Arc::clone(info));
         let (query, headers) = (query.to_owned(), headers.clone());
-        let step = async move { endpoints::acting_user(&authorizer, user, &query, &headers).await };
+        let step = async move {
+            let impersonated = impersonation.impersonated(&user, &info, &query, &headers);
+            impersonated.await
+        };
         self.limits.large_work.run(Box::pin(step), &requester).await
     }
 
@@ -477,6 +491,7 @@ mod tests {
         AUTHORIZATION, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
     };
     use http_body_util::BodyExt;
+    use prometheus_client::registry::Registry;
     use ringwatch::budget::Ledger;
     use ringwatch_apimachinery::review_webhook::ReviewVersion;
     use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
@@ -542,6 +557,12 @@ mod tests {
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             start: Start::default(),
             auditor: None,
+            impersonation: Impersonation::new(
+                Authorizer::always_allow(),
+                Clock::real(),
+                &mut Registry::default(),
+            )
+            .into(),
             authorizer: Authorizer::always_allow(),
             limits: Limits {
                 in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),

@@ -146,13 +146,17 @@ impl Connections {
         {
             standing.authenticate();
         }
-        let is_audited = self.filters.auditor.is_some();
         let tcp = stream.get_ref().0.get_ref();
-        let client = is_audited.then(|| ClientSide {
+        let client = ClientSide {
             address: tcp.peer_addr().ok(),
             shows_certificate: certificate.is_some(),
-        });
-        self.serve_client(stream, protocol, (certificate, client), standing.clone())
+        };
+        self.serve_client(
+            stream,
+            protocol,
+            (certificate, Some(client)),
+            standing.clone(),
+        )
     }
 
     /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.

@@ -6,11 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::{HeaderMap, Response};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch_authentication::{
     Authenticator, ClientCertificates, ExtensionAuthentication, TokenFile,
 };
+use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::Watches;
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_tls::certificates::Certificates;
@@ -25,7 +27,7 @@ use super::current_credentials::{Credentials, CurrentCredentials};
 use super::tls::ServingTls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::cancellation::CancellationFlag;
-use crate::endpoints::ResponseBody;
+use crate::endpoints::{Impersonation, ResponseBody};
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start};
 
 /// A server without paths of its own.
@@ -75,7 +77,13 @@ pub fn connections(
         outer: Outer::default(),
         start: Start::default(),
         auditor: None,
-        authorizer: ringwatch_authorization::Authorizer::always_allow(),
+        impersonation: Impersonation::new(
+            Authorizer::always_allow(),
+            Clock::real(),
+            &mut Registry::default(),
+        )
+        .into(),
+        authorizer: Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
         limits: Limits {
             in_flight: InFlight::new(0, 0, request_timeout),

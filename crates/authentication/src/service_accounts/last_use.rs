@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
+use ringwatch::meta::Object;
 use ringwatch_apimachinery::{Error, User};
 use ringwatch_registry::{RequestContext, Store, UpdateOptions, UpdatedObject};
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ impl LastUses {
     pub(super) async fn note(
         &self,
         secrets: &Store,
-        secret: &Value,
+        secret: &Object,
         clock: &Clock,
         now: Timestamp,
     ) {
@@ -48,22 +49,21 @@ impl LastUses {
             time.strftime("%Y-%m-%d").to_string()
         };
         let (today, tomorrow) = (day(0), day(24 * 60 * 60));
-        let metadata = &secret["metadata"];
-        let last = metadata["labels"][LAST_USED].as_str().unwrap_or_default();
+        let last = secret.attributes().labels.get(LAST_USED);
+        let last = last.unwrap_or_default();
         if last == today || last == tomorrow {
             return;
         }
-        let text = |name: &str| metadata[name].as_str().unwrap_or_default();
-        let Some(_writing) = self.begin(text("uid")) else {
+        let Some(_writing) = self.begin(secret.uid()) else {
             return;
         };
         let manager = "kube-apiserver".to_owned();
         let context = RequestContext::new(User::default(), manager, clock.clone());
         let mut used = Used {
-            uid: text("uid").to_owned(),
+            uid: secret.uid().to_owned(),
             today,
         };
-        let (namespace, name) = (text("namespace"), text("name"));
+        let (namespace, name) = (secret.namespace(), secret.name());
         let options = UpdateOptions::default();
         let update = secrets.update(&context, namespace, name, &mut used, &options);
         match clock.timeout(WRITE_MAX, update).await {

@@ -3,17 +3,17 @@
 //! kube-controller-manager issues them. Follows pkg/serviceaccount/legacy.go of Kubernetes 1.36; the metrics and warnings
 //! about their use are left out.
 
+use std::sync::Arc;
+
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use ringwatch::meta::Object;
 use ringwatch_apimachinery::service_account;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::account_stores::AccountStores;
 use crate::TokenError;
 use crate::jwt::Audiences;
-use crate::stored::{self, Found, find, newest};
+use crate::stored::{Found, TokenSecret, find, newest};
 
 /// The issuer of these tokens.
 pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
@@ -65,42 +65,42 @@ impl LegacyClaims {
         &self,
         token: &str,
         stores: &AccountStores,
-    ) -> Result<Value, TokenError> {
+    ) -> Result<Arc<Object>, TokenError> {
         let Self {
             namespace,
             account,
             uid,
             ..
         } = self;
+        let invalidated = || wrong("Token has been invalidated");
         let found = newest(&stores.secrets, namespace, &self.secret, |_| true).await?;
-        let secret = found.map(|found| stored::secret(&found)).transpose()?;
-        let Some(secret) = secret.filter(|it| it["metadata"]["deletionTimestamp"].is_null()) else {
-            return Err(wrong("Token has been invalidated"));
-        };
-        let stored = secret["data"]["token"].as_str().unwrap_or_default();
-        let stored = STANDARD.decode(stored).unwrap_or_default();
-        if verify_slices_are_equal(&stored, token.as_bytes()).is_err() {
+        let found = found.ok_or_else(invalidated)?;
+        let secret = TokenSecret::new(&found)?;
+        if secret.is_deleted() {
+            return Err(invalidated());
+        }
+        if verify_slices_are_equal(&secret.data("token"), token.as_bytes()).is_err() {
             return Err(wrong("Token does not match server's copy"));
         }
         // Such a token ends at once when its account is to be deleted.
         match find(&stores.accounts, namespace, (account, uid), i64::MAX).await? {
-            Found::There => Ok(secret),
+            Found::There => Ok(found),
             Found::Gone => Err(TokenError::NoAccount(account.clone())),
             Found::Deleted => {
                 let why = format!("ServiceAccount {namespace}/{account} has been deleted");
                 Err(wrong(why))
             }
-            Found::Other(found) => {
-                let why = format!("ServiceAccount UID ({found}) does not match claim ({uid})");
+            Found::Other(other) => {
+                let why = format!("ServiceAccount UID ({other}) does not match claim ({uid})");
                 Err(wrong(why))
             }
         }
     }
 
     /// Checks that the Secret of the token is not marked invalid.
-    pub(super) fn check_validity(&self, secret: &Value) -> Result<(), TokenError> {
-        let since = &secret["metadata"]["labels"][INVALID_SINCE];
-        if since.as_str().is_none_or(str::is_empty) {
+    pub(super) fn check_validity(&self, secret: &Object) -> Result<(), TokenError> {
+        let since = secret.attributes().labels.get(INVALID_SINCE);
+        if since.is_none_or(str::is_empty) {
             return Ok(());
         }
         let Self {

@@ -74,3 +74,8 @@ pub(super) struct EncryptedObject {
     #[prost(int32, tag = "5")]
     pub(super) encrypted_dek_source_type: i32,
 }
+
+/// Returns an identifier of a request.
+pub(super) fn uid() -> String {
+    uuid::Uuid::new_v4().to_string()
+}

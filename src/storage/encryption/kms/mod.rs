@@ -20,6 +20,7 @@
 mod client;
 mod config;
 mod data_key;
+mod decryption;
 mod envelope;
 mod messages;
 mod provider;

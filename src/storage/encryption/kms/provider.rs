@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::client::{GrpcPlugin, Plugin, PluginError};
+use super::client::{GrpcPlugin, Plugin};
 use super::data_key::DataKey;
+use super::decryption::Decryption;
 use super::envelope::{self, EncryptedSource, SourceKind};
-use super::messages::{DecryptRequest, EncryptRequest, StatusResponse};
-use super::seeds::{Known, Seeds};
+use super::messages::{self, EncryptRequest, StatusResponse};
 use crate::clock::{Clock, Instant};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,29 +21,17 @@ const SEED_LIFETIME: Duration = Duration::from_secs(180);
 const GOOD_STATUS_LIFETIME: Duration = Duration::from_secs(20);
 const BAD_STATUS_LIFETIME: Duration = Duration::from_secs(3);
 
-/// The time for which a plugin is not asked again for a seed that it did not decrypt.
-const FAILURE_LIFETIME: Duration = Duration::from_secs(1);
-/// The time for which a plugin that did not answer in time is not asked for any seed, unless it tells its status meanwhile.
-const SILENCE_LIFETIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes of a plugin's error that are remembered.
-const FAILURE_BYTES_MAX: usize = 512;
-
 /// A provider that encrypts with a plugin.
 #[derive(Debug)]
 pub(in crate::storage::encryption) struct KmsProvider {
     name: String,
     prefix: String,
-    plugin: Box<dyn Plugin>,
+    plugin: Arc<dyn Plugin>,
     clock: Clock,
     /// The seed with which values are encrypted; `None` until the plugin has encrypted one.
     writing: Mutex<Option<Writing>>,
     /// The seeds of stored values.
-    seeds: Seeds,
-    /// The outcome of the last question for a seed if the plugin did not answer it in time, and until when it counts.
-    silence: Mutex<Option<(String, Instant)>>,
-    /// Held while the plugin is asked for a seed. So nobody waits for longer than one call takes if the plugin hangs,
-    /// and each seed is asked for once.
-    asking: tokio::sync::Mutex<()>,
+    decryption: Decryption,
     /// The last status, held while the plugin is asked.
     health: tokio::sync::Mutex<Health>,
 }
@@ -83,7 +71,7 @@ impl KmsProvider {
         clock: &Clock,
     ) -> Self {
         let plugin = GrpcPlugin::new(path, timeout, clock.clone());
-        Self::new(name, Box::new(plugin), clock.clone())
+        Self::new(name, Arc::new(plugin), clock.clone())
     }
 
     /// Returns the longest time of a call.
@@ -92,16 +80,14 @@ impl KmsProvider {
     }
 
     /// Makes a provider with a plugin.
-    pub(super) fn new(name: &str, plugin: Box<dyn Plugin>, clock: Clock) -> Self {
+    pub(super) fn new(name: &str, plugin: Arc<dyn Plugin>, clock: Clock) -> Self {
         Self {
             name: name.to_owned(),
             prefix: format!("k8s:enc:kms:v2:{name}:"),
+            decryption: Decryption::new(name, &plugin, &clock),
             plugin,
             clock,
             writing: Mutex::default(),
-            seeds: Seeds::default(),
-            silence: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
             health: tokio::sync::Mutex::default(),
         }
     }
@@ -155,17 +141,8 @@ impl KmsProvider {
     ) -> Result<(Bytes, bool), OpenError> {
         let (source, data) = envelope::unwrap(sealed).map_err(OpenError::Unreadable)?;
         let failed = |why: &str| format!("failed to decrypt DEK, error: {why}");
-        let key = match self.seeds.get(&source) {
-            Some(Known::Key(key)) => key,
-            Some(Known::Failed(why, _)) => return Err(OpenError::Unavailable(failed(&why))),
-            None => {
-                let silence = self.silence();
-                let why = silence
-                    .as_deref()
-                    .unwrap_or("the plugin has not been asked");
-                return Err(OpenError::Unavailable(failed(why)));
-            }
-        };
+        let key = self.decryption.key(&source);
+        let key = key.map_err(|why| OpenError::Unavailable(failed(&why)))?;
         let plain = key.open(&data, storage_key).map_err(|_| {
             OpenError::Unreadable("the value cannot be decrypted with its DEK".to_owned())
         })?;
@@ -176,77 +153,15 @@ impl KmsProvider {
         Ok((plain.into(), stale))
     }
 
-    /// Returns the error of a plugin that did not answer in time, as long as it is not asked again.
-    fn silence(&self) -> Option<String> {
-        let now = self.clock.now();
-        let silence = self.lock_silence();
-        let lasting = silence.as_ref().filter(|(_, until)| now < *until);
-        lasting.map(|(why, _)| why.clone())
-    }
-
-    fn lock_silence(&self) -> MutexGuard<'_, Option<(String, Instant)>> {
-        let silence = self.silence.lock();
-        silence.unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     /// Has the seeds of these values, without their prefixes, decrypted that are not known yet, up to the first that
-    /// fails; [`Self::open`] tells why. A failure is remembered for [`FAILURE_LIFETIME`], and that the plugin did not
-    /// answer in time for [`SILENCE_LIFETIME`].
+    /// fails; [`Self::open`] tells why.
     pub(in crate::storage::encryption) async fn fetch_seeds(&self, sealed: Vec<Bytes>) {
         let sources = sealed.into_iter();
         for source in sources.filter_map(|it| Some(envelope::unwrap(it).ok()?.0)) {
-            if !self.fetch_seed(&source).await {
+            if !self.decryption.fetch(source).await {
                 return;
             }
         }
-    }
-
-    /// Has a seed decrypted. Returns false if it is not known then.
-    async fn fetch_seed(&self, source: &EncryptedSource) -> bool {
-        if let Some(Known::Key(_)) = self.seeds.get(source) {
-            return true;
-        }
-        let _asking = self.asking.lock().await;
-        // Another task may have asked meanwhile.
-        match self.seeds.get(source) {
-            Some(Known::Key(_)) => return true,
-            Some(Known::Failed(_, until)) if self.clock.now() < until => return false,
-            Some(Known::Failed(..)) | None if self.silence().is_some() => return false,
-            Some(Known::Failed(..)) | None => {}
-        }
-        let fetched = self.fetch(source).await;
-        let (provider, now) = (&self.name, self.clock.now());
-        match fetched {
-            Ok(key) => self.seeds.insert(source, Known::Key(Arc::new(key))),
-            Err(error) => {
-                let mut why = error.to_string();
-                why.truncate(why.floor_char_boundary(FAILURE_BYTES_MAX));
-                tracing::warn!(provider, why, "a KMS plugin does not decrypt a key");
-                if error.is_silence() {
-                    *self.lock_silence() = Some((why, now + SILENCE_LIFETIME));
-                } else {
-                    let known = Known::Failed(why, now + FAILURE_LIFETIME);
-                    self.seeds.insert(source, known);
-                }
-                return false;
-            }
-        }
-        true
-    }
-
-    async fn fetch(&self, source: &EncryptedSource) -> Result<DataKey, PluginError> {
-        let request = DecryptRequest {
-            ciphertext: source.ciphertext.clone(),
-            uid: uid(),
-            key_id: source.key_id.clone(),
-            annotations: source.annotations.clone(),
-        };
-        let answer = self.plugin.decrypt(request).await?;
-        DataKey::new(source.kind, &answer.plaintext).ok_or_else(|| {
-            let bytes = answer.plaintext.len();
-            let why = format!("the plugin returned a key of {bytes} bytes");
-            PluginError::new("Internal", why)
-        })
     }
 
     /// Checks that the plugin is healthy. It is not asked again if it was a moment ago.
@@ -268,17 +183,23 @@ impl KmsProvider {
         outcome
     }
 
-    /// Asks for the status again and again, until it is dropped.
+    /// Asks for the status again and again, and completes calls that nobody waits for any more, until it is dropped.
     pub(in crate::storage::encryption) async fn poll(&self) {
-        loop {
-            let period = match self.check().await {
-                Ok(()) => POLL_PERIOD,
-                Err(error) => {
-                    tracing::warn!(provider = self.name, error, "a KMS plugin is not healthy");
-                    RETRY_PERIOD
-                }
-            };
-            self.clock.sleep(period).await;
+        let statuses = async {
+            loop {
+                let period = match self.check().await {
+                    Ok(()) => POLL_PERIOD,
+                    Err(error) => {
+                        tracing::warn!(provider = self.name, error, "a KMS plugin is not healthy");
+                        RETRY_PERIOD
+                    }
+                };
+                self.clock.sleep(period).await;
+            }
+        };
+        tokio::select! {
+            () = statuses => {}
+            () = self.decryption.drive() => {}
         }
     }
 
@@ -292,7 +213,7 @@ impl KmsProvider {
                 "failed to perform status section of the healthz check for KMS Provider {name}, error: {error}"
             )
         })?;
-        self.lock_silence().take();
+        self.decryption.forget_silence();
         let mut errors = Vec::new();
         if status.healthz != "ok" {
             errors.push(format!("got unexpected healthz status: {}", status.healthz));
@@ -324,7 +245,7 @@ impl KmsProvider {
         let seed = DataKey::generate().map_err(|_| failed("no randomness".to_owned()))?;
         let request = EncryptRequest {
             plaintext: seed.to_vec(),
-            uid: uid(),
+            uid: messages::uid(),
         };
         let answer = self.plugin.encrypt(request).await;
         let answer =
@@ -337,7 +258,7 @@ impl KmsProvider {
         }
         let key = DataKey::new(SourceKind::Seed, &seed);
         let key = Arc::new(key.ok_or_else(|| failed("the seed is short".to_owned()))?);
-        self.seeds.insert(&source, Known::Key(Arc::clone(&key)));
+        self.decryption.learn(&source, &key);
         *self.writing() = Some(Writing {
             source,
             key,
@@ -361,9 +282,4 @@ fn check_version(status: &StatusResponse, first: &mut Option<String>) -> Result<
     Err(format!(
         "KMSv2 API version should not change after the initial status response version {first}, got {version}"
     ))
-}
-
-/// Returns an identifier of a request.
-fn uid() -> String {
-    uuid::Uuid::new_v4().to_string()
 }

@@ -26,6 +26,8 @@ struct State {
     is_down: bool,
     /// The code of the error with which seeds are not decrypted.
     decrypt_fails: Option<&'static str>,
+    /// The time that it takes to decrypt a seed.
+    decrypt_takes: Duration,
     annotation: String,
     calls: Vec<&'static str>,
 }
@@ -38,6 +40,7 @@ impl Stub {
             healthz: "ok".to_owned(),
             is_down: false,
             decrypt_fails: None,
+            decrypt_takes: Duration::ZERO,
             annotation: "version.example.com".to_owned(),
             calls: Vec::new(),
         })))
@@ -94,17 +97,21 @@ impl Plugin for Stub {
 
     async fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, PluginError> {
         assert_eq!(request.annotations["version.example.com"], b"1");
-        self.call("decrypt", |state| match state.decrypt_fails {
+        let (code, time) = self.call("decrypt", |state| {
+            (state.decrypt_fails, state.decrypt_takes)
+        })?;
+        Clock::real().sleep(time).await;
+        match code {
             Some(code) => Err(PluginError::new(code, "x".repeat(10_000))),
             None => Ok(DecryptResponse {
                 plaintext: crypt(&request.ciphertext, &request.key_id),
             }),
-        })?
+        }
     }
 }
 
 fn provider(stub: &Stub) -> KmsProvider {
-    KmsProvider::new("p", Box::new(stub.clone()), Clock::real())
+    KmsProvider::new("p", Arc::new(stub.clone()), Clock::real())
 }
 
 async fn read(provider: &KmsProvider, stored: &Bytes) -> Result<(Bytes, bool), OpenError> {
@@ -268,6 +275,85 @@ async fn a_seed_is_asked_for_once() {
     let (first, second) = tokio::join!(read(&one, &stored), read(&one, &stored));
     assert!(first.is_ok() && second.is_ok());
     assert_eq!(stub.take_calls(), ["decrypt"]);
+}
+
+/// Reads a value, and gives up after a second.
+async fn read_for_a_second(provider: &KmsProvider, stored: &Bytes) {
+    let reading = Clock::real().timeout(Duration::from_secs(1), read(provider, stored));
+    reading.await.expect_err("it takes longer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_outlives_the_reader_that_began_it() {
+    let stub = Stub::new();
+    let stored = of_another(&stub).await;
+    stub.take_calls();
+    stub.set(|state| state.decrypt_takes = Duration::from_secs(2));
+    let one = provider(&stub);
+    let (second, ()) = tokio::join!(read(&one, &stored), read_for_a_second(&one, &stored));
+    assert!(second.is_ok(), "{second:?}");
+    assert_eq!(stub.take_calls(), ["decrypt"]);
+
+    // Nobody is left who waits.
+    let other = provider(&stub);
+    let readers = async {
+        read_for_a_second(&other, &stored).await;
+        Clock::real().sleep(Duration::from_secs(2)).await;
+        assert!(other.open(stored.clone(), "/k").is_ok(), "fetched");
+        let calls = stub.take_calls();
+        assert_eq!(calls.iter().filter(|it| **it == "decrypt").count(), 1);
+
+        // A plugin that hangs is known to do so after the time of its call.
+        let unknown = of_another(&stub).await;
+        stub.set(|state| {
+            state.decrypt_takes = Duration::from_secs(3);
+            state.decrypt_fails = Some("DeadlineExceeded");
+        });
+        stub.take_calls();
+        for _ in 0..3 {
+            read_for_a_second(&other, &unknown).await;
+        }
+        Clock::real().sleep(Duration::from_millis(1)).await;
+        read(&other, &unknown).await.expect_err("not asked again");
+        assert_eq!(stub.take_calls(), ["decrypt"]);
+    };
+    tokio::select! {
+        () = other.poll() => {}
+        () = readers => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_seeds_are_asked_for_at_a_time() {
+    let stub = Stub::new();
+    let mut stored = Vec::new();
+    for _ in 0..40 {
+        stored.push(of_another(&stub).await);
+    }
+    stub.take_calls();
+    let one = provider(&stub);
+    stub.set(|state| state.decrypt_takes = Duration::from_secs(2));
+    let all = futures::future::join_all(stored.iter().map(|it| read(&one, it)));
+    let one_second = Clock::real().timeout(Duration::from_secs(1), all);
+    one_second.await.expect_err("it takes longer");
+    assert_eq!(stub.take_calls().len(), 16);
+
+    // All 40 are fetched though nobody drives the calls but readers, who begin no call twice.
+    let all = futures::future::join_all(stored.iter().map(|it| read(&one, it)));
+    assert!(all.await.iter().all(Result::is_ok));
+    assert_eq!(stub.take_calls().len(), 40 - 16);
+
+    // One that hangs holds nobody up for longer than a call.
+    let other = provider(&stub);
+    stub.set(|state| {
+        state.decrypt_takes = Duration::from_secs(3);
+        state.decrypt_fails = Some("DeadlineExceeded");
+    });
+    let before = Clock::real().now();
+    let all = futures::future::join_all(stored.iter().map(|it| read(&other, it)));
+    assert!(all.await.iter().all(Result::is_err));
+    assert_eq!(stub.take_calls().len(), 16);
+    assert_eq!(Clock::real().now() - before, Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 //!
 //! Errors are lines of text, as kube-apiserver's aggregator writes them.
 
-use http::header::{HeaderName, LOCATION, VIA};
+use http::header::{LOCATION, VIA};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
@@ -13,10 +13,9 @@ use super::{ProxiedResponse, Remote, Remotes};
 use crate::endpoints::body::respond;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::errors::{self, TextError};
-use crate::endpoints::relay::{Relayed, exchange, passed_on, strip, strip_answer, upgrade};
-
-/// The header with the path by which the client reaches the backend.
-const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+use crate::endpoints::relay::{
+    FORWARDED_URI, Relayed, exchange, passed_on, strip, strip_answer, upgrade,
+};
 
 /// The message about a server that redirects: authorization would not apply to the other address.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";

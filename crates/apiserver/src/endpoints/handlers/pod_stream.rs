@@ -2,7 +2,7 @@
 //! the pod's node answers.
 
 use form_urlencoded::Serializer;
-use http::Response;
+use http::{Method, Response};
 use ringwatch_apimachinery::upgrade::is_upgrade;
 use ringwatch_registry::Verb;
 use serde_json::{Map, Value};
@@ -72,6 +72,9 @@ async fn translated(
         if tunnels.is_empty() {
             return None;
         }
+        if call.method != Method::GET {
+            return Some(Err(Failure::handshake_method()));
+        }
         let request = match request(call, path, full("")) {
             Ok(request) => request,
             Err(failure) => return Some(Err(failure)),
@@ -80,6 +83,9 @@ async fn translated(
     }
     if !translation::wants_remote_command(call.headers) {
         return None;
+    }
+    if call.method != Method::GET {
+        return Some(Err(Failure::handshake_method()));
     }
     let wants = |stream| call.query.switch(stream) == Some(true);
     let command = RemoteCommand {

@@ -5,7 +5,7 @@ mod html;
 mod location;
 mod target;
 
-use http::header::{HOST, HeaderName, LOCATION};
+use http::header::{HOST, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use ringwatch_apimachinery::upgrade::is_upgrade;
 use serde_json::Map;
@@ -16,7 +16,7 @@ use super::relaying::{request, upgrade};
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
-use crate::endpoints::relay::{Backend, Relayed, exchange, strip, strip_answer};
+use crate::endpoints::relay::{Backend, FORWARDED_URI, Relayed, exchange, strip, strip_answer};
 
 /// The methods that can be proxied.
 const METHODS: [Method; 7] = [
@@ -28,9 +28,6 @@ const METHODS: [Method; 7] = [
     Method::HEAD,
     Method::OPTIONS,
 ];
-
-/// The header with the path by which the client reaches the backend.
-const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 /// Has the headers name the host that the client calls, as they do in HTTP/1.1. HTTP/2 has it in the URI.
 pub(crate) fn name_host(uri: &Uri, headers: &mut HeaderMap) {

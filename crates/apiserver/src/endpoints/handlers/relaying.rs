@@ -1,4 +1,4 @@
-//! The common parts of the handlers that call kubelets: the pod, its node's kubelet, and the headers that are relayed.
+//! The common parts of the handlers that call kubelets: the pod, its node's kubelet, and the request that is relayed.
 
 use http::{Request, Response};
 use ringwatch::codec;
@@ -57,7 +57,8 @@ pub(super) async fn read_node(call: &Call<'_>, node: &str) -> Result<Value, Fail
     codec::tree(&node).map_err(Failure::internal)
 }
 
-/// Returns the client's request as the kubelet gets it: without the client's credentials.
+/// Returns the client's request as a kubelet or another backend gets it. Authentication has taken the client's credentials
+/// out of its headers.
 pub(super) fn request(
     call: &Call<'_>,
     path_and_query: &str,

@@ -62,8 +62,9 @@ impl Syntax {
 }
 
 impl Patch {
-    /// Reads a patch, of which the JSON has been read with these complaints. Its errors depend on `validation`, since kube-apiserver reads it with another decoder when it looks
-    /// for duplicate fields (`applyJSPatch` and `strategicPatchObject` of `apiserver/pkg/endpoints/handlers/patch.go`, 1.36).
+    /// Reads a patch, of which the JSON has been read with these complaints. Its errors depend on `validation`, since
+    /// kube-apiserver reads it with another decoder when it looks for duplicate fields (`applyJSPatch` and
+    /// `strategicPatchObject` of `apiserver/pkg/endpoints/handlers/patch.go`, 1.36).
     ///
     /// # Errors
     /// 400 for one that cannot be read, 413 for one with too many operations.

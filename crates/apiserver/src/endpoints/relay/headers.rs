@@ -7,6 +7,9 @@ use crate::endpoints::body::RequestBody;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::impersonation;
 
+/// The header with the path by which the client reaches the backend.
+pub(crate) const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
 /// Headers that concern one connection and are not forwarded.
 const HOP_BY_HOP: [HeaderName; 7] = [
     CONNECTION,

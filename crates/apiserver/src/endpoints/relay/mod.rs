@@ -25,7 +25,7 @@ pub(crate) mod upgrade;
 pub use backend::{Backend, RelayError};
 pub(super) use exchange::{Relayed, exchange};
 pub use exchange::{fetch, probe};
-pub(super) use headers::{passed_on, strip, strip_answer};
+pub(super) use headers::{FORWARDED_URI, passed_on, strip, strip_answer};
 pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
 pub(super) use switched::Switched;

@@ -11,6 +11,7 @@
 
 mod remote_command;
 mod spdy;
+mod status;
 mod tunnel;
 
 use std::time::Duration;
@@ -28,9 +29,6 @@ use super::websocket;
 
 /// The feature that a kubelet declares if it takes these WebSockets itself.
 const KUBELET_FEATURE: &str = "ExtendWebSocketsToKubelet";
-
-/// Maximum number of bytes of a message of the client. A longer one ends the connection.
-const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
 /// Maximum time until a client has read what a process writes, which somebody may have stopped to look at: the idle time of
 /// such connections in kube-apiserver. Then the connection ends.

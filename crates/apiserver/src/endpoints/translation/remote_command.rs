@@ -9,24 +9,23 @@
 //! The client's WebSocket is accepted before the kubelet is called, so what fails comes as a status on channel 3. The two
 //! directions do not wait for each other: who does not read holds up only those who write to him.
 
-use std::io;
 use std::time::Duration;
+use std::{io, iter};
 
 use async_trait::async_trait;
-use bytes::{BufMut, Bytes, BytesMut};
-use futures::{SinkExt, StreamExt};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::spdy::{self, Frame};
-use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy};
+use super::{SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy, status};
 use crate::endpoints::relay::{Backend, Relayed, Switched, Throttle, exchange};
 use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
-use crate::endpoints::websocket::{self, FromClient, ToClient};
+use crate::endpoints::websocket::{self, FromClient, Piece, ToClient};
 
 /// The subprotocol of the WebSockets that are translated.
 pub(in crate::endpoints) const WEB_SOCKET_PROTOCOL: &str = "v5.channel.k8s.io";
@@ -83,27 +82,28 @@ impl Upgraded for RemoteCommand {
         unread: Bytes,
         end: ProtocolEnd,
     ) -> io::Result<()> {
-        let socket = websocket::open(client, &unread, RECEIVED_BYTES_MAX);
-        let (mut to_client, mut from_client) = socket.await;
         let clock = &self.backend.clock;
+        let (to_client, mut from_client) = websocket::open(client, unread, clock).await;
         let first = match self.streams {
             Streams { stdout: true, .. } => STDOUT,
             Streams { stderr: true, .. } => STDERR,
             _ => STATUS,
         };
         // An empty message shows the client that it is connected.
-        send(clock, &mut to_client, first, b"").await?;
+        send(&to_client, first, b"").await?;
         let ran = tokio::select! {
-            ran = self.run_command(&mut to_client, &mut from_client) => ran,
-            () = end => return websocket::end(clock, &mut to_client, &mut from_client).await,
+            ran = self.run_command(&to_client, &mut from_client) => ran,
+            () = end => return websocket::end(clock, &to_client, &mut from_client).await,
         };
         let status = match ran {
-            Ok(Some(status)) => status,
-            Ok(None) => return Ok(()),
-            Err(Failed(why)) => internal(&why),
+            Ok(Some(status)) => Some(status),
+            Ok(None) => None,
+            Err(Failed(why)) => Some(status::internal(&why)),
         };
-        send(clock, &mut to_client, STATUS, status.to_string().as_bytes()).await?;
-        websocket::end(clock, &mut to_client, &mut from_client).await
+        if let Some(status) = status {
+            send(&to_client, STATUS, status.to_string().as_bytes()).await?;
+        }
+        websocket::end(clock, &to_client, &mut from_client).await
     }
 }
 
@@ -111,7 +111,7 @@ impl RemoteCommand {
     /// Runs the command, and returns its status; `None` when the client has gone.
     async fn run_command(
         &self,
-        to_client: &mut ToClient,
+        to_client: &ToClient,
         from_client: &mut FromClient,
     ) -> Result<Option<Value>, Failed> {
         let Switched {
@@ -120,7 +120,7 @@ impl RemoteCommand {
             throttle,
         } = self.connect_in_time().await?;
         let (from_kubelet, mut to_kubelet) = tokio::io::split(stream);
-        let mut from_kubelet = early.as_ref().chain(from_kubelet);
+        let mut from_kubelet = AsyncReadExt::chain(early.as_ref(), from_kubelet);
         let opened = Opened::open(self.streams, &mut from_kubelet, &mut to_kubelet);
         let opened = self.backend.clock.timeout(OPEN_MAX, opened).await;
         let opened = opened.map_err(|_| Failed("timeout waiting for stream".to_owned()))??;
@@ -130,7 +130,9 @@ impl RemoteCommand {
             opened: &opened,
             throttle,
             clock,
+            to_client,
             to_kubelet,
+            channel: None,
         };
         let mut output = Output {
             opened: &opened,
@@ -138,10 +140,16 @@ impl RemoteCommand {
             clock,
             to_client,
             pongs,
+            open: opened.outputs(),
+            status: BytesMut::new(),
         };
         tokio::select! {
-            status = output.run(&mut from_kubelet) => Ok(Some(outcome(&status?)?)),
+            status = output.run(&mut from_kubelet) => {
+                let status = status::outcome(&status?).map_err(Failed)?;
+                Ok(Some(status))
+            }
             () = input.run(from_client, waiting) => Ok(None),
+            () = to_client.answer_pings() => Ok(None),
         }
     }
 
@@ -236,6 +244,12 @@ impl Opened {
             resize,
         })
     }
+
+    /// Returns the streams on which the kubelet sends something.
+    fn outputs(&self) -> Vec<u32> {
+        let outputs = self.stdout.into_iter().chain(self.stderr);
+        iter::once(self.status).chain(outputs).collect()
+    }
 }
 
 /// The way from the client to the kubelet.
@@ -243,7 +257,10 @@ struct Input<'a, W> {
     opened: &'a Opened,
     throttle: Option<&'a Throttle>,
     clock: &'a Clock,
+    to_client: &'a ToClient,
     to_kubelet: W,
+    /// The channel of the message of which there is more to come.
+    channel: Option<u8>,
 }
 
 impl<W: AsyncWrite + Unpin> Input<'_, W> {
@@ -254,23 +271,32 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
         loop {
             let written = tokio::select! {
                 Some(pong) = pongs.recv(), if listens => self.write(&spdy::pong(pong), b"").await,
-                message = from_client.next() => match message {
-                    Some(Ok(message)) if listens && (message.is_binary() || message.is_text()) => {
-                        self.pass_on(&message.into_data()).await
+                piece = from_client.next() => match piece {
+                    // A message may be text as well.
+                    Ok(Some(Piece::Message { bytes, last, .. })) if listens => {
+                        self.pass_on(bytes, last).await
                     }
-                    Some(Ok(_)) => Ok(()),
-                    Some(Err(_)) | None => return,
+                    Ok(Some(Piece::Message { .. })) => Ok(()),
+                    Ok(Some(Piece::Ping(ping))) => {
+                        self.to_client.note_ping(ping);
+                        Ok(())
+                    }
+                    Ok(None) | Err(_) => return,
                 },
             };
             listens &= written.is_ok();
         }
     }
 
-    async fn pass_on(&mut self, message: &[u8]) -> io::Result<()> {
-        let Some((&channel, bytes)) = message.split_first() else {
-            return Ok(());
+    /// Passes on a piece of a message, whose first byte is its channel.
+    async fn pass_on(&mut self, mut bytes: Bytes, last_of_message: bool) -> io::Result<()> {
+        let channel = match self.channel {
+            Some(channel) => channel,
+            None if bytes.is_empty() => return Ok(()),
+            None => bytes.get_u8(),
         };
-        let (channel, last) = match (channel, bytes) {
+        self.channel = (!last_of_message).then_some(channel);
+        let (channel, last) = match (channel, &*bytes) {
             (CLOSED, &[closed]) => (closed, true),
             (channel, _) => (channel, false),
         };
@@ -279,7 +305,7 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
             RESIZE => self.opened.resize,
             _ => None,
         };
-        let bytes = if last { b"" } else { bytes };
+        let bytes = if last { b"" } else { &*bytes };
         let Some(stream) = stream.filter(|_| last || !bytes.is_empty()) else {
             return Ok(());
         };
@@ -304,25 +330,47 @@ struct Output<'a> {
     opened: &'a Opened,
     throttle: Option<&'a Throttle>,
     clock: &'a Clock,
-    to_client: &'a mut ToClient,
+    to_client: &'a ToClient,
     pongs: mpsc::Sender<[u8; 4]>,
+    /// The streams on which there is more to come.
+    open: Vec<u32>,
+    /// The beginning of the command's status.
+    status: BytesMut,
+}
+
+/// The end of what a kubelet sends, before all its streams have ended.
+enum Broken {
+    /// The kubelet has gone away.
+    Gone(io::Error),
+    /// It cannot be passed on.
+    Failed(Failed),
 }
 
 impl Output<'_> {
-    /// Passes on what the command writes, and returns its status once all its streams have ended.
+    /// Passes on what the command writes, and returns its status once all its streams have ended. If the kubelet goes away
+    /// before, the status is what it has said until then; if it has said nothing, the command has failed.
     async fn run(&mut self, from_kubelet: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, Failed> {
-        let opened = self.opened;
-        let mut open = vec![opened.status];
-        open.extend(opened.stdout.into_iter().chain(opened.stderr));
-        let mut status = BytesMut::new();
-        while !open.is_empty() {
-            let ended = match spdy::next(from_kubelet).await? {
+        let passed_on = self.pass_on(from_kubelet).await;
+        let has_status = !self.status.is_empty() || !self.open.contains(&self.opened.status);
+        match passed_on {
+            Ok(()) => {}
+            Err(Broken::Gone(_)) if has_status => {}
+            Err(Broken::Gone(error)) => return Err(error.into()),
+            Err(Broken::Failed(failed)) => return Err(failed),
+        }
+        Ok(std::mem::take(&mut self.status).freeze())
+    }
+
+    async fn pass_on(&mut self, from_kubelet: &mut (impl AsyncRead + Unpin)) -> Result<(), Broken> {
+        while !self.open.is_empty() {
+            let frame = spdy::next(from_kubelet).await;
+            let ended = match frame.map_err(Broken::Gone)? {
                 Frame::Data {
                     stream,
                     length,
                     last,
                 } => {
-                    self.data(from_kubelet, stream, length, &mut status).await?;
+                    self.data(from_kubelet, stream, length).await?;
                     last.then_some(stream)
                 }
                 Frame::Reply { stream, last } => last.then_some(stream),
@@ -334,9 +382,9 @@ impl Output<'_> {
                 }
                 Frame::GoAway | Frame::Other => None,
             };
-            open.retain(|it| Some(*it) != ended);
+            self.open.retain(|it| Some(*it) != ended);
         }
-        Ok(status.freeze())
+        Ok(())
     }
 
     /// Reads the bytes of a data frame, and passes them on in pieces.
@@ -345,8 +393,7 @@ impl Output<'_> {
         from_kubelet: &mut (impl AsyncRead + Unpin),
         stream: u32,
         length: usize,
-        status: &mut BytesMut,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), Broken> {
         let channel = match Some(stream) {
             it if it == self.opened.stdout => Some(STDOUT),
             it if it == self.opened.stderr => Some(STDERR),
@@ -356,16 +403,19 @@ impl Output<'_> {
         let mut buffer = vec![0; left.min(SENT_BYTES_MAX)];
         while left > 0 {
             let piece = &mut buffer[..left.min(SENT_BYTES_MAX)];
-            from_kubelet.read_exact(piece).await?;
+            let read = from_kubelet.read_exact(piece).await;
+            read.map_err(Broken::Gone)?;
             left -= piece.len();
             let start = self.clock.now();
             if let Some(channel) = channel {
-                send(self.clock, self.to_client, channel, piece).await?;
+                let sent = send(self.to_client, channel, piece).await;
+                sent.map_err(|error| Broken::Failed(error.into()))?;
             } else if stream == self.opened.status {
-                if status.len() + piece.len() > STATUS_BYTES_MAX {
-                    return Err(Failed("the status of the command is too long".to_owned()));
+                if self.status.len() + piece.len() > STATUS_BYTES_MAX {
+                    let why = "the status of the command is too long".to_owned();
+                    return Err(Broken::Failed(Failed(why)));
                 }
-                status.put_slice(piece);
+                self.status.put_slice(piece);
             }
             if let Some(throttle) = self.throttle {
                 throttle.pause(piece.len(), start).await;
@@ -375,106 +425,84 @@ impl Output<'_> {
     }
 }
 
-async fn send(
-    clock: &Clock,
-    to_client: &mut ToClient,
-    channel: u8,
-    bytes: &[u8],
-) -> io::Result<()> {
+async fn send(to_client: &ToClient, channel: u8, bytes: &[u8]) -> io::Result<()> {
     let mut message = BytesMut::with_capacity(bytes.len() + 1);
     message.put_u8(channel);
     message.put_slice(bytes);
     let message = Message::binary(message.freeze());
-    websocket::within(STALL_MAX, clock, to_client.send(message)).await
-}
-
-/// Returns the status that the client gets for what the kubelet says of the command: `errorDecoderV4` of Kubernetes 1.36
-/// (`client-go/tools/remotecommand/v4.go`) and `codeExitToStatusError`.
-fn outcome(message: &[u8]) -> Result<Value, Failed> {
-    let success = json!({"metadata": {}, "status": "Success"});
-    if message.is_empty() {
-        return Ok(success);
-    }
-    let wrong = |why: &str| Failed(format!("error stream protocol error: {why}"));
-    let status: Value = serde_json::from_slice(message).map_err(|error| {
-        let text = String::from_utf8_lossy(message);
-        wrong(&format!("{error} in {text:?}"))
-    })?;
-    match status["status"].as_str() {
-        Some("Success") => return Ok(success),
-        Some("Failure") => {}
-        _ => return Err(wrong("unknown error")),
-    }
-    if status["reason"] != "NonZeroExitCode" {
-        return Err(Failed(
-            status["message"].as_str().unwrap_or_default().to_owned(),
-        ));
-    }
-    let causes = status.pointer("/details/causes").and_then(Value::as_array);
-    let mut causes = causes.into_iter().flatten();
-    let code = causes.find(|it| it["reason"] == "ExitCode");
-    let code = code.ok_or_else(|| wrong("no ExitCode cause given"))?;
-    let text = code["message"].as_str().unwrap_or_default();
-    let code: u8 = text
-        .parse()
-        .map_err(|_| wrong(&format!("invalid exit code value {text:?}")))?;
-    Ok(
-        json!({"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
-        "message": format!(
-            "command terminated with non-zero exit code: command terminated with exit code {code}"
-        ),
-        "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]}}),
-    )
-}
-
-/// Returns the status of a failure of the server or the kubelet.
-fn internal(why: &str) -> Value {
-    json!({"metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
-        "message": format!("Internal error occurred: {why}"),
-        "details": {"causes": [{"message": why}]}})
+    to_client.send(message, STALL_MAX).await
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
+    use jiff::Timestamp;
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
     use super::*;
 
-    #[test]
-    fn the_client_gets_the_exit_code() {
-        let said = |status: &str| match outcome(status.as_bytes()) {
-            Ok(status) => format!(
-                "{} {}",
-                status["status"].as_str().unwrap_or_default(),
-                status["details"]["causes"][0]["message"]
-                    .as_str()
-                    .unwrap_or_default()
-            ),
-            Err(Failed(why)) => why,
+    /// The real time within which something must happen.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Returns the status that a client gets from a kubelet that says this to its request, and then nothing.
+    async fn status_of_silence(said: &[u8]) -> Value {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let command = RemoteCommand {
+            backend: Backend {
+                host: "127.0.0.1".to_owned(),
+                port: listener.local_addr().expect("an address").port(),
+                tls: None,
+                name: String::new(),
+                may_be_local: true,
+                connect_timeout: Duration::from_secs(1_000),
+                bytes_per_second: None,
+                clock: clock.clone(),
+            },
+            path_and_query: "/exec".to_owned(),
+            streams: Streams::default(),
         };
-        let exit = |code: &str| {
-            let causes = json!([{"reason": "Other"}, {"reason": "ExitCode", "message": code}]);
-            json!({"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}})
-                .to_string()
+        let (client, server) = tokio::io::duplex(64 << 10);
+        let end: ProtocolEnd = Box::pin(std::future::pending());
+        let ran = Box::new(command).run(Box::new(server), Bytes::new(), end);
+        let kubelet = async {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut read = [0; 10];
+            stream.read_exact(&mut read).await.expect("a request");
+            stream.write_all(said).await.expect("said");
+            let mut socket = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+            // The message that shows the client that it is connected.
+            socket.next().await.expect("a message").expect("a message");
+            let status = loop {
+                clock.advance(OPEN_MAX);
+                let next = tokio::time::timeout(Duration::from_millis(100), socket.next());
+                if let Ok(message) = next.await {
+                    break message.expect("a message").expect("a message").into_data();
+                }
+            };
+            socket.close(None).await.expect("closed");
+            while let Some(Ok(_)) = socket.next().await {}
+            assert_eq!(status[0], STATUS);
+            serde_json::from_slice(&status[1..]).expect("a status")
         };
-        for (status, expected) in [
-            ("", "Success "),
-            (r#"{"status": "Success"}"#, "Success "),
-            (&exit("3"), "Failure 3"),
-            (
-                &exit("300"),
-                "error stream protocol error: invalid exit code value \"300\"",
-            ),
-            (
-                r#"{"status": "Failure", "message": "no such container"}"#,
-                "no such container",
-            ),
-            (
-                r#"{"status": "Failure", "reason": "NonZeroExitCode"}"#,
-                "error stream protocol error: no ExitCode cause given",
-            ),
-            ("[]", "error stream protocol error: unknown error"),
-        ] {
-            assert_eq!(said(status), expected, "{status}");
-        }
-        assert!(said("{").starts_with("error stream protocol error: "));
+        let both = async { tokio::join!(ran, kubelet) };
+        let both = tokio::time::timeout(PATIENCE, both).await;
+        let (ran, status) = both.expect("in time");
+        ran.expect("ended");
+        status
+    }
+
+    #[tokio::test]
+    async fn a_kubelet_that_says_nothing_keeps_nobody_waiting() {
+        let status = status_of_silence(b"").await;
+        let message = "Internal error occurred: timeout waiting for the kubelet";
+        assert_eq!(status["message"], message);
+        let switched = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+            Upgrade: SPDY/3.1\r\n\r\n";
+        let status = status_of_silence(switched).await;
+        let message = "Internal error occurred: timeout waiting for stream";
+        assert_eq!(status["message"], message);
     }
 }

@@ -4,18 +4,17 @@ use std::io;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{SinkExt, StreamExt};
 use http::{HeaderMap, Request, Response};
 use ringwatch::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{RECEIVED_BYTES_MAX, SENT_BYTES_MAX, STALL_MAX, STREAM_PROTOCOL, speaks_spdy, to_spdy};
+use super::{SENT_BYTES_MAX, STALL_MAX, STREAM_PROTOCOL, speaks_spdy, to_spdy};
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::relay::{Backend, Relayed, Switched, exchange, strip};
 use crate::endpoints::tunnel::{Duplex, ProtocolEnd, Upgraded};
-use crate::endpoints::websocket;
+use crate::endpoints::websocket::{self, Kind, Piece};
 
 /// The beginning of the names of such subprotocols.
 pub(super) const PREFIX: &str = "SPDY/3.1+";
@@ -73,8 +72,8 @@ impl Upgraded for Tunnelled {
         unread: Bytes,
         end: ProtocolEnd,
     ) -> io::Result<()> {
-        let socket = websocket::open(client, &unread, RECEIVED_BYTES_MAX);
-        let (mut to_client, mut from_client) = socket.await;
+        let clock = &self.clock;
+        let (to_client, mut from_client) = websocket::open(client, unread, clock).await;
         let Switched {
             stream,
             early,
@@ -82,13 +81,22 @@ impl Upgraded for Tunnelled {
         } = self.switched;
         let (from_backend, mut to_backend) = tokio::io::split(stream);
         let mut from_backend = early.as_ref().chain(from_backend);
-        let (clock, throttle) = (&self.clock, throttle.as_ref());
+        let throttle = throttle.as_ref();
         let said = async {
-            while let Some(Ok(message)) = from_client.next().await {
-                if !message.is_binary() {
-                    continue;
-                }
-                let (start, bytes) = (clock.now(), message.into_data());
+            while let Ok(Some(piece)) = from_client.next().await {
+                let bytes = match piece {
+                    Piece::Message {
+                        kind: Kind::Binary,
+                        bytes,
+                        ..
+                    } => bytes,
+                    Piece::Message { .. } => continue,
+                    Piece::Ping(ping) => {
+                        to_client.note_ping(ping);
+                        continue;
+                    }
+                };
+                let start = clock.now();
                 to_backend.write_all(&bytes).await?;
                 to_backend.flush().await?;
                 if let Some(throttle) = throttle {
@@ -106,7 +114,7 @@ impl Upgraded for Tunnelled {
                 }
                 let start = clock.now();
                 let message = Message::binary(Bytes::copy_from_slice(&buffer[..read]));
-                websocket::within(STALL_MAX, clock, to_client.send(message)).await?;
+                to_client.send(message, STALL_MAX).await?;
                 if let Some(throttle) = throttle {
                     throttle.pause(read, start).await;
                 }
@@ -115,10 +123,11 @@ impl Upgraded for Tunnelled {
         tokio::select! {
             ended = said => ended?,
             ended = heard => ended?,
+            () = to_client.answer_pings() => {}
             () = end => {}
         }
         // A client that is gone already returns an error, which is ignored.
-        let _ = websocket::end(clock, &mut to_client, &mut from_client).await;
+        let _ = websocket::end(clock, &to_client, &mut from_client).await;
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ mod standing;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +37,7 @@ pub use first_heads::{FirstHeads, Heads};
 pub use standing::Standing;
 
 use ringwatch::clock::{Clock, Instant};
+use ringwatch_apimachinery::Network;
 
 /// The time within which a client must have sent the head of its first request, and on HTTP/1.1 of each until one has
 /// been authenticated.
@@ -103,23 +104,6 @@ struct Open {
     count: usize,
     /// How many connections there have been.
     entered: u64,
-}
-
-/// An IPv4 address, or the /64 network of an IPv6 address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Network {
-    V4(Ipv4Addr),
-    /// The first 64 bits.
-    V6(u64),
-}
-
-impl Network {
-    fn new(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address),
-            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
-        }
-    }
 }
 
 /// The place of a connection among the unauthenticated ones.
@@ -190,7 +174,7 @@ impl Unauthenticated {
 
     /// Takes a place for a new connection from an address, as soon as there is one; `None` if the address has too many.
     pub async fn enter(&self, address: IpAddr) -> Option<Entered> {
-        let network = Network::new(address);
+        let network = Network::from(address);
         loop {
             match self.try_enter(network) {
                 Entry::Entered(entered) => return Some(entered),

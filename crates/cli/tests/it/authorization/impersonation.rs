@@ -61,6 +61,47 @@ async fn who_may_impersonate_acts_as_the_other() {
 }
 
 #[tokio::test]
+async fn an_action_may_be_allowed_as_another_and_others_not() {
+    let fixture = Fixture::start("RBAC").await;
+    let joe = ("Impersonate-User", "joe");
+    let authentication = "authentication.k8s.io";
+    let rules = json!([
+        {"verbs": ["impersonate-on:user-info:create"], "apiGroups": [authentication],
+            "resources": ["selfsubjectreviews"]},
+        {"verbs": ["impersonate:user-info"], "apiGroups": [authentication],
+            "resources": ["users"], "resourceNames": ["joe"]},
+        {"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"]},
+    ]);
+    let readable = "/api/v1/configmaps";
+    fixture.grant(None, "actor", rules, readable).await;
+    let acting = who(&fixture.jane, &[joe]).await.expect("an answer");
+    assert_eq!(acting["username"], "joe");
+    for (headers, words) in [
+        (
+            [joe, ("Impersonate-Group", "ops")],
+            "groups.authentication.k8s.io \"ops\" is forbidden: User \"jane\" cannot impersonate:user-info",
+        ),
+        (
+            [joe, ("Impersonate-Group", "system:masters")],
+            "impersonating the system:masters group is not allowed",
+        ),
+    ] {
+        let refused = who(&fixture.jane, &headers).await.expect_err(words);
+        assert!(refused.contains(words), "{refused}");
+    }
+    let request = Request::get(readable).header(joe.0, joe.1).body(Vec::new());
+    let answer = fixture.jane.request_text(request.expect("a request")).await;
+    let Err(kube::Error::Api(status)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(
+        status.message,
+        "configmaps is forbidden: User \"jane\" cannot impersonate-on:user-info:list resource \"configmaps\" in API \
+         group \"\" at the cluster scope"
+    );
+}
+
+#[tokio::test]
 async fn each_part_of_an_identity_must_be_allowed() {
     let fixture = Fixture::start("RBAC").await;
     let refused = |resource: &str, group: &str, name: &str| {
@@ -76,9 +117,12 @@ async fn each_part_of_an_identity_must_be_allowed() {
         ))
     };
     let joe = ("Impersonate-User", "joe");
+    let first = who(&fixture.jane, &[joe]).await.expect_err("no rights");
     assert_eq!(
-        who(&fixture.jane, &[joe]).await,
-        refused("users", "", "joe")
+        first,
+        "403 selfsubjectreviews.authentication.k8s.io is forbidden: User \"jane\" cannot \
+         impersonate-on:user-info:create resource \"selfsubjectreviews\" in API group \"authentication.k8s.io\" at the \
+         cluster scope"
     );
 
     let rules = json!([

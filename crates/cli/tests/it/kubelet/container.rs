@@ -37,7 +37,9 @@ fn run(target: &str, input: Vec<u8>) -> Said {
         "details": {"causes": [{"reason": "ExitCode", "message": "3"}]}});
     let success = json!({"metadata": {}, "status": "Success"});
     let (out, err, status) = match target {
-        _ if target.contains("command=fail") => (vec![], b"it fails\n".to_vec(), failure),
+        _ if target.contains("command=fail") || target.contains("command=leave") => {
+            (vec![], b"it fails\n".to_vec(), failure)
+        }
         _ if target.contains("command=cat") => (input, vec![], success),
         _ => (b"it runs\n".to_vec(), vec![], success),
     };
@@ -106,7 +108,8 @@ pub(super) async fn over_web_socket(
     Ok(())
 }
 
-/// Answers over SPDY. kubectl opens the stream for errors first, and then those that it has asked for.
+/// Answers over SPDY. kubectl opens the stream for errors first, and then those that it has asked for. The command `leave`
+/// ends the connection, and no stream of it.
 pub(super) async fn over_spdy(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     target: &str,
@@ -139,14 +142,18 @@ pub(super) async fn over_spdy(
     }
     let said = run(target, input);
     let status = said.status.to_string().into_bytes();
+    let leaves = target.contains("command=leave");
     for (id, bytes) in [
         (stdout, said.out),
         (stderr, said.err),
         (Some(errors), status),
     ] {
         if let Some(id) = id {
-            spdy.send(id, &bytes, true).await?;
+            spdy.send(id, &bytes, !leaves).await?;
         }
+    }
+    if leaves {
+        return Ok(());
     }
     while spdy.next().await?.is_some() {}
     Ok(())

@@ -206,6 +206,9 @@ async fn handshakes_that_are_not_acceptable_are_refused() {
 async fn channels(socket: &mut Socket) -> std::collections::BTreeMap<u8, Vec<u8>> {
     let mut channels = std::collections::BTreeMap::new();
     for message in messages(socket).await {
+        if message.is_pong() {
+            continue;
+        }
         if let Some((channel, bytes)) = message.into_data().split_first() {
             let said: &mut Vec<u8> = channels.entry(*channel).or_default();
             said.extend_from_slice(bytes);
@@ -228,20 +231,23 @@ async fn commands_are_translated_for_kubelets_that_speak_spdy() {
             .contains("sec-websocket-protocol: v5.channel.k8s.io\r\n"),
         "{head}"
     );
-    let long = vec![b'x'; 100_000];
+    // Longer than any buffer on the way.
+    let long = vec![b'x'; 5 << 20];
     for message in [
-        &b"\0said "[..],
-        b"\0",
-        b"\x04{}",
-        b"",
-        &[b"\0", long.as_slice()].concat(),
-        b"\xff\0",
+        Message::binary(&b"\0said "[..]),
+        Message::text("\0as text "),
+        Message::binary(&b"\0"[..]),
+        Message::binary(&b"\x04{}"[..]),
+        Message::binary(&b""[..]),
+        Message::Ping("p".into()),
+        Message::binary([b"\0", long.as_slice()].concat()),
+        Message::binary(&b"\xff\0"[..]),
     ] {
-        let sent = socket.send(Message::binary(message.to_vec())).await;
-        sent.expect("sent");
+        socket.send(message).await.expect("sent");
     }
     let channels_of = channels(&mut socket).await;
-    assert_eq!(channels_of[&1], [b"said ", long.as_slice()].concat());
+    let said = [b"said as text ", long.as_slice()].concat();
+    assert!(channels_of[&1] == said, "{} bytes", channels_of[&1].len());
     let status: Value = serde_json::from_slice(&channels_of[&3]).expect("a status");
     assert_eq!(status, json!({"metadata": {}, "status": "Success"}));
     let asked = cluster.kubelet.next().await.to_lowercase();
@@ -266,6 +272,36 @@ async fn commands_are_translated_for_kubelets_that_speak_spdy() {
         status["details"]["causes"][0],
         json!({"reason": "ExitCode", "message": "3"})
     );
+}
+
+#[tokio::test]
+async fn the_status_counts_that_a_kubelet_says_before_it_leaves() {
+    let cluster = Cluster::with(StandIn::that_runs(false).await, &[]).await;
+    cluster.pod("p", "worker").await;
+    let path = format!("{PODS}/p/exec?container=c&command=leave&stdout=true&stderr=true");
+    let (mut socket, _) = open(&cluster, &path, V5).await;
+    let channels_of = channels(&mut socket).await;
+    assert_eq!(channels_of[&2], b"it fails\n");
+    let status: Value = serde_json::from_slice(&channels_of[&3]).expect("a status");
+    assert_eq!(
+        status["details"]["causes"][0],
+        json!({"reason": "ExitCode", "message": "3"})
+    );
+}
+
+#[tokio::test]
+async fn a_web_socket_is_opened_by_get_alone() {
+    let cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    for (path, protocol) in [
+        ("exec?command=c", "v5.channel.k8s.io"),
+        ("portforward?ports=80", "SPDY/3.1+portforward.k8s.io"),
+    ] {
+        let headers = format!("{HANDSHAKE}\r\nSec-WebSocket-Protocol: {protocol}");
+        let request = format!("POST {PODS}/p/{path} HTTP/1.1");
+        let (_, head) = cluster.raw(&request, &headers).await;
+        assert!(head.starts_with("HTTP/1.1 405 "), "{path}: {head}");
+    }
 }
 
 #[tokio::test]

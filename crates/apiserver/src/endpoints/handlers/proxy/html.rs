@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use encoding_rs::{Encoding, X_USER_DEFINED};
 use flate2::Compression;
 use flate2::write::{DeflateDecoder, DeflateEncoder, GzEncoder, MultiGzDecoder};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
@@ -22,12 +23,12 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use lol_html::errors::RewritingError;
 use lol_html::send::{HtmlRewriter, Settings};
-use lol_html::{MemorySettings, element};
+use lol_html::{AsciiCompatibleEncoding, MemorySettings, element};
 
 use super::location::Links;
 use crate::endpoints::body::{BoxError, ResponseBody};
 
-/// Maximum number of bytes that are unpacked and rewritten at once. Packed they grow to about a thousand times that.
+/// Maximum number of packed bytes that are unpacked at once. They may be about a thousand times as many then.
 const SLICE_BYTES_MAX: usize = 1 << 10;
 
 /// Maximum number of bytes of a tag, and of what is remembered of the tags around it. The rest of a page with more is
@@ -63,9 +64,13 @@ const ATTRIBUTES: [(&str, &[&str]); 25] = [
     ("video", &["poster", "src"]),
 ];
 
-/// The encoding of a page.
+/// The encoding in which pages are read, whatever theirs is. It has a character for each byte, so that links keep all of
+/// theirs.
+static BYTES: &Encoding = X_USER_DEFINED;
+
+/// The packing of a page.
 #[derive(Clone, Copy)]
-enum Encoding {
+enum Packing {
     Plain,
     Gzip,
     /// Without zlib's frame, as Go's library writes it.
@@ -78,25 +83,25 @@ pub(super) fn rewrite(
     method: &Method,
     links: Links,
 ) -> Response<ResponseBody> {
-    let Some(encoding) = page(answer.headers()).filter(|_| *method != Method::HEAD) else {
+    let Some(packing) = page(answer.headers()).filter(|_| *method != Method::HEAD) else {
         return answer;
     };
-    let mut answer = answer.map(|body| Page::new(body, encoding, links).boxed_unsync());
+    let mut answer = answer.map(|body| Page::new(body, packing, links).boxed_unsync());
     answer.headers_mut().remove(CONTENT_LENGTH);
     answer
 }
 
-/// Returns the encoding of an HTML page; `None` for anything else, and for an encoding that is not known.
-fn page(headers: &HeaderMap) -> Option<Encoding> {
+/// Returns the packing of an HTML page; `None` for anything else, and for a packing that is not known.
+fn page(headers: &HeaderMap) -> Option<Packing> {
     let text = |name| headers.get(name).map_or(Some(""), |it| it.to_str().ok());
     let media_type = text(CONTENT_TYPE)?.split(';').next()?;
     if media_type.trim() != "text/html" {
         return None;
     }
     match text(CONTENT_ENCODING)? {
-        "" => Some(Encoding::Plain),
-        "gzip" => Some(Encoding::Gzip),
-        "deflate" => Some(Encoding::Deflate),
+        "" => Some(Packing::Plain),
+        "gzip" => Some(Packing::Gzip),
+        "deflate" => Some(Packing::Deflate),
         _ => None,
     }
 }
@@ -113,17 +118,17 @@ struct Page {
 }
 
 impl Page {
-    fn new(body: ResponseBody, encoding: Encoding, links: Links) -> Self {
+    fn new(body: ResponseBody, packing: Packing, links: Links) -> Self {
         let rewritten = Rewritten::default();
         let rewriter = Rewriter::new(links, rewritten.clone());
         let level = Compression::default();
-        let (unpacker, packer) = match encoding {
-            Encoding::Plain => (Unpacker::Plain(rewriter), Packer::Plain(Vec::new())),
-            Encoding::Gzip => (
+        let (unpacker, packer) = match packing {
+            Packing::Plain => (Unpacker::Plain(rewriter), Packer::Plain(Vec::new())),
+            Packing::Gzip => (
                 Unpacker::Gzip(MultiGzDecoder::new(rewriter)),
                 Packer::Gzip(GzEncoder::new(Vec::new(), level)),
             ),
-            Encoding::Deflate => (
+            Packing::Deflate => (
                 Unpacker::Deflate(DeflateDecoder::new(rewriter)),
                 Packer::Deflate(DeflateEncoder::new(Vec::new(), level)),
             ),
@@ -214,6 +219,7 @@ type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
 impl Rewriter {
     fn new(links: Links, rewritten: Rewritten) -> Self {
+        let links = links.map(characters);
         let selectors = ATTRIBUTES.iter().flat_map(|(element, attributes)| {
             let of = move |attribute: &&str| format!("{element}[{attribute}]");
             attributes.iter().map(of)
@@ -224,7 +230,7 @@ impl Rewriter {
             let attributes = ATTRIBUTES.iter().find(|(known, _)| *known == name);
             for attribute in attributes.map_or(&[][..], |(_, attributes)| attributes) {
                 let value = element.get_attribute(attribute);
-                if let Some(link) = value.and_then(|it| links.through_the_proxy(it.trim())) {
+                if let Some(link) = value.and_then(|it| links.through_the_proxy(it.trim_ascii())) {
                     element.set_attribute(attribute, &link)?;
                 }
             }
@@ -233,7 +239,9 @@ impl Rewriter {
         let memory = MemorySettings::new()
             .with_max_allowed_memory_usage(TAG_BYTES_MAX)
             .with_graceful_bail_out_on_memory_limit_exceeded(true);
+        let bytes = AsciiCompatibleEncoding::new(BYTES);
         let settings = Settings::new_send()
+            .with_encoding(bytes.unwrap_or_else(AsciiCompatibleEncoding::utf_8))
             .with_strict(false)
             .with_memory_settings(memory)
             .append_element_content_handler(handler);
@@ -251,6 +259,12 @@ impl Rewriter {
         let ended = self.inner.map_or(Ok(()), HtmlRewriter::end);
         ended.or_else(passed_on)
     }
+}
+
+/// Returns the text that the rewriter has for a text of this server.
+fn characters(text: &str) -> String {
+    let (characters, _) = BYTES.decode_without_bom_handling(text.as_bytes());
+    characters.into_owned()
 }
 
 /// Returns the outcome of an error of the rewriter: where too much would have to be remembered, it has passed on

@@ -40,6 +40,15 @@ pub(super) struct Links {
 }
 
 impl Links {
+    /// Returns these with each text mapped.
+    pub(super) fn map(&self, text: impl Fn(&str) -> String) -> Self {
+        Self {
+            prefix: text(&self.prefix),
+            authority: text(&self.authority),
+            host: text(&self.host),
+        }
+    }
+
     /// Returns the link through the proxy; `None` if it stays as it is, since it is relative or leads elsewhere:
     /// `Transport.rewriteURL` of Kubernetes 1.36 (`apimachinery/pkg/util/proxy/transport.go`).
     pub(super) fn through_the_proxy(&self, link: &str) -> Option<String> {

@@ -23,7 +23,7 @@ pub(super) async fn status(
     let audiences = review.pointer("/spec/audiences").and_then(Value::as_array);
     let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
     let audiences: Vec<String> = audiences.map(String::from).collect();
-    let identified = authenticator.identify(token, &audiences, context.clock.wall());
+    let identified = authenticator.identify(token, &audiences, None, context.clock.wall());
     Ok(match identified.await {
         Ok(identified) => {
             let mut status = json!({"authenticated": true, "user": user_info(&identified.user)});

@@ -94,6 +94,32 @@ async fn links_are_rewritten_however_a_page_is_packed_and_cut() {
 }
 
 #[tokio::test]
+async fn links_keep_their_bytes_in_whatever_encoding() {
+    let page = |prefix: &str| {
+        let link = |bytes: &[u8]| [b"<a href=\"", prefix.as_bytes(), bytes, b"\">"].concat();
+        let mut page = b"<title>\xe9</title><a title=\"\xe9\" href=\"".to_vec();
+        page.extend([prefix.as_bytes(), b"/plain\">"].concat());
+        page.extend(link(b"/caf\xe9?\x80=\xff"));
+        page.extend(link("/é/日本".as_bytes()));
+        page.extend(link(b"/\xff\xfe\xef\xbb\xbf"));
+        page
+    };
+    let rewritten = rewrite(answer(full(page("")), ""), &Method::GET, links());
+    let rewritten = bytes(rewritten).await.expect("whole");
+    assert_eq!(rewritten, page("/p"), "{rewritten:?}");
+
+    // A prefix that is not ASCII is not taken for another one.
+    let links = Links {
+        prefix: "/é".to_owned(),
+        ..links()
+    };
+    let page = "<a href=\"/é/there\"><a href=\"//10.0.0.1:80/é/there\">";
+    let rewritten = rewrite(answer(full(page), ""), &Method::GET, links);
+    let expected = page.replace("//10.0.0.1:80", "");
+    assert_eq!(bytes(rewritten).await.expect("whole"), expected);
+}
+
+#[tokio::test]
 async fn other_answers_are_passed_on_as_they_are() {
     let link = r#"<a href="/x">"#;
     for (media_type, encoding, method) in [
@@ -142,7 +168,7 @@ async fn a_page_that_asks_for_too_much_memory_is_passed_on_as_it_is() {
 async fn a_bomb_is_unpacked_bit_by_bit() {
     let zeros = vec![b'0'; 64 << 20];
     let packed = packed(&zeros, "gzip");
-    let mut page = Page::new(full(packed), Encoding::Gzip, links());
+    let mut page = Page::new(full(packed), Packing::Gzip, links());
     let mut most = 0;
     while !page.unread.is_empty() || page.unpacker.is_some() {
         let Some(frame) = page.frame().await else {
