@@ -84,9 +84,20 @@ pub(crate) enum Answer {
     /// It happened. The answer to a deletion need not name a revision.
     Acknowledged { at: Nanos, revision: Option<u64> },
     /// It did not happen.
-    Refused { at: Nanos },
+    Refused { at: Nanos, refusal: Refusal },
     /// No answer came, or one that does not tell.
     Uncertain,
+}
+
+/// The reason of a refusal, as far as it says something of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The object was there, which a creation does not want, or not at the version that a conditional write demands.
+    Conflict,
+    /// The object was absent.
+    NotFound,
+    /// Another, such as too many requests.
+    Other,
 }
 
 impl Write {
@@ -314,12 +325,23 @@ impl Read {
     }
 }
 
+/// A read of one object, which demands its newest state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Get {
+    pub(crate) key: Key,
+    pub(crate) invoked: Nanos,
+    pub(crate) answered: Nanos,
+    /// The object; `None` if it was absent.
+    pub(crate) found: Option<Version>,
+}
+
 /// Everything that the clients of a run saw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) writes: Vec<Write>,
     pub(crate) watchers: Vec<Watcher>,
     pub(crate) reads: Vec<Read>,
+    pub(crate) gets: Vec<Get>,
     /// The read that showed the state after the last write.
     pub(crate) final_read: Option<usize>,
 }
@@ -414,7 +436,14 @@ impl fmt::Display for Write {
                 revision: Some(revision),
             } => write!(f, "; acknowledged at revision {revision}, {}", At(at)),
             Answer::Acknowledged { at, .. } => write!(f, "; acknowledged, {}", At(at)),
-            Answer::Refused { at } => write!(f, "; refused, {}", At(at)),
+            Answer::Refused { at, refusal } => {
+                let why = match refusal {
+                    Refusal::Conflict => " with a conflict",
+                    Refusal::NotFound => ", since nothing is there",
+                    Refusal::Other => "",
+                };
+                write!(f, "; refused{why}, {}", At(at))
+            }
             Answer::Uncertain => f.write_str("; never answered"),
         }
     }
@@ -477,5 +506,16 @@ impl fmt::Display for Read {
             self.revision(),
             At(self.answered())
         )
+    }
+}
+
+impl fmt::Display for Get {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: get {}; answered ", At(self.invoked), self.key)?;
+        match &self.found {
+            Some(version) => write!(f, "{version}")?,
+            None => f.write_str("nothing is there")?,
+        }
+        write!(f, ", {}", At(self.answered))
     }
 }

@@ -15,6 +15,7 @@ mod checks;
 mod coverage;
 mod expectation;
 mod history;
+mod linearizability;
 mod run;
 mod timeline;
 mod violation;

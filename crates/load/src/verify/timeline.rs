@@ -189,7 +189,7 @@ impl Evidence {
             .push(violation.shown_by_all(first).shown_by(write));
     }
 
-    /// Takes the objects that watches and lists showed as evidence of which unanswered writes happened, and when.
+    /// Takes the objects that watches and reads showed as evidence of which unanswered writes happened, and when.
     fn add_objects(&mut self, history: &History) {
         for object in agreed_objects(history) {
             let Some(revision) = self.revisions.get_mut(object.write.0 as usize) else {
@@ -249,7 +249,8 @@ fn agreed_objects(history: &History) -> Vec<Version> {
         .reads
         .iter()
         .flat_map(|read| read.objects().copied());
-    for object in shown.chain(listed) {
+    let got = history.gets.iter().filter_map(|get| get.found);
+    for object in shown.chain(listed).chain(got) {
         let fits = history.write(object.write).is_some_and(|write| {
             write.key == object.key
                 && write.group == object.group

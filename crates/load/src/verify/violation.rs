@@ -31,6 +31,8 @@ pub(crate) enum Rule {
     WriteOrder,
     /// A conditional write happens on the version that it demands.
     LostUpdate,
+    /// The writes and consistent reads of an object happened one after the other, each between request and answer.
+    Linearizable,
     /// A consistent read is not older than what was known before it began.
     StaleRead,
     /// A read that names a revision is answered accordingly.
@@ -66,6 +68,7 @@ impl Rule {
             Self::InitialEvents => "initial-events",
             Self::WriteOrder => "write-order",
             Self::LostUpdate => "lost-update",
+            Self::Linearizable => "linearizable",
             Self::StaleRead => "stale-read",
             Self::ReadRevision => "read-revision",
             Self::Snapshot => "snapshot",

@@ -7,6 +7,7 @@ mod conditional;
 mod final_state;
 mod gap;
 mod initial;
+mod linearizable;
 mod never_written;
 mod order;
 mod pages;
@@ -21,7 +22,7 @@ pub(super) use final_state::difference;
 pub(crate) use tally::Tally;
 
 use super::coverage::{Interval, intervals};
-use super::history::{History, Read, Watcher};
+use super::history::{History, Key, Read, Watcher};
 use super::timeline::Timeline;
 use super::violation::Violation;
 
@@ -54,6 +55,8 @@ impl<'a> Facts<'a> {
 pub(super) struct Checked {
     /// Everything that is wrong, by rule.
     pub(crate) violations: Vec<Violation>,
+    /// The objects of whose requests there are too many orders to find one that explains their answers.
+    pub(crate) undecided: Vec<Key>,
     /// The events of each watcher.
     pub(crate) tallies: Vec<Tally>,
 }
@@ -83,9 +86,12 @@ pub(crate) fn check(history: &History) -> Checked {
     for rule in rules {
         found.extend(rule(&facts));
     }
+    let (broken, undecided) = linearizable::check(history);
+    found.extend(broken);
     found.sort_by_key(|violation| violation.rule);
     Checked {
         violations: found,
+        undecided,
         tallies: tally::tallies(&facts),
     }
 }
@@ -100,4 +106,9 @@ fn write_of(facts: &Facts<'_>, revision: u64) -> Option<String> {
 /// Returns a read's name in reports.
 fn read_name(place: usize) -> String {
     format!("read {place}")
+}
+
+/// Returns the name of a read of one object in reports.
+fn get_name(place: usize) -> String {
+    format!("get {place}")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Facts, read_name};
+use super::{Facts, get_name, read_name};
 use crate::verify::history::{At, Item, Key, Kind, Nanos, Verb, Version, WriteId};
 use crate::verify::timeline::Effect;
 use crate::verify::violation::{Rule, Violation};
@@ -18,6 +18,13 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
                 }));
             }
         }
+    }
+    for (place, get) in facts.history.gets.iter().enumerate() {
+        let wrong = get.found.and_then(|object| {
+            let message = wrong(facts, &object, get.answered)?;
+            Some(violation(facts, &get_name(place), message, object.write).shown_by(get))
+        });
+        found.extend(wrong);
     }
     for watcher in &facts.history.watchers {
         let who = format!("watcher {}", watcher.name);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::measure::{Gauges, Recorder};
 use crate::time::{Instant, nanos, now};
 use crate::verify::history::{
-    Answer, End, History, Item, Nanos, Read, Seen, Selector, Session, Start, Watcher, Write,
+    Answer, End, Get, History, Item, Nanos, Read, Seen, Selector, Session, Start, Watcher, Write,
     WriteId,
 };
 
@@ -85,6 +85,11 @@ impl Journal {
         let mut history = self.history();
         history.reads.push(read.clone());
         (history.reads.len() - 1, read)
+    }
+
+    /// Takes down a read of one object.
+    pub(super) fn get(&self, get: Get) {
+        self.history().gets.push(get);
     }
 
     /// Takes down a watcher without watches. Returns its place among the watchers.

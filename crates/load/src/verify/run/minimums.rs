@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::client::Encoding;
 use crate::output::number::count;
 use crate::verify::checks::Tally;
-use crate::verify::history::{History, Read, RevisionMatch, Verb, Watcher, Write};
+use crate::verify::history::{Get, History, Read, RevisionMatch, Verb, Watcher, Write};
 use crate::verify::violation::{Rule, Violation};
 
 use super::Flags;
@@ -79,7 +79,7 @@ impl Minimums<'_> {
     /// Returns a violation for everything of which there was too little.
     pub(super) fn check(&self, history: &History, tallies: &[Tally]) -> Vec<Violation> {
         let mut found = self.few_writes(&history.writes);
-        found.extend(self.few_reads(&history.reads));
+        found.extend(self.few_reads(&history.reads, &history.gets));
         let watchers = history.watchers.iter().zip(tallies).zip(self.roles);
         for ((watcher, tally), role) in watchers {
             let who = format!("watcher {}", watcher.name);
@@ -144,7 +144,7 @@ impl Minimums<'_> {
         few.filter(|_| requested >= SAMPLE_MIN)
     }
 
-    fn few_reads(&self, reads: &[Read]) -> Vec<Violation> {
+    fn few_reads(&self, reads: &[Read], gets: &[Get]) -> Vec<Violation> {
         let requested = self.in_all((u64::from(self.flags.readers) * REQUESTS_PER_SECOND) as f64);
         let done = |fits: &dyn Fn(&Read) -> bool| {
             let fitting = reads.iter().filter(|read| fits(read));
@@ -175,6 +175,8 @@ impl Minimums<'_> {
         look("consistent lists", requested / WAYS, &|it| {
             newest(it) && it.limit.is_none()
         });
+        let gets = Done::new(gets.len() as u64, requested);
+        found.extend(gets.falls_short(Rule::FewReads, "gets", "were answered"));
         found
     }
 
@@ -226,7 +228,7 @@ fn form(encoding: Encoding) -> &'static str {
 mod tests {
     use super::*;
     use crate::verify::history::{
-        Answer, End, Group, Item, Key, Page, Seen, Selector, Session, Start,
+        Answer, End, Group, Item, Key, Page, Refusal, Seen, Selector, Session, Start,
     };
     use crate::verify::run::watcher::Plan;
 
@@ -257,7 +259,10 @@ mod tests {
             invoked: 0,
             answer: match is_done {
                 true => Answer::Acknowledged { at, revision },
-                false => Answer::Refused { at },
+                false => Answer::Refused {
+                    at,
+                    refusal: Refusal::Conflict,
+                },
             },
         };
         vec![write; count]
@@ -342,6 +347,15 @@ mod tests {
                 reads(9, RevisionMatch::Newest, None),
             ]
             .concat(),
+            gets: vec![
+                Get {
+                    key: Key(0),
+                    invoked: 0,
+                    answered: 0,
+                    found: None,
+                };
+                20
+            ],
             watchers: vec![
                 watcher("follows", Vec::new()),
                 watcher("short", sessions(&End::Closed)),
@@ -377,6 +391,7 @@ mod tests {
         let (mut history, mut tallies) = enough();
         history.writes.remove(0);
         history.reads.remove(0);
+        history.gets.remove(0);
         tallies[0].changes.received -= 1;
         let broken = End::Broken("at once".to_owned());
         history.watchers[1].sessions[1].end = broken.clone();
@@ -387,6 +402,7 @@ mod tests {
             [
                 "few-writes: all writers: 39 of 2,000 writes were acknowledged, at least 40 must be",
                 "few-reads: lists of any state: 2 of 13 were answered, at least 3 must be",
+                "few-reads: gets: 19 of 80 were answered, at least 20 must be",
                 "few-events: watcher follows: 99 of 400 events were received, at least 100 must be",
                 "few-resumes: watcher short: 0 of 6 resumes were granted, at least 1 must be",
                 "few-events: watcher begins: 0 of 5 starts with initial events were completed, at least 1 must be",

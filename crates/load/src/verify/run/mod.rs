@@ -177,8 +177,8 @@ struct Played {
     trouble: Vec<String>,
     /// The place of the list that shows the final state.
     final_read: Option<usize>,
-    /// The errors of lists that failed.
-    failed_lists: Vec<ClientError>,
+    /// The errors of reads that failed.
+    failed_reads: Vec<ClientError>,
 }
 
 /// A run with its verdict.
@@ -218,7 +218,7 @@ impl<'a> Stage<'a> {
         let followers = self.followers(&phases);
         let followers = join_all(followers.into_iter().map(Follower::run));
         let conducting = async {
-            let (mut trouble, failed_lists) = self.act().await;
+            let (mut trouble, failed_reads) = self.act().await;
             // Nobody is left to tell only if the followers have ended.
             let _ = phase.send(Phase::Settling);
             let settled = settle::settle(&self.journal, self.connection(), &self.scope).await;
@@ -227,7 +227,7 @@ impl<'a> Stage<'a> {
             Played {
                 trouble,
                 final_read: settled.place,
-                failed_lists,
+                failed_reads,
             }
         };
         join(conducting, followers).await.0
@@ -238,12 +238,14 @@ impl<'a> Stage<'a> {
         let mut history = self.journal.finish();
         history.final_read = played.final_read;
         let mut warnings = report::warnings(&history);
-        if let Some(last) = played.failed_lists.last() {
-            let count = played.failed_lists.len();
-            warnings.push(format!("{count} lists failed, the last: {last}"));
+        if let Some(last) = played.failed_reads.last() {
+            let count = played.failed_reads.len();
+            warnings.push(format!("{count} reads failed, the last: {last}"));
         }
+        let checked = check(&history);
+        warnings.extend(report::undecided(&checked));
         Judged {
-            checked: check(&history),
+            checked,
             history,
             trouble: played.trouble,
             warnings,
@@ -251,7 +253,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Has all write and read and injects the faults, once all watch. Returns what went wrong with the faults, and the
-    /// errors of lists.
+    /// errors of reads.
     async fn act(&self) -> (Vec<String>, Vec<ClientError>) {
         if let Err(trouble) = settle::all_watch(&self.journal).await {
             return (vec![trouble], Vec::new());
@@ -293,6 +295,7 @@ impl<'a> Stage<'a> {
             scope: &self.scope,
             selectors,
             encodings: self.objects.resource.encodings,
+            keys: self.objects.keys.clone(),
             journal: &self.journal,
             connection: self.connection(),
             random: StdRng::from_os_rng(),

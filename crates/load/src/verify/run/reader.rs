@@ -1,5 +1,6 @@
-//! Clients that list in every way there is, one way after the other.
+//! Clients that list in every way there is, one way after the other, and read single objects between the lists.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::Rng;
@@ -7,7 +8,7 @@ use rand::rngs::StdRng;
 
 use crate::client::{ClientError, Encoding};
 use crate::time::{Instant, now};
-use crate::verify::history::{RevisionMatch, Selector};
+use crate::verify::history::{Key, RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
@@ -21,32 +22,39 @@ pub(super) const WAYS: u64 = 6;
 /// A page has so many objects at most.
 const PAGE_OBJECTS_MAX: usize = 9;
 
-/// A client that lists in every way, one list after the other.
+/// A client that lists in every way, one list after the other, and reads an object after each.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) scope: &'a Scope,
     pub(super) selectors: &'a [Selector],
     pub(super) encodings: &'a [Encoding],
+    /// The objects of the run.
+    pub(super) keys: Range<u32>,
     pub(super) journal: &'a Journal,
     pub(super) connection: ReconnectingConnection,
     pub(super) random: StdRng,
 }
 
 impl Reader<'_> {
-    /// Lists until the given time. Returns the errors of lists that failed.
+    /// Reads until the given time. Returns the errors of reads that failed.
     pub(super) async fn run(mut self, until: Instant) -> Vec<ClientError> {
         let (mut newest, mut failed) = (0, Vec::new());
         for turn in 0_u64.. {
             if now() >= until {
                 break;
             }
-            match self.list(turn, newest).await {
-                Ok(revision) => newest = newest.max(revision),
-                // A server may be away, or have forgotten the revision.
-                Err(error) => {
-                    failed.push(error);
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
+            let listed = self.list(turn, newest).await;
+            newest = newest.max(*listed.as_ref().unwrap_or(&0));
+            let key = Key(self.random.random_range(self.keys.clone()));
+            let encoding = self.encoding();
+            let connection = &mut self.connection;
+            let got = connection
+                .get(self.journal, self.scope, key, encoding)
+                .await;
+            // A server may be away, or have forgotten the revision.
+            for error in [listed.err(), got.err()].into_iter().flatten() {
+                failed.push(error);
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -68,7 +76,7 @@ impl Reader<'_> {
             _ => (RevisionMatch::Newest, None),
         };
         let selector = self.random.random_range(0..self.selectors.len());
-        let encoding = self.encodings[self.random.random_range(0..self.encodings.len())];
+        let encoding = self.encoding();
         let request = ListRequest {
             scope: self.scope,
             selector: &self.selectors[selector],
@@ -78,5 +86,10 @@ impl Reader<'_> {
         };
         let (_, read) = self.connection.list(self.journal, &request).await?;
         Ok(read.revision())
+    }
+
+    /// Draws the form of an answer.
+    fn encoding(&mut self) -> Encoding {
+        self.encodings[self.random.random_range(0..self.encodings.len())]
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::client::{Client, ClientError, Connection, Encoding, Request, Response};
-use crate::verify::history::{Nanos, Page, Read, RevisionMatch, Selector};
+use crate::verify::history::{Get, Key, Nanos, Page, Read, RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::objects;
@@ -93,6 +93,33 @@ impl ReconnectingConnection {
         let answer = answer.unwrap_or(Err(ClientError::Timeout(ANSWER_MAX)))?;
         self.connection = Some(connection);
         Ok(answer)
+    }
+
+    /// Reads an object and takes down how it is.
+    pub(super) async fn get(
+        &mut self,
+        journal: &Journal,
+        scope: &Scope,
+        key: Key,
+        encoding: Encoding,
+    ) -> Result<(), ClientError> {
+        self.connect().await?;
+        let invoked = journal.now();
+        let path = format!("{}/{key}", scope.collection);
+        let answer = self.ask(Request::get(path).accepting(encoding)).await?;
+        let answered = journal.now();
+        let found = match answer.success() {
+            Ok(body) => objects::object(&body, encoding).map_err(ClientError::Malformed)?,
+            Err(ClientError::Refused { code: 404, .. }) => None,
+            Err(error) => return Err(error),
+        };
+        journal.get(Get {
+            key,
+            invoked,
+            answered,
+            found,
+        });
+        Ok(())
     }
 
     /// Lists page by page and takes the list down. Returns its place among the lists of the run, and the list.

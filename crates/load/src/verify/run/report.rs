@@ -47,6 +47,7 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
             writes(|it| matches!(it, Answer::Refused { .. })),
         ),
         ("lists", history.reads.len()),
+        ("gets", history.gets.len()),
         ("watches", sessions().count()),
         ("watches resumed", resumed.count()),
         ("watches with initial events", initial.count()),
@@ -107,6 +108,15 @@ pub(super) fn warnings(history: &History) -> Vec<String> {
     warnings
 }
 
+/// Returns the warning about objects of which it is not known if their requests are linearizable.
+pub(super) fn undecided(checked: &Checked) -> Option<String> {
+    let (first, count) = (checked.undecided.first()?, checked.undecided.len());
+    Some(format!(
+        "of {count} objects, among them {first}, too many writes were open at once to tell if their requests are \
+         linearizable; lower --writers or raise --objects"
+    ))
+}
+
 /// Writes some violations of each rule with their history, and how many more there are.
 fn shown(violations: &[Violation]) -> Vec<String> {
     let mut by_rule: BTreeMap<Rule, Vec<&Violation>> = BTreeMap::new();
@@ -128,6 +138,7 @@ fn shown(violations: &[Violation]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::verify::checks::Tally;
+    use crate::verify::history::Key;
 
     #[test]
     fn of_many_violations_some_are_shown() {
@@ -136,6 +147,7 @@ mod tests {
         violations.push(violation(Rule::Ordered).shown_by("1.0 s: BOOKMARK 3"));
         let checked = Checked {
             violations,
+            undecided: vec![Key(7)],
             tallies: Vec::new(),
         };
         let run = report(&History::default(), &checked, Vec::new());
@@ -145,6 +157,11 @@ mod tests {
         assert!(!run.is_whole());
         let counts = [("no-gap".to_owned(), 5), ("ordered".to_owned(), 1)];
         assert_eq!(run.violations, counts.into());
+        let warning = undecided(&checked).expect("a warning");
+        assert!(
+            warning.starts_with("of 1 objects, among them object-0007,"),
+            "{warning}"
+        );
     }
 
     #[test]
@@ -165,6 +182,7 @@ mod tests {
         (tally.changes.expected, tally.changes.received) = (5, 5);
         let mut checked = Checked {
             violations: Vec::new(),
+            undecided: Vec::new(),
             tallies: vec![tally, tally],
         };
         let run = |checked: &Checked| report(&History::default(), checked, Vec::new());

@@ -1,4 +1,4 @@
-//! Clients that create, change and delete the same few objects, each on the version that it knows.
+//! Clients that create, change and delete the same few objects, each on the version that it knows, but for some updates.
 //!
 //! They know of each other's writes what they are told, and no more. So now and then a write meets
 //! another version and is refused; and after an answer that stays away they have to look.
@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::StdRng;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::{ClientError, Content, Encoding, Request, Response};
 use crate::time::{Instant, now};
-use crate::verify::history::{Answer, Group, Key, RevisionMatch, Selector, Verb, Write, WriteId};
+use crate::verify::history::{
+    Answer, Group, Key, Refusal, RevisionMatch, Selector, Verb, Write, WriteId,
+};
 
 use super::journal::Journal;
 use super::objects::{self, Wanted};
@@ -23,6 +25,8 @@ use super::resource::Resource;
 
 /// Of a hundred writes to an object that is there, so many delete it.
 const DELETIONS_PERCENT: u32 = 20;
+/// Of a hundred updates, so many take whatever version is there.
+const UNCONDITIONAL_PERCENT: u32 = 10;
 
 /// The part that the writers of a run share.
 #[derive(Debug)]
@@ -125,7 +129,9 @@ impl Writer<'_> {
             (Some(known), Verb::Delete) => known.group,
             _ => Group(self.random.random_range(0..self.objects.groups)),
         };
-        let base = known.map(|it| it.revision);
+        let is_unconditional =
+            verb == Verb::Update && self.random.random_ratio(UNCONDITIONAL_PERCENT, 100);
+        let base = known.map(|it| it.revision).filter(|_| !is_unconditional);
         let id = self.journal.begin(|invoked| Write {
             key,
             verb,
@@ -145,7 +151,7 @@ impl Writer<'_> {
         let (answer, learnt) = judge(verb, group, answer.as_ref().ok());
         self.journal.answer(id, |at| match answer {
             WriteOutcome::Done(revision) => Answer::Acknowledged { at, revision },
-            WriteOutcome::Refused => Answer::Refused { at },
+            WriteOutcome::Refused(refusal) => Answer::Refused { at, refusal },
             WriteOutcome::Unknown => Answer::Uncertain,
         });
         self.objects.learn(key, known, learnt);
@@ -210,7 +216,7 @@ impl Writer<'_> {
 #[derive(Debug, PartialEq, Eq)]
 enum WriteOutcome {
     Done(Option<u64>),
-    Refused,
+    Refused(Refusal),
     Unknown,
 }
 
@@ -225,7 +231,7 @@ fn judge(
     };
     if answer.status.is_client_error() {
         // It did not happen, so something else has.
-        return (WriteOutcome::Refused, None);
+        return (WriteOutcome::Refused(refusal(answer)), None);
     }
     if !answer.status.is_success() {
         return (WriteOutcome::Unknown, None);
@@ -242,6 +248,17 @@ fn judge(
             Some(Some(KnownObject { revision, group })),
         )
     })
+}
+
+/// Returns why a write was refused. The reason is in the Status, since others may send the same code as well.
+fn refusal(answer: &Response) -> Refusal {
+    let reason =
+        serde_json::from_slice(&answer.body).map(|status: Value| match status["reason"].as_str() {
+            Some("AlreadyExists" | "Conflict") => Refusal::Conflict,
+            Some("NotFound") if status["details"]["name"].is_string() => Refusal::NotFound,
+            _ => Refusal::Other,
+        });
+    reason.unwrap_or(Refusal::Other)
 }
 
 #[cfg(test)]
@@ -284,10 +301,21 @@ mod tests {
             outcome(Verb::Delete, &answer(200, "{}")),
             WriteOutcome::Done(None)
         );
-        assert_eq!(
-            outcome(Verb::Update, &answer(409, "{}")),
-            WriteOutcome::Refused
-        );
+        for (status, body, refusal) in [
+            (409, r#"{"reason":"Conflict"}"#, Refusal::Conflict),
+            (409, r#"{"reason":"AlreadyExists"}"#, Refusal::Conflict),
+            (
+                404,
+                r#"{"reason":"NotFound","details":{"name":"n"}}"#,
+                Refusal::NotFound,
+            ),
+            (404, r#"{"reason":"NotFound","details":{}}"#, Refusal::Other),
+            (404, "404 page not found", Refusal::Other),
+            (429, r#"{"reason":"TooManyRequests"}"#, Refusal::Other),
+        ] {
+            let outcome = outcome(Verb::Update, &answer(status, body));
+            assert_eq!(outcome, WriteOutcome::Refused(refusal), "{body}");
+        }
         assert_eq!(
             outcome(Verb::Update, &answer(504, "{}")),
             WriteOutcome::Unknown

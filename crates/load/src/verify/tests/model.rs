@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::client::Encoding;
 use crate::verify::history::{
-    Answer, End, Group, History, Item, Key, Kind, Nanos, Page, Read, RevisionMatch, Seen, Selector,
-    Session, Start, Type, Verb, Version, Watcher, Write, WriteId,
+    Answer, End, Get, Group, History, Item, Key, Kind, Nanos, Page, Read, Refusal, RevisionMatch,
+    Seen, Selector, Session, Start, Type, Verb, Version, Watcher, Write, WriteId,
 };
 
 const KEYS: u32 = 4;
@@ -43,6 +43,7 @@ pub(super) enum Step {
         group: u8,
         deletes: bool,
         stale: bool,
+        unconditional: bool,
     },
     Commit(usize),
     Answer {
@@ -65,13 +66,14 @@ pub(super) enum Step {
         back: u64,
         page: usize,
     },
+    Get(u32),
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let watcher = 0..WATCHERS;
     let step = prop_oneof![
-        6 => (0..KEYS, 0..GROUPS, prop::bool::weighted(0.2), prop::bool::weighted(0.1))
-            .prop_map(|(key, group, deletes, stale)| Step::Begin { key, group, deletes, stale }),
+        6 => (0..KEYS, 0..GROUPS, prop::bool::weighted(0.2), prop::bool::weighted(0.1), prop::bool::weighted(0.1))
+            .prop_map(|(key, group, deletes, stale, unconditional)| Step::Begin { key, group, deletes, stale, unconditional }),
         6 => any::<usize>().prop_map(Step::Commit),
         6 => (any::<usize>(), prop::bool::weighted(0.1))
             .prop_map(|(write, is_lost)| Step::Answer { write, is_lost }),
@@ -82,6 +84,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(watcher, how, back)| Step::Reopen { watcher, how, back }),
         3 => (any::<u8>(), 0..WATCHERS, 0..20_u64, 1..4_usize)
             .prop_map(|(kind, selector, back, page)| Step::Read { kind, selector, back, page }),
+        3 => (0..KEYS).prop_map(Step::Get),
     ];
     prop::collection::vec(step, STEPS)
 }
@@ -97,8 +100,8 @@ struct Change {
 #[derive(Debug)]
 struct Pending {
     id: WriteId,
-    /// The outcome: none yet, or whether and at which revision it happened.
-    outcome: Option<Option<u64>>,
+    /// The outcome: none yet, the revision at which it happened, or why it did not.
+    outcome: Option<Result<u64, Refusal>>,
 }
 
 #[derive(Debug)]
@@ -162,7 +165,15 @@ impl World {
                 group,
                 deletes,
                 stale,
-            } => self.begin(Key(key), Group(group), deletes, stale),
+                unconditional,
+            } => {
+                let id = self.begin(Key(key), Group(group), deletes, stale);
+                let write = &mut self.history.writes[id.0 as usize];
+                if unconditional && write.verb == Verb::Update {
+                    write.base = None;
+                }
+            }
+            Step::Get(key) => self.get(Key(key)),
             Step::Commit(place) => self.commit(place),
             Step::Answer { write, is_lost } => self.answer(write, is_lost),
             Step::Deliver { watcher, changes } => self.deliver(watcher, changes),
@@ -177,7 +188,7 @@ impl World {
         }
     }
 
-    fn begin(&mut self, key: Key, group: Group, deletes: bool, stale: bool) {
+    fn begin(&mut self, key: Key, group: Group, deletes: bool, stale: bool) -> WriteId {
         let there = self.objects.get(&key).copied();
         let verb = match there {
             None => Verb::Create,
@@ -196,6 +207,19 @@ impl World {
             answer: Answer::Uncertain,
         });
         self.pending.push(Pending { id, outcome: None });
+        id
+    }
+
+    fn get(&mut self, key: Key) {
+        let invoked = self.tick();
+        let found = self.objects.get(&key).copied();
+        let answered = self.tick();
+        self.history.gets.push(Get {
+            key,
+            invoked,
+            answered,
+            found,
+        });
     }
 
     fn commit(&mut self, place: usize) {
@@ -208,13 +232,22 @@ impl World {
         let pending = open.swap_remove(place % count);
         let write = self.history.writes[pending.id.0 as usize];
         let before = self.objects.get(&write.key).copied();
-        if before.map(|it| it.revision) != write.base {
-            pending.outcome = Some(None);
+        let refusal = match (write.verb, before) {
+            (Verb::Create, None) => None,
+            (Verb::Create, Some(_)) => Some(Refusal::Conflict),
+            (_, None) => Some(Refusal::NotFound),
+            (_, Some(before)) => write
+                .base
+                .is_some_and(|base| base != before.revision)
+                .then_some(Refusal::Conflict),
+        };
+        if let Some(refusal) = refusal {
+            pending.outcome = Some(Err(refusal));
             return;
         }
         self.revision += 1 + u64::from(write.key.0 % 2);
         let revision = self.revision;
-        pending.outcome = Some(Some(revision));
+        pending.outcome = Some(Ok(revision));
         let after = (write.verb != Verb::Delete).then_some(Version {
             key: write.key,
             revision,
@@ -245,8 +278,8 @@ impl World {
         let write = &mut self.history.writes[id.0 as usize];
         write.answer = match outcome {
             _ if is_lost => Answer::Uncertain,
-            None => Answer::Refused { at },
-            Some(revision) => Answer::Acknowledged {
+            Err(refusal) => Answer::Refused { at, refusal },
+            Ok(revision) => Answer::Acknowledged {
                 at,
                 revision: (write.verb != Verb::Delete).then_some(revision),
             },

@@ -9,8 +9,8 @@ use super::config;
 use super::model::{play, steps};
 use crate::verify::checks::{Checked, check};
 use crate::verify::history::{
-    Answer, End, History, Item, Kind, Page, RevisionMatch, Seen, Selector, Session, Start, Verb,
-    Version, WriteId,
+    Answer, End, History, Item, Kind, Page, Refusal, RevisionMatch, Seen, Selector, Session, Start,
+    Verb, Version, WriteId,
 };
 use crate::verify::violation::Rule;
 
@@ -650,5 +650,140 @@ fn two_writes_on_one_version() {
         history.writes.push(write);
         set_revision(history, again, last + 1);
         Some(again.to_string())
+    });
+}
+
+/// Returns a get of an object that was changed twice before it, and those two acknowledged writes in their order, of
+/// which the first one's answer came before the second began.
+fn get_after_two_writes(history: &History, pick: usize) -> Option<(usize, Version, Version)> {
+    let version = |(id, revision): (WriteId, u64)| {
+        let write = history.write(id)?;
+        Some(Version {
+            key: write.key,
+            revision,
+            write: id,
+            group: write.group,
+        })
+    };
+    let written: Vec<Version> = acknowledged(history)
+        .into_iter()
+        .filter_map(version)
+        .collect();
+    let mut found = Vec::new();
+    for (place, get) in history.gets.iter().enumerate() {
+        let is_before = |it: &&Version, time| {
+            let at = history.write(it.write).and_then(|it| it.acknowledged_at());
+            it.key == get.key && at.is_some_and(|at| at < time)
+        };
+        let mut before = written.iter().filter(|it| is_before(it, get.invoked)).rev();
+        let (Some(second), Some(first)) = (before.next(), before.next()) else {
+            continue;
+        };
+        let began = history.write(second.write).map_or(0, |it| it.invoked);
+        if is_before(&first, began) {
+            found.push((place, *first, *second));
+        }
+    }
+    one_of(found, pick)
+}
+
+#[test]
+fn a_stale_get() {
+    is_found(Rule::Linearizable, |history, pick| {
+        let (place, first, _) = get_after_two_writes(history, pick)?;
+        history.gets[place].found = Some(first);
+        Some(first.key.to_string())
+    });
+}
+
+/// An object was shown at two versions by one write, as if it had happened twice.
+#[test]
+fn a_write_that_happened_twice() {
+    is_found(Rule::Linearizable, |history, pick| {
+        let (place, _, second) = get_after_two_writes(history, pick)?;
+        let again = Version {
+            revision: second.revision + 1,
+            ..second
+        };
+        history.gets[place].found = Some(again);
+        Some(second.key.to_string())
+    });
+}
+
+#[test]
+fn a_get_of_what_was_never_written() {
+    is_found(Rule::Linearizable, |history, pick| {
+        let (place, _, second) = get_after_two_writes(history, pick)?;
+        let foreign = Version {
+            write: WriteId::FOREIGN,
+            ..second
+        };
+        history.gets[place].found = Some(foreign);
+        Some(second.key.to_string())
+    });
+}
+
+#[test]
+fn an_acknowledged_write_that_was_lost() {
+    is_found(Rule::Linearizable, |history, pick| {
+        let (place, _, second) = get_after_two_writes(history, pick)?;
+        let may_be_deleted = history.writes.iter().any(|write| {
+            let deletes = write.key == second.key && write.verb == Verb::Delete;
+            deletes && write.may_have_happened()
+        });
+        if may_be_deleted {
+            return None;
+        }
+        history.gets[place].found = None;
+        Some(second.key.to_string())
+    });
+}
+
+/// Returns true if the answer to a write has told a version. Of another nobody knows which write made it.
+fn is_told(history: &History, version: Option<u64>) -> bool {
+    let told = acknowledged(history);
+    version.is_some_and(|version| told.iter().any(|(_, revision)| *revision == version))
+}
+
+#[test]
+fn two_conditional_updates_of_one_version() {
+    is_found(Rule::Linearizable, |history, pick| {
+        let updates = acknowledged(history).into_iter().filter(|(id, _)| {
+            let write = history.write(*id);
+            write.is_some_and(|write| is_told(history, write.base))
+        });
+        let (id, _) = one_of(updates.collect(), pick)?;
+        let last = acknowledged(history).last()?.1;
+        let again = WriteId(u32::try_from(history.writes.len()).expect("few writes"));
+        let write = *history.write(id)?;
+        history.writes.push(write);
+        set_revision(history, again, last + 1);
+        Some(write.key.to_string())
+    });
+}
+
+#[test]
+fn a_conflict_that_there_was_not() {
+    is_found(Rule::Linearizable, |history, pick| {
+        let updates = acknowledged(history).into_iter().filter(|(id, _)| {
+            let write = history.write(*id);
+            write.is_some_and(|write| is_told(history, write.base))
+        });
+        let (id, _) = one_of(updates.collect(), pick)?;
+        let write = *history.write(id)?;
+        let next = history
+            .writes
+            .iter()
+            .find(|it| it.base == write.base && it.key == write.key)?;
+        (next.invoked == write.invoked).then_some(())?;
+        let others = history.writes.iter().filter(|it| it.key == write.key);
+        let are_apart = others
+            .filter(|it| it.invoked != write.invoked)
+            .all(|it| it.acknowledged_at().is_some_and(|at| at < write.invoked));
+        are_apart.then_some(())?;
+        let at = write.acknowledged_at()?;
+        let refusal = Refusal::Conflict;
+        history.writes[id.0 as usize].answer = Answer::Refused { at, refusal };
+        Some(write.key.to_string())
     });
 }
