@@ -1,5 +1,5 @@
-//! What is made by hand outside `ring`, with what the models in `tests/` call of it, and what the included files use of
-//! other crates.
+//! The structures made by hand outside `ring`, as far as the models in `tests/` call them, and the parts of other crates
+//! that the included files use.
 
 pub mod clock;
 pub mod doorbell;

@@ -99,7 +99,7 @@ impl AsyncRead for Socket {
     }
 }
 
-/// What streams have for the connection.
+/// The frames that streams have for the connection.
 #[derive(Debug, Default)]
 struct Frames {
     waiting: Vec<&'static [u8]>,

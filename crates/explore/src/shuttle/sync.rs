@@ -6,7 +6,7 @@
 //! happen between two uses is all that there is to explore. (shuttle's own versions of tokio's, `shuttle-tokio`, are
 //! written anew, and differ: in whom a `Notify` wakes, for example. They bring in a benchmark harness, too.)
 //!
-//! What is not here does not compile in a crate of models, instead of going on unseen.
+//! A primitive that is not here does not compile in a crate of models, instead of going on unseen.
 
 #![allow(
     clippy::disallowed_types,

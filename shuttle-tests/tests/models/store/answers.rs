@@ -1,4 +1,4 @@
-//! What the store answers: to the cache that follows it, and to whom the cache sends on to it.
+//! The answers of the store: to the cache that follows it, and to clients that the cache sends on to it.
 
 use async_trait::async_trait;
 use bytes::Bytes;

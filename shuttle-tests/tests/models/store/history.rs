@@ -1,10 +1,10 @@
-//! What a store has done, and where its clients are in it.
+//! The history of a store, and the places of its clients in it.
 
 use std::collections::BTreeMap;
 
 use shuttle_tests::storage::{Change, ChangeKind};
 
-/// What a sealed value begins with.
+/// The beginning of a sealed value.
 pub(super) const SEAL: &str = "sealed:";
 
 /// A pod's label, or none when there is no pod.

@@ -34,7 +34,7 @@ pub(crate) struct Store {
 }
 
 struct Inner {
-    /// What it has done. Whenever it is put back, another history begins.
+    /// Its changes. Whenever it is put back, another history begins.
     histories: Vec<History>,
     /// The revision before which following and listing fail.
     compacted: u64,
