@@ -12,7 +12,9 @@
 //! The phases of types are independent: listing one, slowly or again, does not affect the others.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
+use super::backoff::backoff;
 use super::cache_writer::{CacheWriter, Filling};
 use super::feed::TypeId;
 use super::filter::folders;
@@ -203,12 +205,17 @@ impl FollowedTypes {
         }
     }
 
-    /// Counts a contradiction of a type's state, and returns how many there have been.
-    pub(super) fn count_fault(&mut self, id: TypeId) -> u32 {
-        self.by_id.get_mut(&id).map_or(0, |followed| {
-            followed.faults = followed.faults.saturating_add(1);
-            followed.faults
-        })
+    /// Returns how long to wait before a type is listed again after a fault. Contradictions are counted, and each makes it
+    /// longer.
+    pub(super) fn pause_after(&mut self, id: TypeId, fault: Fault) -> Duration {
+        match (fault, self.by_id.get_mut(&id)) {
+            (Fault::Contradiction, Some(followed)) => {
+                followed.faults = followed.faults.saturating_add(1);
+                backoff(followed.faults)
+            }
+            // The list itself waits for values that cannot be read.
+            (Fault::TooManyHeld, _) | (_, None) => Duration::ZERO,
+        }
     }
 
     /// Completes the lists for which the stream has reached a high enough revision.

@@ -290,11 +290,8 @@ impl Reflector {
         let mut shrink_due = feed.clock.now();
         loop {
             let page_due = self.request_pages();
-            self.values.send(&mut self.types, &feed);
-            let due = page_due
-                .into_iter()
-                .chain(self.types.next_sealed_due())
-                .min();
+            let value_due = self.values.send(&mut self.types, &feed);
+            let due = page_due.into_iter().chain(value_due).min();
             let catching_up = self.serve_from.is_some() || self.types.awaits_stream();
             tokio::select! {
                 item = stream.next() => match item {
@@ -451,12 +448,7 @@ impl Reflector {
             message: fault.to_string(),
         };
         tracing::error!(%error, "a type is listed again");
-        let now = self.feed.clock.now();
-        let due = match fault {
-            Fault::Contradiction => now + backoff(self.types.count_fault(id)),
-            // The list itself waits for values that cannot be read.
-            Fault::TooManyHeld => now,
-        };
+        let due = self.feed.clock.now() + self.types.pause_after(id, fault);
         self.types.relist(id, &error, due);
     }
 

@@ -10,6 +10,7 @@ use futures::{FutureExt, StreamExt};
 use super::feed::{FeedShared, TypeId};
 use super::followed_types::FollowedTypes;
 use super::sealed::unseal;
+use crate::clock::Instant;
 use crate::storage::StorageError;
 
 /// The requests in flight, at most one of each type.
@@ -30,8 +31,13 @@ pub(super) struct ValueAnswer {
 }
 
 impl ValueRequests {
-    /// Requests the values that types wait for, if they are due and have not been requested.
-    pub(super) fn send(&mut self, types: &mut FollowedTypes, feed: &Arc<FeedShared>) {
+    /// Requests the values that types wait for, if they are due and have not been requested. Returns when the next one is
+    /// due.
+    pub(super) fn send(
+        &mut self,
+        types: &mut FollowedTypes,
+        feed: &Arc<FeedShared>,
+    ) -> Option<Instant> {
         let now = feed.clock.now();
         while let Some((id, sealed)) = types.next_sealed(self.next_ticket, now) {
             let (ticket, feed) = (self.next_ticket, Arc::clone(feed));
@@ -42,6 +48,7 @@ impl ValueRequests {
             };
             self.in_flight.push(answer.boxed());
         }
+        types.next_sealed_due()
     }
 
     /// Returns the next answer; `None` if nothing is requested.

@@ -31,7 +31,7 @@ pub struct ConvertedStorage {
 
 impl ConvertedStorage {
     /// Makes the storage as this resource is served; `stored_resource` is that of the stored version, if it is served.
-    /// What is converted for watches is kept among `conversions`.
+    /// `conversions` keeps for a while, and counts, all that is converted for watches.
     #[must_use]
     pub fn new(
         inner: Arc<dyn Interface>,
