@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
@@ -284,11 +284,8 @@ impl Filters {
         info: &Arc<RequestInfo>,
     ) -> Response<HeldBody> {
         let from = self.clock.now();
-        let query = request.uri().query().unwrap_or_default();
-        let user = match self
-            .impersonated(&user, info, query, request.headers())
-            .await
-        {
+        let (uri, headers) = (request.uri(), request.headers());
+        let user = match self.impersonated(&user, info, uri, headers).await {
             Ok(Ok(None)) => user,
             Ok(Ok(Some(other))) => {
                 if let Some(recording) = recording(&request) {
@@ -318,7 +315,7 @@ impl Filters {
         &self,
         user: &User,
         info: &Arc<RequestInfo>,
-        query: &str,
+        uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<Result<Option<Impersonated>, NotImpersonated>, TooMany> {
         if !endpoints::impersonates(headers) {
@@ -327,9 +324,10 @@ impl Filters {
         let requester = Requester::from(user);
         let impersonation = Arc::clone(&self.impersonation);
         let (user, info) = (user.clone(), Arc::clone(info));
-        let (query, headers) = (query.to_owned(), headers.clone());
+        let (uri, headers) = (uri.clone(), headers.clone());
         let step = async move {
-            let impersonated = impersonation.impersonated(&user, &info, &query, &headers);
+            let query = uri.query().unwrap_or_default();
+            let impersonated = impersonation.impersonated(&user, &info, query, &headers);
             impersonated.await
         };
         self.limits.large_work.run(Box::pin(step), &requester).await

@@ -147,16 +147,11 @@ impl Connections {
             standing.authenticate();
         }
         let tcp = stream.get_ref().0.get_ref();
-        let client = ClientSide {
+        let client = Some(ClientSide {
             address: tcp.peer_addr().ok(),
             shows_certificate: certificate.is_some(),
-        };
-        self.serve_client(
-            stream,
-            protocol,
-            (certificate, Some(client)),
-            standing.clone(),
-        )
+        });
+        self.serve_client(stream, protocol, (certificate, client), standing.clone())
     }
 
     /// Serves HTTP over an I/O object that no limit of connections counts, until the client or the server wants to end.
@@ -391,7 +386,7 @@ impl Connections {
 struct Client {
     /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
-    /// The client, as audit sees it; `None` if nothing is recorded.
+    /// The client's address, and what it has shown; `None` if there is no socket.
     side: Option<ClientSide>,
     standing: Standing,
     outgoing: Outgoing,

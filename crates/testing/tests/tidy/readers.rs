@@ -93,6 +93,7 @@ const SMALL: &[&str] = &[
     "apiserver/src/endpoints/handlers/pod_log.rs",
     "apiserver/src/endpoints/relay/exchange.rs",
     "apiserver/src/endpoints/translation/remote_command.rs",
+    "apiserver/src/endpoints/translation/status.rs",
     "apiserver/src/endpoints/websocket.rs",
     "apiserver/src/transport/unread_body.rs",
     "authentication/src/oidc/configuration.rs",

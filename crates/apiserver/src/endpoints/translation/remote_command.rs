@@ -96,13 +96,15 @@ impl Upgraded for RemoteCommand {
             () = end => return websocket::end(clock, &to_client, &mut from_client).await,
         };
         let status = match ran {
-            Ok(Some(status)) => Some(status),
-            Ok(None) => None,
-            Err(Failed(why)) => Some(status::internal(&why)),
+            Ok(Some(status)) => status,
+            Ok(None) => {
+                // Who has closed the WebSocket hears the same; who has gone does not, which is no error.
+                let _ = websocket::end(clock, &to_client, &mut from_client).await;
+                return Ok(());
+            }
+            Err(Failed(why)) => status::internal(&why),
         };
-        if let Some(status) = status {
-            send(&to_client, STATUS, status.to_string().as_bytes()).await?;
-        }
+        send(&to_client, STATUS, status.to_string().as_bytes()).await?;
         websocket::end(clock, &to_client, &mut from_client).await
     }
 }
@@ -472,6 +474,8 @@ mod tests {
             let mut read = [0; 10];
             stream.read_exact(&mut read).await.expect("a request");
             stream.write_all(said).await.expect("said");
+            // It has been heard when a stream is opened, by a frame whose first byte is no text.
+            while !said.is_empty() && stream.read_u8().await.expect("a frame") < 0x80 {}
             let mut socket = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
             // The message that shows the client that it is connected.
             socket.next().await.expect("a message").expect("a message");
