@@ -1,12 +1,12 @@
 //! Label and field selectors. The text of a selector is read as the same selector, which selects as its requirements say one
-//! by one, and takes no more memory than is set aside for it.
+//! by one. Its memory grows with its length.
 
 use ringwatch::meta::{FieldSelector, LabelSelector};
 
 use crate::memory::within;
 
-/// Bytes of memory for a byte of a selector, as for a watch, and as much again while it is read.
-const FACTOR: usize = 40;
+/// Bytes of memory for a byte of a selector: a requirement on a label of one letter takes that much while it is read.
+const FACTOR: usize = 400;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
