@@ -8,6 +8,8 @@ use ringwatch_apimachinery::path::{get, get_mut, keep, list, set, text};
 use ringwatch_apimachinery::validation::formats;
 use serde_json::{Value, json};
 
+use super::status_resources;
+use crate::validation::Field;
 use crate::validation::values;
 
 const CLASS: &str = "status.qosClass";
@@ -52,19 +54,26 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
         let wrong = formats::dns_subdomain(nominated).into_iter();
         errors.extend(wrong.map(|why| FieldError::invalid(NOMINATED, &json!(nominated), why)));
     }
+    let observed = Field::root(object);
+    let observed = observed.at("status.observedGeneration");
+    if observed.number().is_some_and(|number| number < 0) {
+        errors.push(observed.invalid("must be a non-negative integer"));
+    }
+    if get(object, CLASS) != get(old, CLASS) {
+        let class = get(object, CLASS).unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid(CLASS, class, "field is immutable"));
+    }
     for (statuses, containers) in [
         ("containerStatuses", "containers"),
         ("initContainerStatuses", "initContainers"),
     ] {
         errors.extend(restarted(object, old, statuses, containers));
     }
-    if get(object, CLASS) != get(old, CLASS) {
-        let class = get(object, CLASS).unwrap_or(&Value::Null);
-        errors.push(FieldError::invalid(CLASS, class, "field is immutable"));
-    }
+    errors.extend(status_resources::claims(object));
     for addresses in ["podIPs", "hostIPs"] {
         errors.extend(wrong_addresses(object, old, addresses));
     }
+    errors.extend(status_resources::allocated(object));
     errors
 }
 
