@@ -55,7 +55,7 @@ pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
     for endpoint in object.items("endpoints") {
         let addresses = endpoint.at("addresses");
         if addresses.is_empty() {
-            errors.push(addresses.required("must contain at least 1 endpoint address"));
+            errors.push(addresses.required("must contain at least 1 address"));
         }
         too_many(&addresses, ADDRESSES_MAX, errors);
         for one in addresses.items("") {

@@ -85,6 +85,9 @@ pub(crate) fn service_cidr_update(
     let pairs = ranges.items("").zip(before.items(""));
     let changed = pairs.filter(|(range, before)| range.text() != before.text());
     errors.extend(changed.map(|(range, _)| range.invalid(IMMUTABLE)));
+    if ranges.len() > before.len() {
+        service_cidr(object, errors);
+    }
 }
 
 /// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.

@@ -99,7 +99,13 @@ pub(super) fn source(at: &Field<'_, '_>, errors: &mut Errors) {
         }
     }
     let why = "may not specify more than 1 volume type";
-    errors.extend(found.map(|(kind, _)| at.at(kind).forbidden(why)));
+    // As Kubernetes writes them.
+    let name = |kind: &'static str| match kind {
+        "cephfs" => "cephFS",
+        "downwardAPI" => "downwarAPI",
+        other => other,
+    };
+    errors.extend(found.map(|(kind, _)| at.at(name(kind)).forbidden(why)));
 }
 
 fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
@@ -276,7 +282,7 @@ pub(super) fn capacity(at: &Field<'_, '_>, errors: &mut Errors) {
     let members = at.value().as_object();
     let storage_alone = members.is_some_and(|it| it.len() == 1 && it.contains_key("storage"));
     if !storage_alone {
-        errors.push(at.unsupported(&["storage"]));
+        errors.push(at.unsupported_value(at.value().clone(), &["storage"]));
     }
     for quantity in members.into_iter().flat_map(serde_json::Map::keys) {
         let mut found = Errors::new();
