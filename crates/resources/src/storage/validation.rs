@@ -56,11 +56,12 @@ pub(crate) fn storage_class_update(
     old: &Field<'_, '_>,
     errors: &mut Errors,
 ) {
-    for member in ["parameters", "provisioner"] {
-        let now = object.at(member);
-        if now.value() != old.at(member).value() {
-            errors.push(now.forbidden(format!("updates to {member} are forbidden.")));
-        }
+    object
+        .at("parameters")
+        .must_stay(&old.at("parameters"), errors);
+    let provisioner = object.at("provisioner");
+    if provisioner.value() != old.at("provisioner").value() {
+        errors.push(provisioner.invalid("field is immutable"));
     }
     for member in ["reclaimPolicy", "volumeBindingMode"] {
         object.at(member).must_stay(&old.at(member), errors);
@@ -163,8 +164,18 @@ pub(crate) fn drivers_of_node(object: &Field<'_, '_>, errors: &mut Errors) {
         if !seen.insert(one.at("name").text()) {
             errors.push(one.at("name").duplicate());
         }
+        let mut keys = BTreeSet::new();
         for key in one.items("topologyKeys") {
-            key.must_conform(formats::label_key, errors);
+            let key = key.text();
+            // Kubernetes blames the driver.
+            if key.is_empty() {
+                errors.push(one.required(""));
+            }
+            if !keys.insert(key) {
+                errors.push(one.duplicate_of(key));
+            }
+            let wrong = formats::label_key(key).into_iter();
+            errors.extend(wrong.map(|why| one.invalid_value(key, why)));
         }
     }
 }
@@ -246,6 +257,9 @@ pub(crate) fn attachment(object: &Field<'_, '_>, errors: &mut Errors) {
     }
     spec.at("nodeName")
         .must_conform(formats::dns_subdomain, errors);
+    if named.is_set() {
+        named.must_conform(formats::dns_subdomain, errors);
+    }
 }
 
 /// Checks an update of a VolumeAttachment: its spec is immutable. Follows `ValidateVolumeAttachmentUpdate`.

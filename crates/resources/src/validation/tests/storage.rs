@@ -40,6 +40,6 @@ fn classes_that_are_wrong() {
             &other,
             &class
         )),
-        ["provisioner: Forbidden: updates to provisioner are forbidden."]
+        ["provisioner: Invalid value: \"p\": field is immutable"]
     );
 }
