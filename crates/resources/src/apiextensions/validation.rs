@@ -108,7 +108,8 @@ fn name_errors(object: &Value) -> Option<FieldError> {
     );
     let name = text(object, "metadata.name");
     let why = "must be spec.names.plural+\".\"+spec.group";
-    (name != format!("{plural}.{group}"))
+    // That there must be a name is said of all objects.
+    (!name.is_empty() && name != format!("{plural}.{group}"))
         .then(|| FieldError::invalid("metadata.name", &json!(name), why))
 }
 

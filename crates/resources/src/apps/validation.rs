@@ -177,6 +177,8 @@ pub(crate) fn stateful_set(object: &Field<'_, '_>, errors: &mut Errors) {
     ) {
         claims_as_volumes(&spec, errors);
         running_template(&spec, "StatefulSet", errors);
+    } else {
+        keeps_running(&spec, "StatefulSet", errors);
     }
 }
 
@@ -273,7 +275,10 @@ fn own_selector(spec: &Field<'_, '_>, empty: &str, unreadable: &str, errors: &mu
     }
     if !is_readable {
         let shown = shown_selector(own.value());
-        let why = format!("{shown}: {unreadable}");
+        let why = match unreadable {
+            "" => shown,
+            _ => format!("{shown}: {unreadable}"),
+        };
         errors.push(FieldError::new(FieldErrorKind::Invalid, own.field(), why));
     }
     is_readable
@@ -296,6 +301,12 @@ fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
         .map(|claim| claim.at("metadata.name").text())
         .collect();
     template(&pods, &claims, errors);
+    keeps_running(spec, kind, errors);
+}
+
+/// Checks that the pods of the template run until they are deleted.
+fn keeps_running(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
+    let pods = spec.at("template");
     let policy = pods.at("spec.restartPolicy");
     if policy.is_set() {
         policy.must_be_one_of(&["Always"], errors);

@@ -44,13 +44,16 @@ pub(crate) fn job(job: &Field<'_, '_>, errors: &mut Errors) {
     generated_selector(job, errors);
     job_spec(&spec, errors);
     let own = spec.at("selector");
+    let before = errors.len();
     if own.is_set() {
         selector(&own, errors);
     } else {
         errors.push(own.required(""));
     }
+    let is_readable = errors.len() == before;
     let labels = spec.at("template.metadata.labels");
-    if own.is_set() && !selects(own.value(), labels.value()) {
+    // Nothing is selected without a selector, nor by one that cannot be read.
+    if !own.is_set() || is_readable && !selects(own.value(), labels.value()) {
         let why = "`selector` does not match template `labels`";
         errors.push(labels.invalid_value(labels.value().clone(), why));
     }
@@ -97,7 +100,9 @@ fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
         }
     }
     let own = spec.at("selector");
-    if !selects(own.value(), &expected) {
+    let mut unreadable = Errors::new();
+    selector(&own, &mut unreadable);
+    if unreadable.is_empty() && !selects(own.value(), &expected) {
         errors.push(own.invalid("`selector` not auto-generated"));
     }
 }
@@ -173,8 +178,11 @@ fn indexes(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mode = spec.at("completionMode");
     mode.may_be_one_of(&["NonIndexed", "Indexed"], errors);
     if mode.text() != "Indexed" {
-        for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-            // Any mode but `Indexed` refuses it, known or not.
+        // To Kubernetes a mode that is not known may have limits, but no success policy.
+        let is_known = matches!(mode.text(), "" | "NonIndexed");
+        let limits: &[&str] = &["backoffLimitPerIndex", "maxFailedIndexes"];
+        let limits = if is_known { limits } else { &[] };
+        for member in limits.iter().chain(&["successPolicy"]) {
             if spec.at(member).is_set() {
                 errors.push(spec.at(member).invalid("requires indexed completion mode"));
             }

@@ -94,7 +94,8 @@ pub(crate) fn new_event(object: &Value) -> Errors {
     let root = Field::root(object);
     let mut errors = Errors::new();
     let name = root.at("metadata.name");
-    name.must_conform(formats::dns_subdomain, &mut errors);
+    // That there must be a name is said of all objects.
+    name.may_conform(formats::dns_subdomain, &mut errors);
     errors.extend(series(&root));
     root.at("eventTime").must_be_set(&mut errors);
     let kind = root.at("type");

@@ -12,11 +12,12 @@ use serde_json::Value;
 use super::claim_validation::{named_request, named_requests, request_names};
 use super::class_validation::configuration;
 use super::device_validation::binding_conditions;
-use super::slice_validation::{has_too_many, pool_name};
+use super::slice_validation::{has_too_many, pool_name, too_long};
 use crate::core::volume::validation::csi_driver;
 use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::node_selector;
+use crate::validation::values::network;
 
 const IMMUTABLE: &str = "field is immutable";
 const RESERVED: &str = "status.reservedFor";
@@ -151,10 +152,61 @@ fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
             let why = "must be a valid JSON object";
             errors.push(data.invalid_value("<value omitted>", why));
         }
+        network_data(&device.at("networkData"), errors);
         if !seen.insert(device_id(&device)) {
             errors.push(device.duplicate_of(&shown));
         }
     }
+}
+
+/// Checks the interface of a device that is one of a network. Follows `validateNetworkDeviceData`.
+fn network_data(at: &Field<'_, '_>, errors: &mut Errors) {
+    const NAME_BYTES_MAX: usize = 256;
+    const HARDWARE_ADDRESS_BYTES_MAX: usize = 128;
+    const ADDRESSES_MAX: usize = 16;
+    for (member, most) in [
+        ("interfaceName", NAME_BYTES_MAX),
+        ("hardwareAddress", HARDWARE_ADDRESS_BYTES_MAX),
+    ] {
+        let text = at.at(member);
+        if text.text().len() > most {
+            errors.push(too_long(&text, most));
+        }
+    }
+    let addresses = at.at("ips");
+    if has_too_many(&addresses, ADDRESSES_MAX, errors) {
+        return;
+    }
+    let mut seen = HashSet::new();
+    for address in addresses.items("") {
+        address.must_conform(interface_address, errors);
+        if !seen.insert(address.text()) {
+            errors.push(address.duplicate_of(address.text()));
+        }
+    }
+}
+
+/// Returns the errors in an address with the length of its network's prefix. Follows `IsValidInterfaceAddress` in
+/// apimachinery's pkg/util/validation.
+fn interface_address(text: &str) -> Vec<String> {
+    /// How many more bits an address of IPv4 has when it is written as one of IPv6.
+    const MAPPED_BITS: u8 = 96;
+    let Some((address, bits)) = network(text) else {
+        return vec![
+            "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)".into(),
+        ];
+    };
+    let shortest = address.to_canonical();
+    let bits = if shortest == address {
+        bits
+    } else {
+        bits.saturating_sub(MAPPED_BITS)
+    };
+    let canonical = format!("{shortest}/{bits}");
+    if text == canonical {
+        return Vec::new();
+    }
+    vec![format!("must be in canonical form ({canonical:?})")]
 }
 
 /// Returns what tells an allocated device from the others.
@@ -188,6 +240,37 @@ mod tests {
         assert_eq!(
             wrong(json!([of("a"), of("a")])),
             ["status.devices[1]: Duplicate value: \"d/p/a\""]
+        );
+    }
+
+    #[test]
+    fn interfaces_have_addresses_with_prefixes() {
+        let not_one = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        for (text, why) in [
+            ("10.9.8.7/24", ""),
+            ("2001:db8::1/64", ""),
+            ("10.9.8.7", not_one),
+            ("10.9.8.7/33", not_one),
+            (
+                "010.9.8.7/24",
+                "must be in canonical form (\"10.9.8.7/24\")",
+            ),
+            (
+                "::ffff:192.168.0.1/120",
+                "must be in canonical form (\"192.168.0.1/24\")",
+            ),
+        ] {
+            assert_eq!(interface_address(text).concat(), why, "{text}");
+        }
+        let data = json!({"interfaceName": "x".repeat(257), "ips": ["10.0.0.1/8", "10.0.0.1/8"]});
+        let mut errors = Errors::new();
+        network_data(&Field::root(&data), &mut errors);
+        assert_eq!(
+            messages(&errors),
+            [
+                "interfaceName: Too long: may not be more than 256 bytes",
+                "ips[1]: Duplicate value: \"10.0.0.1/8\""
+            ]
         );
     }
 

@@ -20,13 +20,7 @@ const NODE_ID_BYTES_MAX: usize = 192;
 
 /// Checks a StorageClass. Follows `ValidateStorageClass`.
 pub(crate) fn storage_class(object: &Field<'_, '_>, errors: &mut Errors) {
-    let provisioner = object.at("provisioner");
-    if provisioner.is_empty() {
-        errors.push(provisioner.required(""));
-    } else {
-        let lower = |name: &str| formats::label_key(&name.to_lowercase());
-        provisioner.must_conform(lower, errors);
-    }
+    provisioner(&object.at("provisioner"), errors);
     parameters(&object.at("parameters"), errors);
     let policy = object.at("reclaimPolicy");
     // A policy is a pointer to Kubernetes. One to nothing gets no default, and is let through.
@@ -89,7 +83,7 @@ fn parameters(at: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks a VolumeAttributesClass. Follows `ValidateVolumeAttributesClass`.
 pub(crate) fn attributes_class(object: &Field<'_, '_>, errors: &mut Errors) {
-    driver(&object.at("driverName"), errors);
+    provisioner(&object.at("driverName"), errors);
     let parameters = object.at("parameters");
     if parameters.is_empty() {
         errors.push(parameters.required("must contain at least one key/value pair"));
@@ -113,6 +107,17 @@ pub(crate) fn attributes_class_update(
     }
 }
 
+/// Checks the name of what makes volumes, read in lower case. Follows `validateProvisioner`.
+fn provisioner(name: &Field<'_, '_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(name.required(""));
+        return;
+    }
+    let lower = name.text().to_lowercase();
+    let wrong = formats::label_key(&lower).into_iter();
+    errors.extend(wrong.map(|why| name.invalid_value(lower.as_str(), why)));
+}
+
 fn driver(name: &Field<'_, '_>, errors: &mut Errors) {
     name.must_be_set_and_conform(csi_driver, errors);
 }
@@ -120,11 +125,12 @@ fn driver(name: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks a CSIDriver. Follows `ValidateCSIDriver`.
 pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
-    driver(&object.at("metadata.name"), errors);
+    // That there must be a name is said of all objects.
+    object.at("metadata.name").may_conform(csi_driver, errors);
     let spec = object.at("spec");
     spec.at("fsGroupPolicy")
         .may_be_one_of(GROUP_POLICIES, errors);
-    let modes = ["Ephemeral", "Persistent"];
+    let modes = ["Persistent", "Ephemeral"];
     for mode in spec.items("volumeLifecycleModes") {
         if !modes.contains(&mode.text()) {
             let mut error = mode.unsupported(&modes);

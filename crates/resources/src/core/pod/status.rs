@@ -73,6 +73,17 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     for addresses in ["podIPs", "hostIPs"] {
         errors.extend(wrong_addresses(object, old, addresses));
     }
+    if let Some(first) = list(object, "status.hostIPs").first() {
+        let address = text(first, "ip");
+        if address != text(object, "status.hostIP") {
+            let why = "must be equal to `hostIP`";
+            errors.push(FieldError::invalid(
+                "status.hostIPs[0].ip",
+                &json!(address),
+                why,
+            ));
+        }
+    }
     errors.extend(status_resources::allocated(object));
     errors
 }
@@ -218,11 +229,15 @@ mod tests {
             ),
             (
                 json!({"qosClass": "Burstable", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}],
-                    "hostIPs": [{"ip": "x"}]}),
+                    "hostIP": "x", "hostIPs": [{"ip": "x"}]}),
                 &[
                     "status.podIPs: Invalid value: [{\"IP\":\"10.0.0.1\"},{\"IP\":\"10.0.0.2\"}]: may specify no more than one IP for each IP family",
                     "status.hostIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
                 ],
+            ),
+            (
+                json!({"qosClass": "Burstable", "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}),
+                &["status.hostIPs[0].ip: Invalid value: \"10.0.0.2\": must be equal to `hostIP`"],
             ),
         ] {
             let errors = forbidden(&json!({"status": status}), &old);

@@ -229,6 +229,8 @@ pub(crate) fn volume(volume: &Field<'_, '_>, errors: &mut Errors) {
     if !root.is_empty() && root.trim_matches('/').is_empty() && policy.text() == "Recycle" {
         errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
+    spec.at("volumeAttributesClassName")
+        .may_conform(formats::dns_subdomain, errors);
     spec.at("storageClassName")
         .may_conform(formats::dns_subdomain, errors);
     spec.at("volumeMode").may_be_one_of(VOLUME_MODES, errors);

@@ -30,6 +30,17 @@ fn pods_that_are_wrong_as_a_whole() {
                 ],
             ),
             (
+                "spec.volumes",
+                json!([{"name": "v", "projected": {"sources": [{},
+                    {"serviceAccountToken": {"expirationSeconds": 600}},
+                    {"downwardAPI": {"items": [{"path": "a"}, {"path": "b"}]}}]}}]),
+                &[
+                    "spec.volumes[0].projected.path: Required value",
+                    "spec.volumes[0].projected.sources[2].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
+                    "spec.volumes[0].projected.sources[2].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
+                ],
+            ),
+            (
                 "spec.activeDeadlineSeconds",
                 json!(0),
                 &[

@@ -42,4 +42,18 @@ fn classes_that_are_wrong() {
         )),
         ["provisioner: Invalid value: \"p\": field is immutable"]
     );
+    // The driver of attributes is named as a provisioner is.
+    refused(
+        crate::storage::validation::attributes_class,
+        &json!({"driverName": "example.com/Driver", "parameters": {"a": "b"}}),
+        &[
+            ("driverName", json!("x".repeat(63)), &[]),
+            ("driverName", Value::Null, &["driverName: Required value"]),
+            (
+                "parameters",
+                Value::Null,
+                &["parameters: Required value: must contain at least one key/value pair"],
+            ),
+        ],
+    );
 }

@@ -125,6 +125,14 @@ fn stateful_sets_mount_their_claims_and_change_little() {
                 ],
             ),
             (
+                "spec.selector",
+                json!({"matchExpressions": [{"key": "a", "operator": "Odd"}]}),
+                &[
+                    "spec.selector.matchExpressions[0].operator: Invalid value: \"Odd\": not a valid selector operator",
+                    "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Odd\"}]}",
+                ],
+            ),
+            (
                 "spec.updateStrategy",
                 json!({"type": "Odd"}),
                 &[
