@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::encode::{list, message, whole};
+use super::go_json;
 use super::tables::{Arity, Message, Shape, Type};
 use super::unknown_fields::{self, Old};
 use super::wire::{put_bytes, put_nested, put_number};
@@ -48,7 +49,7 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>,
             let nanos = text.and_then(duration::parse).unwrap_or_default();
             put_number(out, 1, nanos as u64);
         }
-        Shape::RawExtension | Shape::Json => {
+        Shape::Json => {
             if let Some(value) = value {
                 put_nested(out, 1, |out| {
                     // This cannot fail: a tree is JSON, and memory accepts it.
@@ -56,10 +57,23 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, value: Option<&Value>,
                 });
             }
         }
+        Shape::RawExtension => {
+            if let Some(value) = value {
+                match old.raw_json().filter(|raw| says(raw, value)) {
+                    Some(raw) => put_bytes(out, 1, raw),
+                    None => put_nested(out, 1, |out| go_json::write(out, value)),
+                }
+            }
+        }
         Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrTexts => {
             schema_or(out, message, value, old);
         }
     }
+}
+
+/// Returns true if JSON says the same as a tree.
+fn says(raw: &[u8], value: &Value) -> bool {
+    serde_json::from_slice(raw).is_ok_and(|it: Value| it == *value)
 }
 
 /// Writes a schema, or the value that may replace it.

@@ -27,6 +27,7 @@ mod error;
 mod field_order;
 mod field_split;
 mod frame;
+mod go_json;
 mod json_string;
 mod list;
 mod object;

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::encode::whole;
 use super::field_order;
-use super::tables::{Arity, Field, Kind, Message, Type};
+use super::tables::{Arity, Field, Kind, Message, Shape, Type};
 use super::transcode::entry_of;
 use super::wire::{Content, Fields};
 
@@ -42,15 +42,17 @@ pub(super) enum OldItems<'a, 'f> {
     ByKey(HashMap<Vec<u8>, &'a [u8]>, &'f [&'static str]),
 }
 
-/// Returns the message in order if it has an unknown field; `None` if there is nothing to keep.
+/// Returns the message in order if it has an unknown field, or JSON that is kept as it was written; `None` if there is
+/// nothing to keep.
 pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
     // Bytes that cannot be read have no fields to keep.
     let ordered = field_order::ordered(kind.0, raw, 0).ok()?;
-    has_unknown(kind.0, &ordered).then_some(ordered)
+    has_something_to_keep(kind.0, &ordered).then_some(ordered)
 }
 
-/// Returns true if a message, or one within it, has a field that the tables do not know.
-fn has_unknown(message: &Message, bytes: &[u8]) -> bool {
+/// Returns true if a message, or one within it, has a field that the tables do not know, or is a RawExtension: its JSON
+/// has the order and the white space of the client that wrote it, which a tree does not have.
+fn has_something_to_keep(message: &Message, bytes: &[u8]) -> bool {
     let mut fields = Fields::new(bytes);
     while let Ok(Some((number, content))) = fields.next_field() {
         let Some(field) = message.field(number) else {
@@ -64,7 +66,8 @@ fn has_unknown(message: &Message, bytes: &[u8]) -> bool {
             _ => content,
         };
         // The depth was bounded when the message was put in order.
-        if has_unknown(id.message(), content) {
+        if id.message().shape == Shape::RawExtension || has_something_to_keep(id.message(), content)
+        {
             return true;
         }
     }
@@ -90,6 +93,17 @@ impl<'a> Old<'a> {
         let (found, rest) = self.split(|it| it == number);
         self.rest = rest;
         found
+    }
+
+    /// Returns the bytes of a message that is JSON.
+    pub(super) fn raw_json(&self) -> Option<&'a [u8]> {
+        let mut fields = Fields::new(self.rest);
+        while let Ok(Some((number, content))) = fields.next_field() {
+            if let (1, Content::Bytes(raw)) = (number, content) {
+                return Some(raw);
+            }
+        }
+        None
     }
 
     /// Copies the rest, after the last known field.
@@ -290,6 +304,33 @@ mod tests {
             decode(&written, ("", "")),
             decode(&encode_value(&value).expect("a kind"), ("", ""))
         );
+    }
+
+    #[test]
+    fn json_stays_as_it_was_written_while_it_says_the_same() {
+        const WRITTEN: &[u8] = br#"{ "b": "x \u0026 y",  "a": 1.0 }"#;
+        let kind = tables::kind("apps/v1", "ControllerRevision").expect("a kind");
+        let value = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
+            "metadata": {"name": "r"}, "data": {"here": 1}, "revision": 1});
+        let encoded = encode_value(&value).expect("a kind");
+        let at = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).position(|it| it == part);
+        assert!(at(&encoded, br#"{"here":1}"#).is_some());
+        let mut raw = Vec::new();
+        for (number, content) in [
+            (1, &b"\x0a\x01r"[..]),
+            (2, &[&[0x0a, WRITTEN.len() as u8], WRITTEN].concat()),
+        ] {
+            wire::put_bytes(&mut raw, number, content);
+        }
+        let mut old = envelope::begin("apps/v1", "ControllerRevision");
+        wire::put_bytes(&mut old, 2, &raw);
+        let mut value = decode(&old, ("", "")).expect("a revision");
+        value["metadata"]["labels"] = json!({"l": "m"});
+        let labelled = encode_over(kind, &value, &old);
+        assert!(at(&labelled, WRITTEN).is_some());
+        value["data"]["a"] = json!(2);
+        let changed = encode_over(kind, &value, &labelled);
+        assert!(at(&changed, br#"{"a":2,"b":"x \u0026 y"}"#).is_some());
     }
 
     #[test]

@@ -100,6 +100,48 @@ pub(crate) struct PolicyNames {
     of_messages: Names,
 }
 
+/// Returns the errors in the kind of a policy's parameters. Follows `validateParamKind` in
+/// pkg/apis/admissionregistration/validation/validation.go of Kubernetes 1.36.
+fn param_kind_errors(param_kind: &Value) -> Vec<FieldError> {
+    const VERSION: &str = "spec.paramKind.apiVersion";
+    const KIND: &str = "spec.paramKind.kind";
+    let mut errors = Vec::new();
+    let mut invalid = |field: &str, value: &str, why: &str| {
+        errors.push(FieldError::invalid(field, &value.into(), why));
+    };
+    let [api_version, kind] = ["apiVersion", "kind"].map(|it| text(param_kind, it));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if version.contains('/') {
+        let why = format!("unexpected GroupVersion string: {api_version}");
+        invalid(VERSION, api_version, &why);
+    } else if !api_version.is_empty() {
+        let wrong = formats::dns_subdomain(group);
+        if !group.is_empty() && !wrong.is_empty() {
+            invalid(VERSION, group, &wrong.join(","));
+        }
+        let wrong = formats::dns_1035_label(version);
+        if version.is_empty() {
+            invalid(VERSION, api_version, "version must be specified");
+        } else if !wrong.is_empty() {
+            invalid(VERSION, version, &wrong.join(","));
+        }
+    }
+    let wrong = formats::dns_1035_label(&kind.to_lowercase());
+    if !kind.is_empty() && !wrong.is_empty() {
+        let why = format!(
+            "may have mixed case, but should otherwise match: {}",
+            wrong.join(",")
+        );
+        invalid(KIND, kind, &why);
+    }
+    for (field, value) in [(VERSION, api_version), (KIND, kind)] {
+        if value.is_empty() {
+            errors.push(FieldError::new(FieldErrorKind::Required, field, ""));
+        }
+    }
+    errors
+}
+
 struct Reader<'o> {
     /// Expressions that were there before.
     known: BTreeSet<&'o str>,
@@ -142,11 +184,8 @@ impl<'o> Reader<'o> {
             authorizer: true,
             mutations,
         };
-        for member in ["apiVersion", "kind"] {
-            if param_kind.is_some_and(|it| text(it, member).is_empty()) {
-                let field = format!("spec.paramKind.{member}");
-                self.push(FieldErrorKind::Required, &field, "");
-            }
+        if let Some(param_kind) = param_kind {
+            self.errors.extend(param_kind_errors(param_kind));
         }
         if !get(spec, "matchConstraints").is_some_and(Value::is_object) {
             self.push(FieldErrorKind::Required, "spec.matchConstraints", "");
@@ -353,6 +392,31 @@ fn expressions<'o>(object: &'o Value, all: &mut BTreeSet<&'o str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_have_a_version_and_a_kind() {
+        for (version, kind, fields) in [
+            ("v1", "ConfigMap", &[][..]),
+            ("example.com/v1", "K", &[]),
+            (
+                "",
+                "",
+                &["spec.paramKind.apiVersion", "spec.paramKind.kind"],
+            ),
+            ("Example/v1", "K", &["spec.paramKind.apiVersion"]),
+            ("example.com/", "K", &["spec.paramKind.apiVersion"]),
+            ("a/b/c", "K", &["spec.paramKind.apiVersion"]),
+            (
+                "v1_",
+                "1K",
+                &["spec.paramKind.apiVersion", "spec.paramKind.kind"],
+            ),
+        ] {
+            let errors = param_kind_errors(&json!({"apiVersion": version, "kind": kind}));
+            let found: Vec<_> = errors.iter().map(|it| it.field.as_str()).collect();
+            assert_eq!(found, fields, "{version} {kind}");
+        }
+    }
 
     #[test]
     fn what_was_there_before_is_kept() {

@@ -59,13 +59,8 @@ impl Manager<'_> {
 
     /// Returns the fields that a write of this kind cannot change.
     fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
-        if self.subresource == "status" {
-            schema.fields_beside_status().iter().copied().collect()
-        } else if self.has_status_subresource {
-            ["status"].into_iter().collect()
-        } else {
-            FieldSet::default()
-        }
+        let fields = schema.reset_fields(self.subresource, self.has_status_subresource);
+        fields.iter().copied().collect()
     }
 
     /// Returns the time as entries have it.

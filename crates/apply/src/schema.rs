@@ -13,6 +13,18 @@ use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
 };
 
+/// Built-in kinds of which a write of the status does not change the metadata.
+const STATUS_ALONE: [&str; 8] = [
+    "APIService",
+    "CustomResourceDefinition",
+    "FlowSchema",
+    "PriorityLevelConfiguration",
+    "ResourceClaim",
+    "ServiceCIDR",
+    "ValidatingAdmissionPolicy",
+    "VolumeAttachment",
+];
+
 /// The merge rules of the fields of one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schema<'a> {
@@ -101,8 +113,10 @@ impl<'a> Schema<'a> {
             return true;
         }
         let scale_target = self.api_version == "autoscaling/v1";
+        let revision = self.kind == "ControllerRevision";
         self.built_in
             && (WHOLE.iter().any(|rule| applies(rule, path))
+                || (revision && applies(".data", path))
                 || (scale_target && applies(".spec.scaleTargetRef", path)))
     }
 
@@ -118,17 +132,34 @@ impl<'a> Schema<'a> {
             .any(|rule| applies(rule, path))
     }
 
-    /// Returns the fields that a write of the status cannot change.
-    pub(super) fn fields_beside_status(&self) -> &'static [&'static str] {
-        match (self.built_in, self.kind) {
-            (false, _) => &["metadata", "spec"],
-            (_, "Deployment") => &["metadata.labels", "spec"],
-            (_, "Pod") => &[
+    /// Returns the fields that a write through a subresource cannot change, or of the object itself if the name is empty:
+    /// `GetResetFields` of Kubernetes' strategies. Only the object itself and its status have such fields, and for
+    /// CertificateSigningRequests the approval.
+    pub(super) fn reset_fields(
+        &self,
+        subresource: &str,
+        has_status: bool,
+    ) -> &'static [&'static str] {
+        match (self.kind, subresource) {
+            ("CertificateSigningRequest", "") if self.built_in => &["spec", "status"],
+            ("CertificateSigningRequest", "status") if self.built_in => {
+                &["spec", "status.conditions"]
+            }
+            ("CertificateSigningRequest", "approval") if self.built_in => {
+                &["spec", "status.certificate"]
+            }
+            ("Deployment", "status") if self.built_in => &["metadata.labels", "spec"],
+            ("Pod", "status") if self.built_in => &[
                 "metadata.deletionTimestamp",
                 "metadata.ownerReferences",
                 "spec",
             ],
-            _ => &["spec"],
+            (kind, "status") if !self.built_in || STATUS_ALONE.contains(&kind) => {
+                &["metadata", "spec"]
+            }
+            (_, "status") => &["spec"],
+            (_, "") if has_status => &["status"],
+            _ => &[],
         }
     }
 
@@ -267,6 +298,14 @@ mod tests {
             Shape::Leaf
         );
         assert_eq!(pod.shape(&conditions, &list), Shape::Keyed(TYPE));
+    }
+
+    #[test]
+    fn the_data_of_a_revision_is_one_whole() {
+        let data = json!({"spec": {"a": 1}});
+        let of = |version, kind| Schema::new(version, kind, None).shape(&path("data"), &data);
+        assert_eq!(of("apps/v1", "ControllerRevision"), Shape::Leaf);
+        assert_eq!(of("v1", "ConfigMap"), Shape::Object);
     }
 
     #[test]

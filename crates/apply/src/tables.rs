@@ -197,6 +197,8 @@ pub(super) const MAPS: &[&str] = &[
 
 /// The members that objects always have in kube-apiserver, because its types do not omit them.
 pub(super) const PRESENT: &[(&str, &[&str])] = &[
+    ("CSINode", &["spec.drivers?"]),
+    ("ClusterRole", &["rules?"]),
     (
         "CronJob",
         &[
@@ -225,6 +227,7 @@ pub(super) const PRESENT: &[(&str, &[&str])] = &[
             "spec.template.spec.containers?",
         ],
     ),
+    ("EndpointSlice", &["endpoints?", "ports?"]),
     ("Event", &["deprecatedSource", "source"]),
     ("FlowSchema", &["spec.priorityLevelConfiguration"]),
     ("HorizontalPodAutoscaler", &["spec.scaleTargetRef"]),
@@ -233,6 +236,7 @@ pub(super) const PRESENT: &[(&str, &[&str])] = &[
         "Job",
         &["spec.template.metadata", "spec.template.spec.containers?"],
     ),
+    ("LimitRange", &["spec.limits?"]),
     ("NetworkPolicy", &["spec.podSelector"]),
     (
         "Node",
@@ -254,6 +258,7 @@ pub(super) const PRESENT: &[(&str, &[&str])] = &[
         &["spec.metadata", "spec.spec.devices"],
     ),
     ("ResourceSlice", &["spec.pool"]),
+    ("Role", &["rules?"]),
     ("Service", &["status.loadBalancer"]),
     (
         "StatefulSet",

@@ -248,6 +248,47 @@ mod tests {
     }
 
     #[test]
+    fn what_a_write_cannot_change_it_does_not_manage() {
+        let claim = |label: &str, phase: &str| {
+            json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+                "metadata": {"name": "c", "labels": {"l": label}}, "status": {"phase": phase}})
+        };
+        let request = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r", "labels": {"l": "m"}}, "spec": {"signerName": "s"}});
+        let mut created = request.clone();
+        let mut creator = Manager::for_tests("one", "certificates.k8s.io/v1", "");
+        update(None, &mut created, &creator);
+        let labels = json!({"f:metadata": {"f:labels": {".": {}, "f:l": {}}}});
+        assert_eq!(entries(&created)[0]["fieldsV1"], labels);
+
+        creator.api_version = "resource.k8s.io/v1";
+        creator.has_status_subresource = true;
+        let mut live = claim("a", "");
+        update(None, &mut live, &creator);
+        let mut new = claim("b", "x");
+        let mut status = Manager::for_tests("two", "resource.k8s.io/v1", "status");
+        status.has_status_subresource = true;
+        update(Some(&live), &mut new, &status);
+        let list = entries(&new);
+        assert_eq!(list[0]["fieldsV1"], labels);
+        assert_eq!(list[1]["fieldsV1"], json!({"f:status": {"f:phase": {}}}));
+    }
+
+    #[test]
+    fn a_list_that_is_always_written_is_managed_when_it_goes() {
+        let role = |rules: Value| {
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                "metadata": {"name": "r"}, "rules": rules})
+        };
+        let rules = Manager::for_tests("one", "rbac.authorization.k8s.io/v1", "");
+        let mut live = role(json!([{"verbs": ["get"]}]));
+        update(None, &mut live, &rules);
+        let mut new = role(Value::Null);
+        update(Some(&live), &mut new, &rules);
+        assert_eq!(entries(&new)[0]["fieldsV1"], json!({"f:rules": {}}));
+    }
+
+    #[test]
     fn a_subresource_has_an_entry_of_its_own() {
         let mut live = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
             "spec": {"nodeName": "n"}});

@@ -142,11 +142,13 @@ impl Verb {
 }
 
 /// Groups of built-in kinds whose finalizers need no prefix.
-const UNCHECKED_FINALIZERS: [&str; 4] = [
+const UNCHECKED_FINALIZERS: [&str; 6] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
     "apiregistration.k8s.io",
     "coordination.k8s.io",
+    "node.k8s.io",
+    "policy",
 ];
 
 impl Resource {
@@ -161,7 +163,9 @@ impl Resource {
     /// validation does not check the metadata of such kinds.
     #[must_use]
     pub fn takes_any_finalizer(&self) -> bool {
-        self.is_custom() || UNCHECKED_FINALIZERS.contains(&self.group_version.group.as_str())
+        let group = self.group_version.group.as_str();
+        let is_event = group.is_empty() && self.plural == "events";
+        self.is_custom() || is_event || UNCHECKED_FINALIZERS.contains(&group)
     }
 
     /// Returns the deprecation warning for requests to the resource, or `None` if it is not deprecated.

@@ -1,6 +1,6 @@
 //! The group `discovery.k8s.io`: EndpointSlices.
 
-use super::core::endpoints::{slice, slice_update};
+use super::core::endpoints::{slice, slice_endpoints, slice_update};
 use super::networking::defaults;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row};
@@ -14,6 +14,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::new()
                     .defaults(defaults::ENDPOINT_SLICE)
                     .check(slice)
+                    .check_on_create(slice_endpoints)
                     .check_on_update(slice_update)
                     .warn(warn_of_names)
                     .generation(&["addressType", "endpoints", "ports", "metadata.labels"]),

@@ -6,8 +6,11 @@ use ringwatch_apimachinery::validation::formats;
 
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row};
+use crate::core::pod::validation::scheduling::tolerations;
 use crate::defaults::Rule::{self, Quantities};
 use crate::validation::field::{Errors, Field};
+use crate::validation::labels::labels;
+use crate::validation::quantities::{amount, container_name};
 
 /// Defaults of RuntimeClasses: the overhead is rounded to thousandths.
 const RUNTIME_CLASS: &[Rule] = &[Quantities("overhead.podFixed")];
@@ -31,7 +34,20 @@ pub(super) fn rows() -> Vec<Row> {
 pub(crate) fn runtime_class(object: &Field<'_, '_>, errors: &mut Errors) {
     object
         .at("handler")
-        .must_conform(formats::dns_label, errors);
+        .must_be_set_and_conform(formats::dns_label, errors);
+    let overhead = object.at("overhead");
+    for (resource, quantity) in object.members("overhead.podFixed") {
+        let mut wrong = Errors::new();
+        container_name(resource, &quantity, &mut wrong);
+        amount(resource, &quantity, &mut wrong);
+        // Kubernetes takes it for limits.
+        errors.extend(wrong.into_iter().map(|mut error| {
+            error.field = format!("{}.limits[{resource}]", overhead.field());
+            error
+        }));
+    }
+    labels(&object.at("scheduling.nodeSelector"), errors);
+    tolerations(&object.at("scheduling.tolerations"), errors);
 }
 
 /// Checks an update of a RuntimeClass: its handler is immutable. Follows `ValidateRuntimeClassUpdate`.
@@ -40,5 +56,37 @@ pub(crate) fn runtime_class_update(
     old: &Field<'_, '_>,
     errors: &mut Errors,
 ) {
-    object.at("handler").must_stay(&old.at("handler"), errors);
+    object
+        .at("handler")
+        .must_stay_text(&old.at("handler"), errors);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::{found, messages};
+
+    #[test]
+    fn a_class_has_a_handler_and_an_overhead_of_containers() {
+        let good = json!({"handler": "h", "overhead": {"podFixed": {"cpu": "1"}},
+            "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]}});
+        assert_eq!(found(runtime_class, &good), []);
+        let bad = json!({"overhead": {"podFixed": {"x": "1"}},
+            "scheduling": {"tolerations": [{"key": "k", "operator": "Odd"}]}});
+        let fields: Vec<_> = messages(&found(runtime_class, &bad))
+            .iter()
+            .filter_map(|it| Some(it.split_once(": ")?.0.to_owned()))
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "handler",
+                "overhead.limits[x]",
+                "overhead.limits[x]",
+                "scheduling.tolerations[0].operator"
+            ]
+        );
+    }
 }

@@ -30,9 +30,10 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(PRIORITY_CLASS)
-                    .check(priority_class)
+                    .check_on_create(priority_class)
                     .check_on_update(priority_class_update)
-                    .generation(&["value", "globalDefault", "description", "preemptionPolicy"]),
+                    // It is 1 for ever: the value is immutable, and nothing else counts.
+                    .generation(&["value"]),
             ),
     ]
 }
@@ -86,7 +87,7 @@ pub(crate) fn priority_class_update(
     if number(object) != number(old) {
         errors.push(
             object
-                .at("Value")
+                .at("value")
                 .forbidden("may not be changed in an update."),
         );
     }

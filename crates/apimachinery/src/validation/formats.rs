@@ -20,8 +20,6 @@ pub enum NameRule {
     DnsSubdomain,
     /// One lower case label (RFC 1123).
     DnsLabel,
-    /// One lower case label that begins with a letter (RFC 1035).
-    Dns1035Label,
     /// Any text that can be one segment of a URL path.
     PathSegment,
 }
@@ -39,7 +37,6 @@ pub fn name(value: &str, rule: NameRule, prefix: bool) -> Vec<String> {
     };
     match rule {
         NameRule::DnsLabel => dns_label(&masked),
-        NameRule::Dns1035Label => dns_1035_label(&masked),
         NameRule::DnsSubdomain | NameRule::PathSegment => dns_subdomain(&masked),
     }
 }

@@ -14,7 +14,12 @@ use crate::{RequestContext, Resource};
 
 impl Store {
     /// Converts an object from the served to the storage version, with its defaults.
-    pub(super) fn incoming(&self, context: &RequestContext, object: Value) -> Result<Value, Error> {
+    pub(super) fn incoming(
+        &self,
+        context: &RequestContext,
+        mut object: Value,
+    ) -> Result<Value, Error> {
+        keep_reset(&mut object);
         let mut object = to_storage_version(&self.resource, object)?;
         deduplicate_owners(context, &mut object);
         Ok(object)
@@ -76,6 +81,17 @@ impl Store {
             ));
         }
         Ok(())
+    }
+}
+
+/// Makes an empty list of managed fields, which resets them, one that conversion and defaults do not drop.
+fn keep_reset(object: &mut Value) {
+    if let Some(list) = object
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+        && list.is_empty()
+    {
+        list.push(Value::Object(Map::new()));
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn rows() -> Vec<Row> {
             .stored_in(V1BETA1)
             .strategy(
                 policy(defaults::POLICY)
-                    .check(validation::policy)
+                    .check(validation::mutating_policy)
                     .hooks(MutatingPolicies),
             ),
         V1.cluster(
@@ -49,7 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
         .stored_in(V1BETA1)
         .strategy(
             policy(defaults::POLICY_BINDING)
-                .check(validation::binding)
+                .check(validation::mutating_binding)
                 .hooks(Relabelled),
         ),
         V1.cluster(
@@ -61,7 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .status_metadata(SubresourceMetadata::KeepsAll)
+                    .status_update(SubresourceMetadata::KeepsAll, validation::policy_status)
                     .defaults(defaults::POLICY)
                     .generation(&["spec"])
                     .conditional_update()

@@ -5,8 +5,10 @@
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
 
 use super::client_config::{self, REVIEW_VERSIONS};
+use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::selector;
 
@@ -14,6 +16,8 @@ const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+/// The operations whose objects policies can change.
+const MUTATED_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
@@ -38,6 +42,14 @@ const EVERYTHING: EnforcedRules = EnforcedRules {
     known_version: true,
     unique_names: true,
 };
+
+/// Checks an update of the status of a ValidatingAdmissionPolicy. Follows
+/// `ValidateValidatingAdmissionPolicyStatusUpdate`.
+pub(super) fn policy_status(object: &Value, _old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    conditions(&Field::root(object).at("status.conditions"), &mut errors);
+    errors
+}
 
 /// Checks a new MutatingWebhookConfiguration or ValidatingWebhookConfiguration. Follows
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`.
@@ -180,6 +192,31 @@ pub(crate) fn validating_binding(object: &Field<'_, '_>, errors: &mut Errors) {
     }
     if seen.is_empty() {
         errors.push(actions.required("at least one validation action is required"));
+    }
+}
+
+/// Checks a MutatingAdmissionPolicy. Follows `validateMutatingAdmissionPolicySpec`.
+pub(crate) fn mutating_policy(object: &Field<'_, '_>, errors: &mut Errors) {
+    policy(object, errors);
+    mutated_operations(&object.at("spec.matchConstraints"), errors);
+}
+
+/// Checks a MutatingAdmissionPolicyBinding. Follows `validateMutatingAdmissionPolicyBindingSpec`.
+pub(crate) fn mutating_binding(object: &Field<'_, '_>, errors: &mut Errors) {
+    binding(object, errors);
+    mutated_operations(&object.at("spec.matchResources"), errors);
+}
+
+/// Checks that what is mutated is not a deletion. The errors are about all rules.
+fn mutated_operations(what: &Field<'_, '_>, errors: &mut Errors) {
+    let rules = what.at("resourceRules");
+    for rule in rules.items("") {
+        for operation in rule.items("operations") {
+            if !MUTATED_OPERATIONS.contains(&operation.text()) {
+                let blamed = rules.at("operations");
+                errors.push(blamed.unsupported_value(operation.text(), &MUTATED_OPERATIONS));
+            }
+        }
     }
 }
 

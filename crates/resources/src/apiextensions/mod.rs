@@ -15,8 +15,8 @@ use ringwatch_apiextensions::schema::{Patterns, StructuralSchema};
 use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::{GarbageCollection, RequestContext};
 use serde_json::{Map, Value, json};
 
 use super::strategy::generic::Generic;
@@ -54,6 +54,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .hooks(Definitions)
                     .initial_status(status)
                     .status_metadata(SubresourceMetadata::KeepsAll)
+                    .garbage_collection(GarbageCollection::Unsupported)
                     .generation(&["spec"])
                     .conditional_update(),
             ),
@@ -221,8 +222,7 @@ impl Schemas {
         for (place, version) in list(object, "spec.versions").iter().enumerate() {
             if get(version, "schema.openAPIV3Schema").or(common).is_none() {
                 let path = format!("spec.versions[{place}].schema.openAPIV3Schema");
-                let why = "schemas are required";
-                errors.push(FieldError::new(FieldErrorKind::Required, path, why));
+                errors.push(FieldError::new(FieldErrorKind::Required, path, ""));
             }
         }
         errors
@@ -420,7 +420,9 @@ mod tests {
         set(&mut object, "spec.versions", json!([]));
         let errors = Definitions.validate_update(&object, &object);
         let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
-        assert_eq!(fields[..2], ["metadata.name", "spec.versions"]);
+        assert_eq!(fields[0], "spec.versions");
+        let errors = Definitions.validate_create(&object);
+        assert_eq!(errors[0].field, "metadata.name");
     }
 
     #[test]

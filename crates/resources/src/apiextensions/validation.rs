@@ -20,8 +20,7 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// Validates a definition, be it new or updated, and returns the errors of its fields.
 pub(super) fn validate(object: &Value) -> Vec<FieldError> {
-    let mut errors: Vec<_> = name_errors(object).into_iter().collect();
-    errors.extend(group_errors(object));
+    let mut errors = group_errors(object);
     let scope = text(object, "spec.scope");
     if scope.is_empty() {
         errors.push(FieldError::required("spec.scope"));
@@ -37,7 +36,8 @@ pub(super) fn validate(object: &Value) -> Vec<FieldError> {
 
 /// Validates a new definition and returns the errors that only new ones can have.
 pub(super) fn validate_create(object: &Value) -> Vec<FieldError> {
-    let errors = approval_errors(object).into_iter();
+    let errors = name_errors(object).into_iter();
+    let errors = errors.chain(approval_errors(object));
     let errors = errors.chain(built_in_errors(object));
     errors.chain(preserve_errors(object)).collect()
 }
@@ -108,7 +108,8 @@ fn name_errors(object: &Value) -> Option<FieldError> {
     );
     let name = text(object, "metadata.name");
     let why = "must be spec.names.plural+\".\"+spec.group";
-    (name != format!("{plural}.{group}"))
+    // That there must be a name is said of all objects.
+    (!name.is_empty() && name != format!("{plural}.{group}"))
         .then(|| FieldError::invalid("metadata.name", &json!(name), why))
 }
 
@@ -265,6 +266,8 @@ mod tests {
         );
         for group in ["k8s.io", "apiextensions.k8s.io", "x.kubernetes.io"] {
             let mut protected = with("/spec/group", json!(group));
+            protected["metadata"]["name"] =
+                json!(format!("{}.{group}", text(&protected, "spec.names.plural")));
             let field = format!("metadata.annotations[{APPROVED}]");
             assert_eq!(fields(validate_create(&protected)), [field]);
             protected["metadata"]["annotations"] = json!({APPROVED: "unapproved, experimental"});
@@ -280,6 +283,7 @@ mod tests {
         ] {
             let mut taken = with("/spec/group", json!(group));
             taken["spec"]["names"]["plural"] = json!(plural);
+            taken["metadata"]["name"] = json!(format!("{plural}.{group}"));
             taken["metadata"]["annotations"] = json!({APPROVED: "unapproved"});
             assert_eq!(fields(validate_create(&taken)), ["spec.names.plural"]);
         }

@@ -4,6 +4,7 @@ pub(crate) mod daemon_set;
 mod defaults;
 pub(crate) mod replication_controller;
 mod stateful_set;
+pub(crate) mod status;
 pub(crate) mod table;
 pub(crate) mod validation;
 
@@ -39,7 +40,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
             .status()
             .strategy(
                 Generic::with_status()
-                    .status_metadata(SubresourceMetadata::KeepsLabels)
+                    .status_update(SubresourceMetadata::KeepsLabels, status::deployment)
                     .defaults(defaults::DEPLOYMENT)
                     .defaults_on_read(stored::spec_template)
                     .check(validation::deployment)
@@ -58,6 +59,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0}))
+                    .status_update(SubresourceMetadata::Free, status::replica_set)
                     .defaults(defaults::REPLICA_SET)
                     .defaults_on_read(stored::spec_template)
                     .check(validation::replica_set)
@@ -75,14 +77,16 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"replicas": 0, "availableReplicas": 0}))
+                    .status_update(SubresourceMetadata::Free, status::stateful_set)
                     .name_rule(NameRule::DnsLabel)
                     .defaults(defaults::STATEFUL_SET)
                     .defaults_on_read(stored::spec_template)
                     .hooks(StatefulSets)
                     .check(validation::stateful_set)
+                    .check_on_create(validation::new_stateful_set)
                     .check_unless_old_fails(security::host_settings_of_template)
                     .check_if(!options.allow_privileged, security::unprivileged_template)
-                    .warn_always(warnings::template)
+                    .warn_always(warnings::stateful_set)
                     .check_on_update(validation::stateful_set_update)
                     .generation(&["spec"]),
             ),
@@ -92,6 +96,7 @@ pub(super) fn rows(options: &ClusterOptions) -> Vec<Row> {
 fn daemon_set(options: &ClusterOptions) -> Generic {
     Generic::with_status()
         .initial_status(daemon_set::initial_status())
+        .status_update(SubresourceMetadata::Free, status::daemon_set)
         .defaults(defaults::DAEMON_SET)
         .defaults_on_read(stored::daemon_set)
         .hooks(DaemonSets)

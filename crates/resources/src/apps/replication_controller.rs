@@ -2,10 +2,11 @@
 //! whose selector is a map.
 
 use ringwatch_apimachinery::path::{get, set};
+use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{GarbageCollection, SelectorForm};
 use serde_json::{Value, json};
 
-use super::validation;
+use super::{status, validation};
 use crate::cluster_options::ClusterOptions;
 use crate::core::pod::defaults::SPEC_TEMPLATE;
 use crate::core::pod::{validation::security, warnings};
@@ -35,6 +36,7 @@ pub(crate) fn row(options: &ClusterOptions) -> Row {
         .strategy(
             Generic::with_status()
                 .initial_status(json!({"replicas": 0}))
+                .status_update(SubresourceMetadata::Free, status::replica_set)
                 .defaults(DEFAULTS)
                 .defaults_on_read(stored::spec_template)
                 .check(validation::replication_controller)

@@ -3,7 +3,10 @@
 //!
 //! Follows pkg/apis/apps/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::BTreeSet;
+
 use ringwatch_apimachinery::path::get;
+use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
@@ -11,7 +14,7 @@ use crate::core::pod::validation::scheduling::at_most_all;
 use crate::core::pod::validation::{Claims, template};
 use crate::core::volume::claim_validation;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::{selector, selects, selects_all};
+use crate::validation::labels::{selector, selects, selects_all, shown_selector};
 
 /// The fields of a StatefulSet's spec that may change.
 const STATEFUL_SET_CHANGEABLE: &[&str] = &[
@@ -23,14 +26,21 @@ const STATEFUL_SET_CHANGEABLE: &[&str] = &[
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 ];
+const BAD_SELECTOR: &str = "invalid label selector";
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
 /// Checks a Deployment. Follows `ValidateDeploymentSpec`.
 pub(crate) fn deployment(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("replicas").must_not_be_negative(errors);
-    own_selector(&spec, "empty selector is invalid for deployment", errors);
-    running_template(&spec, "ReplicaSet", errors);
+    if own_selector(
+        &spec,
+        "empty selector is invalid for deployment",
+        BAD_SELECTOR,
+        errors,
+    ) {
+        running_template(&spec, "ReplicaSet", errors);
+    }
     let strategy = spec.at("strategy");
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
@@ -49,6 +59,7 @@ pub(crate) fn deployment(object: &Field<'_, '_>, errors: &mut Errors) {
         }
         _ => errors.push(unsupported_strategy(
             &strategy,
+            &["maxUnavailable", "maxSurge"],
             &["Recreate", "RollingUpdate"],
         )),
     }
@@ -67,21 +78,31 @@ pub(crate) fn replica_set(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     spec.at("replicas").must_not_be_negative(errors);
     spec.at("minReadySeconds").must_not_be_negative(errors);
-    own_selector(&spec, "empty selector is invalid for deployment", errors);
-    running_template(&spec, "ReplicaSet", errors);
+    if own_selector(
+        &spec,
+        "empty selector is invalid for deployment",
+        BAD_SELECTOR,
+        errors,
+    ) {
+        running_template(&spec, "ReplicaSet", errors);
+    }
 }
 
 /// Checks a DaemonSet. Follows `ValidateDaemonSetSpec`.
 pub(crate) fn daemon_set(object: &Field<'_, '_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let own = spec.at("selector");
+    let before = errors.len();
     selector(&own, errors);
+    let is_readable = errors.len() == before;
     if own.is_set() && selects_all(own.value()) {
         errors.push(own.invalid("empty selector is invalid for daemonset"));
-    } else if !own.is_set() {
-        errors.push(mismatch(&spec));
     }
-    running_template(&spec, "DaemonSet", errors);
+    if is_readable {
+        running_template(&spec, "DaemonSet", errors);
+    } else {
+        template_that_runs(&spec, "DaemonSet", errors);
+    }
     spec.at("minReadySeconds").must_not_be_negative(errors);
     let strategy = spec.at("updateStrategy");
     match strategy.at("type").text() {
@@ -89,6 +110,7 @@ pub(crate) fn daemon_set(object: &Field<'_, '_>, errors: &mut Errors) {
         "RollingUpdate" => one_of_both(&strategy.at("rollingUpdate"), errors),
         _ => errors.push(unsupported_strategy(
             &strategy,
+            &["maxUnavailable", "maxSurge"],
             &["RollingUpdate", "OnDelete"],
         )),
     }
@@ -131,10 +153,13 @@ pub(crate) fn stateful_set(object: &Field<'_, '_>, errors: &mut Errors) {
         "OnDelete" => {}
         "RollingUpdate" => rolling.at("partition").must_not_be_negative(errors),
         _ => {
-            let mut error = unsupported_strategy(&strategy, &[]);
-            error.kind = FieldErrorKind::Invalid;
-            error.detail += "must be 'RollingUpdate' or 'OnDelete'";
-            errors.push(error);
+            let shown = shown_strategy(&strategy, &["partition", "maxUnavailable"]);
+            let why = format!("{shown}: must be 'RollingUpdate' or 'OnDelete'");
+            errors.push(FieldError::new(
+                FieldErrorKind::Invalid,
+                strategy.field(),
+                why,
+            ));
         }
     }
     for when in ["whenDeleted", "whenScaled"] {
@@ -144,10 +169,50 @@ pub(crate) fn stateful_set(object: &Field<'_, '_>, errors: &mut Errors) {
     spec.at("replicas").must_not_be_negative(errors);
     spec.at("minReadySeconds").must_not_be_negative(errors);
     spec.at("ordinals.start").must_not_be_negative(errors);
-    own_selector(&spec, "empty selector is invalid for statefulset", errors);
-    running_template(&spec, "StatefulSet", errors);
-    for claim in spec.items("volumeClaimTemplates") {
+    if own_selector(
+        &spec,
+        "empty selector is invalid for statefulset",
+        "",
+        errors,
+    ) {
+        claims_as_volumes(&spec, errors);
+        running_template(&spec, "StatefulSet", errors);
+    } else {
+        keeps_running(&spec, "StatefulSet", errors);
+    }
+}
+
+/// Checks what only a new StatefulSet says: its claims and the name of its service. Follows `ValidateStatefulSet`.
+pub(crate) fn new_stateful_set(object: &Field<'_, '_>, errors: &mut Errors) {
+    for claim in object.items("spec.volumeClaimTemplates") {
         claim_validation::claim(&claim, errors);
+    }
+    object
+        .at("spec.serviceName")
+        .may_conform(formats::dns_label, errors);
+}
+
+/// Checks that each claim of a StatefulSet can be a volume of its pods, for which errors take it.
+fn claims_as_volumes(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for claim in spec.items("volumeClaimTemplates") {
+        let name = claim.at("metadata.name");
+        let at = seen.len();
+        if !seen.insert(name.text()) {
+            continue;
+        }
+        let volume = spec.at("template.spec.volumes").field();
+        let mut wrong = Errors::new();
+        if name.is_empty() {
+            let mut error = name.required("");
+            error.field = format!("{volume}[{at}].persistentVolumeClaim.claimName");
+            errors.push(error);
+        }
+        name.must_be_set_and_conform(formats::dns_label, &mut wrong);
+        errors.extend(wrong.into_iter().map(|mut error| {
+            error.field = format!("{volume}[{at}].name");
+            error
+        }));
     }
 }
 
@@ -194,23 +259,36 @@ pub(crate) fn selector_stays(object: &Field<'_, '_>, old: &Field<'_, '_>, errors
     own.must_stay(&old.at("spec.selector"), errors);
 }
 
-/// Checks that there is a selector, and that it is not empty.
-fn own_selector(spec: &Field<'_, '_>, empty: &str, errors: &mut Errors) {
+/// Checks that there is a selector, and that it is not empty. Returns false if it cannot be read, in which case the
+/// template is not looked at.
+fn own_selector(spec: &Field<'_, '_>, empty: &str, unreadable: &str, errors: &mut Errors) -> bool {
     let own = spec.at("selector");
     if !own.is_set() {
         errors.push(own.required(""));
-        return;
+        return true;
     }
+    let before = errors.len();
     selector(&own, errors);
+    let is_readable = errors.len() == before;
     if selects_all(own.value()) {
         errors.push(own.invalid(empty));
     }
+    if !is_readable {
+        let shown = shown_selector(own.value());
+        let why = match unreadable {
+            "" => shown,
+            _ => format!("{shown}: {unreadable}"),
+        };
+        errors.push(FieldError::new(FieldErrorKind::Invalid, own.field(), why));
+    }
+    is_readable
 }
 
 /// Checks that the labels of the template match the selector, and that its pods keep running.
 fn running_template(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     let own = spec.at("selector").value();
-    if !own.is_null() && !selects_all(own) && !selects(own, labels_of(spec)) {
+    // Nothing is selected without a selector.
+    if own.is_null() || !selects_all(own) && !selects(own, labels_of(spec)) {
         errors.push(mismatch(spec));
     }
     template_that_runs(spec, kind, errors);
@@ -223,6 +301,12 @@ fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
         .map(|claim| claim.at("metadata.name").text())
         .collect();
     template(&pods, &claims, errors);
+    keeps_running(spec, kind, errors);
+}
+
+/// Checks that the pods of the template run until they are deleted.
+fn keeps_running(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
+    let pods = spec.at("template");
     let policy = pods.at("spec.restartPolicy");
     if policy.is_set() {
         policy.must_be_one_of(&["Always"], errors);
@@ -241,18 +325,42 @@ fn mismatch(spec: &Field<'_, '_>) -> FieldError {
     blamed.invalid_value(labels_of(spec).clone(), MISMATCH)
 }
 
-/// Returns a strategy of an unknown type, shown as Kubernetes' own type is.
-fn unsupported_strategy(strategy: &Field<'_, '_>, supported: &[&str]) -> FieldError {
-    let kind = json!(strategy.at("type").text());
+/// Returns the error about a strategy of an unknown type, which these members describe further.
+fn unsupported_strategy(
+    strategy: &Field<'_, '_>,
+    members: &[&str],
+    supported: &[&str],
+) -> FieldError {
     let mut error = strategy.unsupported(supported);
-    let rest = if supported.is_empty() {
-        String::new()
-    } else {
-        let quoted: Vec<String> = supported.iter().map(|it| json!(it).to_string()).collect();
-        format!("supported values: {}", quoted.join(", "))
-    };
-    error.detail = format!("{{\"Type\":{kind},\"RollingUpdate\":null}}: {rest}");
+    let quoted: Vec<String> = supported.iter().map(|it| json!(it).to_string()).collect();
+    error.detail = format!(
+        "{}: supported values: {}",
+        shown_strategy(strategy, members),
+        quoted.join(", ")
+    );
     error
+}
+
+/// Returns a strategy as Go writes Kubernetes' internal type, which errors show.
+fn shown_strategy(strategy: &Field<'_, '_>, members: &[&str]) -> String {
+    let rolling = strategy.at("rollingUpdate");
+    let member = |name: &&str| {
+        let (first, rest) = name.split_at(1);
+        let value = rolling.at(name).value();
+        let shown = match (*name, value) {
+            ("partition", Value::Null) => &json!(0),
+            (_, value) => value,
+        };
+        format!("\"{}{rest}\":{shown}", first.to_uppercase())
+    };
+    let shown = if rolling.is_set() {
+        let members: Vec<String> = members.iter().map(member).collect();
+        format!("{{{}}}", members.join(","))
+    } else {
+        "null".to_owned()
+    };
+    let kind = json!(strategy.at("type").text());
+    format!("{{\"Type\":{kind},\"RollingUpdate\":{shown}}}")
 }
 
 /// Returns true if a number or percentage is greater than zero.

@@ -100,6 +100,7 @@ pub(super) fn to_v1(mut object: Value) -> Value {
 /// Converts an autoscaler from v1 to v2. Annotations that cannot be decoded are dropped.
 pub(super) fn to_v2(mut object: Value) -> Value {
     let cpu = remove(&mut object, "spec.targetCPUUtilizationPercentage");
+    let cpu = cpu.filter(|it| !it.is_null());
     let others = unannotate(&mut object, METRICS);
     put_metrics(&mut object, "spec.metrics", cpu, others, &TARGET);
     let cpu = remove(&mut object, "status.currentCPUUtilizationPercentage");

@@ -140,7 +140,7 @@ fn metric(at: &Field<'_, '_>, described: ApiVersions, errors: &mut Errors) {
         Some(_) => {}
     }
     for (name, member) in present {
-        if *name != kind.text() {
+        if expected.is_some() && *name != kind.text() {
             let why = "must populate the given metric source only";
             errors.push(at.at(member).forbidden(why));
         }

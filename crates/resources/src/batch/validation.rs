@@ -4,6 +4,7 @@
 
 use ringwatch_apimachinery::path::{get, keep, set};
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::schedule;
@@ -16,6 +17,9 @@ use crate::validation::labels::{selector, selects};
 const INDEXED_PARALLELISM_MAX: i64 = 100_000;
 /// Maximum length of the name of a CronJob, so that those of its Jobs fit, in bytes.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;
+const MANAGED_BY_BYTES_MAX: usize = 63;
+/// The form of the path in the name of a job's controller, as errors show it.
+const PATH_FORM: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
 /// The fields of a Job's spec that are immutable.
 const IMMUTABLE: &[&str] = &[
     "completionMode",
@@ -40,13 +44,16 @@ pub(crate) fn job(job: &Field<'_, '_>, errors: &mut Errors) {
     generated_selector(job, errors);
     job_spec(&spec, errors);
     let own = spec.at("selector");
+    let before = errors.len();
     if own.is_set() {
         selector(&own, errors);
     } else {
         errors.push(own.required(""));
     }
+    let is_readable = errors.len() == before;
     let labels = spec.at("template.metadata.labels");
-    if own.is_set() && !selects(own.value(), labels.value()) {
+    // Nothing is selected without a selector, nor by one that cannot be read.
+    if !own.is_set() || is_readable && !selects(own.value(), labels.value()) {
         let why = "`selector` does not match template `labels`";
         errors.push(labels.invalid_value(labels.value().clone(), why));
     }
@@ -80,7 +87,7 @@ fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
                 None => errors.push(spec.required_label(&label, &why)),
                 Some(found) if found != value => {
                     let mut error = spec.required_label(&label, &why);
-                    error.kind = ringwatch_apimachinery::FieldErrorKind::Invalid;
+                    error.kind = FieldErrorKind::Invalid;
                     error.detail = format!("{}: {why}", labels.value());
                     errors.push(error);
                 }
@@ -93,13 +100,15 @@ fn generated_selector(job: &Field<'_, '_>, errors: &mut Errors) {
         }
     }
     let own = spec.at("selector");
-    if !selects(own.value(), &expected) {
+    let mut unreadable = Errors::new();
+    selector(&own, &mut unreadable);
+    if unreadable.is_empty() && !selects(own.value(), &expected) {
         errors.push(own.invalid("`selector` not auto-generated"));
     }
 }
 
 impl Field<'_, '_> {
-    fn required_label(&self, label: &str, why: &str) -> ringwatch_apimachinery::FieldError {
+    fn required_label(&self, label: &str, why: &str) -> FieldError {
         let mut error = self.at("template.metadata.labels").required(why);
         error.field = format!("{}[{label}]", error.field);
         error
@@ -122,6 +131,7 @@ fn job_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     if spec.at("maxFailedIndexes").is_set() && !per_index.is_set() {
         errors.push(per_index.required("when maxFailedIndexes is specified"));
     }
+    managed_by(&spec.at("managedBy"), errors);
     indexes(spec, errors);
     failure_policy(spec, errors);
     let replacement = spec.at("podReplacementPolicy");
@@ -134,12 +144,46 @@ fn job_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
     ending(spec, errors);
 }
 
+/// Checks the name of the controller of a job: a domain and a path. Follows `IsDomainPrefixedPath`.
+fn managed_by(at: &Field<'_, '_>, errors: &mut Errors) {
+    if !at.is_set() {
+        return;
+    }
+    match at.text().split_once('/') {
+        _ if at.is_empty() => errors.push(at.required("")),
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            let wrong = formats::dns_subdomain(domain).into_iter();
+            errors.extend(wrong.map(|why| at.invalid_value(domain, why)));
+            if !path.bytes().all(is_path_byte) {
+                let why = format!("Invalid path (regex used for validation is '{PATH_FORM}')");
+                errors.push(at.invalid_value(path, why));
+            }
+        }
+        _ => {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(at.invalid(why));
+        }
+    }
+    if at.text().len() > MANAGED_BY_BYTES_MAX {
+        let why = format!("may not be more than {MANAGED_BY_BYTES_MAX} bytes");
+        errors.push(FieldError::new(FieldErrorKind::TooLong, at.field(), why));
+    }
+}
+
+fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || br"/\-._~%!$&'()*+,;=:".contains(&byte)
+}
+
 fn indexes(spec: &Field<'_, '_>, errors: &mut Errors) {
     let mode = spec.at("completionMode");
     mode.may_be_one_of(&["NonIndexed", "Indexed"], errors);
     if mode.text() != "Indexed" {
-        for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-            if spec.at(member).is_set() && (!mode.is_set() || mode.text() == "NonIndexed") {
+        // To Kubernetes a mode that is not known may have limits, but no success policy.
+        let is_known = matches!(mode.text(), "" | "NonIndexed");
+        let limits: &[&str] = &["backoffLimitPerIndex", "maxFailedIndexes"];
+        let limits = if is_known { limits } else { &[] };
+        for member in limits.iter().chain(&["successPolicy"]) {
+            if spec.at(member).is_set() {
                 errors.push(spec.at(member).invalid("requires indexed completion mode"));
             }
         }
@@ -180,7 +224,30 @@ fn failure_policy(spec: &Field<'_, '_>, errors: &mut Errors) {
             codes
                 .at("operator")
                 .must_be_one_of(&["In", "NotIn"], errors);
+            let name = codes.at("containerName");
+            let mut all = ["containers", "initContainers"]
+                .map(|list| format!("template.spec.{list}"))
+                .into_iter();
+            let has = |list: String| {
+                spec.items(&list)
+                    .any(|it| it.at("name").text() == name.text())
+            };
+            if name.is_set() && !all.any(has) {
+                let why = "must be one of the container or initContainer names in the pod template";
+                errors.push(name.invalid(why));
+            }
             exit_codes(&codes, errors);
+        }
+        for condition in rule.items("onPodConditions") {
+            condition
+                .at("type")
+                .must_conform(formats::label_key, errors);
+            let status = condition.at("status");
+            if status.is_empty() {
+                errors.push(status.required("valid values: [\"False\" \"True\" \"Unknown\"]"));
+            } else {
+                status.may_be_one_of(&["False", "True", "Unknown"], errors);
+            }
         }
         let conditions = !rule.at("onPodConditions").is_empty();
         let why = match (codes.is_set(), conditions) {

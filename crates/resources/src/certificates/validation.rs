@@ -63,7 +63,9 @@ pub(crate) fn new_request(request: &Field<'_, '_>, errors: &mut Errors) {
     }
     spec.at("usages").must_be_set(errors);
     for usage in spec.items("usages") {
-        usage.must_be_one_of(USAGES, errors);
+        if !USAGES.contains(&usage.text()) {
+            errors.push(usage.unsupported(USAGES));
+        }
     }
     let mut seen = HashSet::new();
     for usage in spec.items("usages") {

@@ -1,18 +1,24 @@
 //! Checks of EndpointSlices and Endpoints.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::Map;
 
 use crate::validation::field::{Errors, Field};
-use crate::validation::values::{PROTOCOLS, address, ip, ordinary_address};
+use crate::validation::labels::labels;
+use crate::validation::values::{PROTOCOLS, address, canonical_ip, ip, ordinary_address};
 
 const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
 /// Maximum numbers of the endpoints of a slice, of the addresses of each, and of the ports.
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
+/// Maximum numbers of the labels of an endpoint's topology, and of the zones and of the nodes that it is meant for.
+const TOPOLOGY_MAX: usize = 16;
+const HINTS_MAX: usize = 8;
 
 /// Checks Endpoints. Follows `ValidateEndpoints` in pkg/apis/core/validation.
 pub(crate) fn endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
@@ -47,31 +53,11 @@ pub(crate) fn endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an EndpointSlice. Follows `ValidateEndpointSlice` in pkg/apis/discovery/validation.
+/// Checks an EndpointSlice but for its endpoints. Follows `ValidateEndpointSlice` in pkg/apis/discovery/validation.
 pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
-    let kind = object.at("addressType");
-    kind.must_be_one_of(ADDRESS_TYPES, errors);
-    too_many(&object.at("endpoints"), ENDPOINTS_MAX, errors);
-    for endpoint in object.items("endpoints") {
-        let addresses = endpoint.at("addresses");
-        if addresses.is_empty() {
-            errors.push(addresses.required("must contain at least 1 endpoint address"));
-        }
-        too_many(&addresses, ADDRESSES_MAX, errors);
-        for one in addresses.items("") {
-            endpoint_address(&one, kind.text(), errors);
-        }
-        if endpoint.at("nodeName").is_set() {
-            endpoint
-                .at("nodeName")
-                .must_conform(formats::dns_subdomain, errors);
-        }
-        if endpoint.at("hostname").is_set() {
-            endpoint
-                .at("hostname")
-                .must_conform(formats::dns_label, errors);
-        }
-    }
+    object
+        .at("addressType")
+        .must_be_one_of(ADDRESS_TYPES, errors);
     too_many(&object.at("ports"), PORTS_MAX, errors);
     let mut names = BTreeSet::new();
     for port in object.items("ports") {
@@ -85,29 +71,121 @@ pub(crate) fn slice(object: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks an update of an EndpointSlice: its address type is immutable. Follows `ValidateEndpointSliceUpdate` in
-/// pkg/apis/discovery/validation.
+/// Checks an update of an EndpointSlice: its address type is immutable, and endpoints that do not change are not
+/// checked. Follows `ValidateEndpointSliceUpdate` in pkg/apis/discovery/validation.
 pub(crate) fn slice_update(object: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     object
         .at("addressType")
         .must_stay(&old.at("addressType"), errors);
+    if object.at("endpoints").value() != old.at("endpoints").value() {
+        slice_endpoints(object, errors);
+    }
+}
+
+/// Checks the endpoints of an EndpointSlice. Follows `validateEndpoints` in pkg/apis/discovery/validation.
+pub(crate) fn slice_endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
+    let kind = object.at("addressType");
+    let endpoints = object.at("endpoints");
+    if too_many(&endpoints, ENDPOINTS_MAX, errors) {
+        return;
+    }
+    for endpoint in endpoints.items("") {
+        let addresses = endpoint.at("addresses");
+        if addresses.is_empty() {
+            errors.push(addresses.required("must contain at least 1 address"));
+        }
+        too_many(&addresses, ADDRESSES_MAX, errors);
+        for one in addresses.items("") {
+            endpoint_address(&one, kind.text(), errors);
+        }
+        if endpoint.at("nodeName").is_set() {
+            endpoint
+                .at("nodeName")
+                .must_conform(formats::dns_subdomain, errors);
+        }
+        let topology = endpoint.at("deprecatedTopology");
+        let keys = topology.value().as_object().map_or(0, Map::len);
+        if keys > TOPOLOGY_MAX {
+            errors.push(too_many_of(&topology, keys, TOPOLOGY_MAX));
+        }
+        labels(&topology, errors);
+        if endpoint.at("hostname").is_set() {
+            endpoint
+                .at("hostname")
+                .must_conform(formats::dns_label, errors);
+        }
+        hints(&endpoint.at("hints"), errors);
+    }
+}
+
+/// Checks the zones and nodes for which an endpoint is meant. Follows `validateHints` in pkg/apis/discovery/validation.
+fn hints(hints: &Field<'_, '_>, errors: &mut Errors) {
+    let lists: [(&str, fn(&str) -> Vec<String>); 2] = [
+        ("forZones", formats::label_value),
+        ("forNodes", formats::dns_subdomain),
+    ];
+    for (list, format) in lists {
+        if too_many(&hints.at(list), HINTS_MAX, errors) {
+            return;
+        }
+        let mut names = BTreeSet::new();
+        for one in hints.items(list) {
+            let name = one.at("name");
+            if !names.insert(name.text()) {
+                errors.push(name.duplicate_of(name.text()));
+            }
+            name.must_conform(format, errors);
+        }
+    }
 }
 
 fn endpoint_address(at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
-    let found = address(at.text());
-    let fits = match kind {
-        "IPv4" => found.is_some_and(|ip| ip.is_ipv4()),
-        "IPv6" => found.is_some_and(|ip| ip.is_ipv6()),
+    let fits: fn(&IpAddr) -> bool = match kind {
+        "IPv4" => IpAddr::is_ipv4,
+        "IPv6" => IpAddr::is_ipv6,
         "FQDN" => {
-            at.must_conform(formats::dns_subdomain, errors);
+            domain_name(at, errors);
             return;
         }
         _ => return,
     };
-    if fits {
-        ordinary_address(at, errors);
+    let wrong = match kind {
+        "IPv4" => ip(at.text()),
+        _ => canonical_ip(at.text()),
+    };
+    if !wrong.is_empty() {
+        errors.extend(wrong.into_iter().map(|why| at.invalid(why)));
+        return;
+    }
+    if !address(at.text()).as_ref().is_some_and(fits) {
+        let mut error = at.invalid(format!("must be an {kind} address"));
+        // Kubernetes names the list.
+        if let Some(list) = error.field.rfind('[') {
+            error.field.truncate(list);
+        }
+        errors.push(error);
+    }
+    ordinary_address(at, errors);
+}
+
+/// Follows `IsFullyQualifiedDomainName` in apimachinery's pkg/util/validation.
+fn domain_name(at: &Field<'_, '_>, errors: &mut Errors) {
+    if at.is_empty() {
+        errors.push(at.required(""));
+        return;
+    }
+    let name = at.text().strip_suffix('.').unwrap_or(at.text());
+    let wrong = formats::dns_subdomain(name);
+    if !wrong.is_empty() {
+        errors.push(at.invalid_value(name, wrong.join(",")));
+    } else if !name.contains('.') {
+        let why = "should be a domain with at least two segments separated by dots";
+        errors.push(at.invalid_value(name, why));
     } else {
-        errors.push(at.invalid(format!("must be a valid {kind} address")));
+        let labels = name.split('.').map(|one| (one, formats::dns_label(one)));
+        if let Some((label, wrong)) = labels.into_iter().find(|(_, wrong)| !wrong.is_empty()) {
+            errors.push(at.invalid_value(label, wrong.join(",")));
+        }
     }
 }
 
@@ -118,9 +196,16 @@ fn app_protocol(port: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) {
-    if list.len() > most {
-        let why = format!("{}: must have at most {most} items", list.len());
-        errors.push(FieldError::new(FieldErrorKind::TooMany, list.field(), why));
+/// Adds an error if the list is too long, and says so.
+fn too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) -> bool {
+    let is_too_long = list.len() > most;
+    if is_too_long {
+        errors.push(too_many_of(list, list.len(), most));
     }
+    is_too_long
+}
+
+fn too_many_of(at: &Field<'_, '_>, found: usize, most: usize) -> FieldError {
+    let why = format!("{found}: must have at most {most} items");
+    FieldError::new(FieldErrorKind::TooMany, at.field(), why)
 }

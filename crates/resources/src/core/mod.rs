@@ -31,10 +31,10 @@ use super::core::{
     volume::claim_validation,
 };
 use super::events::{self, Events};
+use super::networking::ingress_points;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::strategy::stored;
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 /// The core group in its only version.
 const V1: Group = Group::CORE_V1;
@@ -69,6 +69,7 @@ fn configuration() -> Vec<Row> {
             .strategy(
                 Generic::new()
                     .defaults(defaults::LIMIT_RANGE)
+                    .hooks(quota::LimitRanges)
                     .check(quota::limit_range)
                     .create_on_update(),
             ),
@@ -80,6 +81,7 @@ fn configuration() -> Vec<Row> {
                     .defaults(defaults::RESOURCE_QUOTA)
                     .check(quota::quota)
                     .check_on_update(quota::quota_update)
+                    .status_update(SubresourceMetadata::Free, quota::quota_status)
                     .returns_deleted_object(),
             ),
         V1.namespaced("secrets", "Secret")
@@ -151,10 +153,7 @@ fn cluster() -> Vec<Row> {
                     .hooks(Nodes)
                     .check(cluster::node)
                     .check_on_update(cluster::node_update)
-                    .part(
-                        "status",
-                        SubresourceStrategy::new("status", SubresourceMetadata::Free),
-                    ),
+                    .part("status", node::status()),
             ),
         V1.namespaced("persistentvolumeclaims", "PersistentVolumeClaim")
             .short(&["pvc"])
@@ -162,9 +161,11 @@ fn cluster() -> Vec<Row> {
             .strategy(
                 claimed()
                     .defaults(volume::defaults::CLAIM)
+                    .hooks(volume::data_source::Claims)
                     .check(claim_validation::claim)
                     .warn_always(warnings::claim)
-                    .check_on_update(claim_validation::claim_update),
+                    .check_on_update(claim_validation::claim_update)
+                    .status_update(SubresourceMetadata::Free, claim_validation::claim_status),
             ),
         V1.cluster("persistentvolumes", "PersistentVolume")
             .short(&["pv"])
@@ -273,6 +274,7 @@ fn network(options: &ClusterOptions) -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
+                    .status_update(SubresourceMetadata::Free, ingress_points::of_service)
                     .defaults(defaults::SERVICE)
                     .check(service_checks::service)
                     .warn_always(warnings::service)
@@ -281,7 +283,7 @@ fn network(options: &ClusterOptions) -> Vec<Row> {
                         families: options.families,
                     })
                     .create_on_update()
-                    .name_rule(NameRule::Dns1035Label)
+                    .name_rule(NameRule::DnsLabel)
                     .returns_deleted_object(),
             ),
     ]

@@ -1,12 +1,13 @@
 //! Namespaces: one is deleted only after `spec.finalizers` is empty, so that the objects in it are deleted first.
 
-use ringwatch_apimachinery::path::{keep, list, set};
+use ringwatch_apimachinery::path::{get_mut, keep, list, set, text};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
 
 use super::cluster::{namespace, namespace_status};
 use crate::strategy::kind_hooks::KindHooks;
+use crate::strategy::stored::NAME_LABEL;
 use crate::validation::found;
 use ringwatch_registry::subresource::SubresourceStrategy;
 
@@ -24,6 +25,13 @@ impl KindHooks for Namespaces {
             finalizers.push(FINALIZER.into());
         }
         set(object, "spec.finalizers", json!(finalizers));
+        // Defaults came before a generated name.
+        let name = text(object, "metadata.name").to_owned();
+        let labels = get_mut(object, "metadata.labels");
+        match labels.and_then(Value::as_object_mut) {
+            Some(labels) => drop(labels.insert(NAME_LABEL.to_owned(), name.into())),
+            None => set(object, "metadata.labels", json!({ NAME_LABEL: name })),
+        }
     }
 
     /// Keeps the finalizers, which only the subresource `finalize` changes.

@@ -5,9 +5,13 @@
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
+use ringwatch_apimachinery::path::{set, text};
 use ringwatch_apimachinery::quantity::Quantity;
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_registry::RequestContext;
+use serde_json::Value;
 
+use crate::strategy::kind_hooks::KindHooks;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::is_quota;
 use crate::validation::quantities::{amount, container_name, name, quota_name};
@@ -30,13 +34,27 @@ const CONTRARY: [[&str; 2]; 2] = [
     ["Terminating", "NotTerminating"],
 ];
 
+/// The behaviour of LimitRanges: one without a name gets a random one.
+#[derive(Debug)]
+pub(super) struct LimitRanges;
+
+impl KindHooks for LimitRanges {
+    fn prepare_for_create(&self, _context: &RequestContext, object: &mut Value) {
+        if text(object, "metadata.name").is_empty() {
+            let name = uuid::Uuid::new_v4().to_string();
+            set(object, "metadata.name", name.into());
+        }
+    }
+}
+
 /// Checks a LimitRange. Follows `ValidateLimitRange`.
 pub(crate) fn limit_range(object: &Field<'_, '_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for limit in object.items("spec.limits") {
         let kind = limit.at("type");
         kind.must_conform(formats::label_key, errors);
-        if !kind.is_empty() && !kind.text().contains('/') && !LIMIT_TYPES.contains(&kind.text()) {
+        let is_name = formats::label_key(kind.text()).is_empty();
+        if is_name && !kind.text().contains('/') && !LIMIT_TYPES.contains(&kind.text()) {
             errors.push(kind.invalid("must be a standard limit type or fully qualified"));
         }
         if !seen.insert(kind.text()) {
@@ -154,14 +172,30 @@ fn order(limit: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a ResourceQuota. Follows `ValidateResourceQuota`.
-pub(crate) fn quota(object: &Field<'_, '_>, errors: &mut Errors) {
-    for list in ["spec.hard", "status.hard", "status.used"] {
+/// Checks an update of the status of a ResourceQuota. Follows `ValidateResourceQuotaStatusUpdate`.
+pub(crate) fn quota_status(object: &Value, _old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    quantities(
+        &Field::root(object),
+        &["status.hard", "status.used"],
+        &mut errors,
+    );
+    errors
+}
+
+/// Checks the names and quantities of resources in these lists.
+fn quantities(object: &Field<'_, '_>, lists: &[&str], errors: &mut Errors) {
+    for list in lists {
         for (resource, quantity) in object.members(list) {
             quota_name(resource, &quantity, errors);
             amount(resource, &quantity, errors);
         }
     }
+}
+
+/// Checks a ResourceQuota. Follows `ValidateResourceQuota`.
+pub(crate) fn quota(object: &Field<'_, '_>, errors: &mut Errors) {
+    quantities(object, &["spec.hard", "status.hard", "status.used"], errors);
     let spec = object.at("spec");
     let scopes = spec.at("scopes");
     let unfit: Vec<&str> = SCOPES

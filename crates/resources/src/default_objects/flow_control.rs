@@ -36,6 +36,13 @@ pub fn default_flows() -> FlowTable {
     FlowTable::new(schemas, levels.iter().map(Level::read).collect())
 }
 
+/// Returns one of the default schemas.
+pub(crate) fn default_schema(name: &str) -> Option<Value> {
+    let all = objects().into_iter();
+    all.filter(|it| !is_level(it))
+        .find(|it| it["metadata"]["name"] == name)
+}
+
 fn is_level(object: &Value) -> bool {
     object["kind"] == "PriorityLevelConfiguration"
 }

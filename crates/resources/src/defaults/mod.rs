@@ -60,8 +60,7 @@ pub(super) enum Literal {
 
 /// Members that hold maps, which vanish when they are empty as lists do. (An empty object of
 /// another name may mean something, as `emptyDir` does.)
-const MAPS: [&str; 12] = [
-    "allocatable",
+const MAPS: [&str; 11] = [
     "annotations",
     "binaryData",
     "capacity",

@@ -30,6 +30,16 @@ const KEPT: [&str; 13] = [
     "reportingInstance",
 ];
 
+/// Those of them that are texts.
+const TEXTS: [&str; 6] = [
+    "reason",
+    "message",
+    "type",
+    "action",
+    "reportingComponent",
+    "reportingInstance",
+];
+
 /// Checks an Event of either group. One with a time in microseconds names its reporter and action. Follows
 /// `legacyValidateEvent` in pkg/apis/core/validation/events.go.
 pub(crate) fn event(object: &Value, newer: bool) -> Errors {
@@ -82,7 +92,11 @@ fn short(at: &Field<'_, '_>, characters_max: usize, errors: &mut Errors) {
 /// pkg/apis/core/validation/events.go.
 pub(crate) fn new_event(object: &Value) -> Errors {
     let root = Field::root(object);
-    let mut errors = series(&root);
+    let mut errors = Errors::new();
+    let name = root.at("metadata.name");
+    // That there must be a name is said of all objects.
+    name.may_conform(formats::dns_subdomain, &mut errors);
+    errors.extend(series(&root));
     root.at("eventTime").must_be_set(&mut errors);
     let kind = root.at("type");
     if !matches!(kind.text(), "Normal" | "Warning") {
@@ -117,7 +131,12 @@ pub(crate) fn changed_event(object: &Value, old: &Value) -> Errors {
     }
     for member in KEPT {
         let mut wrong = Errors::new();
-        root.at(member).must_stay(&before.at(member), &mut wrong);
+        let (now, old) = (root.at(member), before.at(member));
+        if TEXTS.contains(&member) {
+            now.must_stay_text(&old, &mut wrong);
+        } else {
+            now.must_stay(&old, &mut wrong);
+        }
         errors.extend(wrong.into_iter().map(|mut error| {
             if member == "reportingComponent" {
                 error.field = "reportingController".to_owned();
@@ -147,7 +166,7 @@ mod tests {
     use crate::validation::messages;
 
     fn seen() -> Value {
-        json!({"metadata": {"namespace": "a"}, "involvedObject": {"namespace": "a"}, "type": "Normal",
+        json!({"metadata": {"name": "e", "namespace": "a"}, "involvedObject": {"namespace": "a"}, "type": "Normal",
             "eventTime": "2026-01-02T03:04:05.000000Z", "reportingComponent": "c", "reportingInstance": "i",
             "action": "Binding", "reason": "Scheduled"})
     }
@@ -189,7 +208,7 @@ mod tests {
             assert!(found.iter().any(|it| it == wrong), "{wrong}: {found:?}");
         }
         let errors = new_event(
-            &json!({"type": "Odd", "count": 1, "source": {"component": "c"},
+            &json!({"metadata": {"name": "e"}, "type": "Odd", "count": 1, "source": {"component": "c"},
             "firstTimestamp": "2026-01-02T03:04:05Z", "series": {"count": 1}}),
         );
         assert_eq!(

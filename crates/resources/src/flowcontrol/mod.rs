@@ -1,6 +1,7 @@
 //! The group `flowcontrol.apiserver.k8s.io`: FlowSchemas and PriorityLevelConfigurations.
 
 mod defaults;
+pub(crate) mod schema_validation;
 pub(crate) mod table;
 pub(crate) mod validation;
 
@@ -15,13 +16,13 @@ pub(super) fn rows() -> Vec<Row> {
     let strategy = |rules| {
         Generic::with_status()
             .defaults(rules)
-            .status_metadata(SubresourceMetadata::KeepsAll)
+            .status_update(SubresourceMetadata::KeepsAll, schema_validation::status)
             .generation(&["spec"])
     };
     vec![
         V1.cluster("flowschemas", "FlowSchema")
             .status()
-            .strategy(strategy(defaults::FLOW_SCHEMA)),
+            .strategy(strategy(defaults::FLOW_SCHEMA).check(schema_validation::flow_schema)),
         V1.cluster("prioritylevelconfigurations", "PriorityLevelConfiguration")
             .status()
             .strategy(strategy(defaults::PRIORITY_LEVEL).check(validation::priority_level)),

@@ -85,12 +85,17 @@ pub(crate) fn service_cidr_update(
     let pairs = ranges.items("").zip(before.items(""));
     let changed = pairs.filter(|(range, before)| range.text() != before.text());
     errors.extend(changed.map(|(range, _)| range.invalid(IMMUTABLE)));
+    if ranges.len() > before.len() {
+        service_cidr(object, errors);
+    }
 }
 
 /// Checks an IPAddress: it is named by its address and has a parent. Follows `ValidateIPAddress`.
 pub(crate) fn ip_address(object: &Field<'_, '_>, errors: &mut Errors) {
     let name = object.at("metadata.name");
     match address(name.text()) {
+        // That there must be a name is said of all objects.
+        None if name.is_empty() => {}
         None => {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             errors.push(name.invalid(why));

@@ -2,10 +2,12 @@
 
 mod addresses;
 pub(crate) mod defaults;
+pub(crate) mod ingress_points;
 pub(crate) mod table;
 pub(crate) mod validation;
 
 use ringwatch_apimachinery::NameRule;
+use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::json;
 
 use super::core::pod::warnings;
@@ -31,6 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(json!({"loadBalancer": {}}))
+                    .status_update(SubresourceMetadata::Free, ingress_points::of_ingress)
                     .defaults(defaults::INGRESS)
                     .check(validation::ingress)
                     .warn(warnings::ingress)
@@ -55,7 +58,8 @@ pub(super) fn rows() -> Vec<Row> {
             ),
         V1.cluster("servicecidrs", "ServiceCIDR").status().strategy(
             Generic::with_status()
-                .check(addresses::service_cidr)
+                .status_metadata(SubresourceMetadata::KeepsAll)
+                .check_on_create(addresses::service_cidr)
                 .check_on_update(addresses::service_cidr_update),
         ),
     ]

@@ -125,7 +125,7 @@ fn backend(at: &Field<'_, '_>, errors: &mut Errors) {
         (true, false) => reference(&resource, errors),
         (false, true) => {
             let name = service.at("name");
-            name.must_be_set_and_conform(formats::dns_1035_label, errors);
+            name.must_be_set_and_conform(formats::dns_label, errors);
             let (name, number) = (service.at("port.name"), service.at("port.number"));
             match (!name.is_empty(), number.number().unwrap_or(0) != 0) {
                 (true, true) => {
@@ -203,7 +203,7 @@ pub(crate) fn ingress_class_update(
     errors: &mut Errors,
 ) {
     let controller = object.at("spec.controller");
-    controller.must_stay(&old.at("spec.controller"), errors);
+    controller.must_stay_text(&old.at("spec.controller"), errors);
 }
 
 /// Checks a name of the form domain/path.

@@ -3,7 +3,10 @@
 pub mod disruption_budget;
 pub(crate) mod validation;
 
+use ringwatch_apimachinery::NameRule;
 use serde_json::json;
+
+use ringwatch_registry::subresource::SubresourceMetadata;
 
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row};
@@ -27,6 +30,11 @@ pub(super) fn rows() -> Vec<Row> {
             .strategy(
                 Generic::with_status()
                     .initial_status(status)
+                    .status_update(
+                        SubresourceMetadata::Free,
+                        validation::disruption_budget_status,
+                    )
+                    .name_rule(NameRule::PathSegment)
                     .defaults(DISRUPTION_BUDGET)
                     .check(validation::disruption_budget)
                     .generation(&["spec"])

@@ -2,9 +2,12 @@
 //!
 //! Follows pkg/apis/policy/validation/validation.go of Kubernetes 1.36.
 
+use serde_json::Value;
+
 use crate::core::pod::validation::scheduling::at_most_all;
+use crate::validation::conditions::conditions;
 use crate::validation::field::{Errors, Field};
-use crate::validation::labels::selector;
+use crate::validation::labels::{selector, shown_selector};
 
 /// Checks a PodDisruptionBudget. Follows `ValidatePodDisruptionBudget`.
 pub(crate) fn disruption_budget(object: &Field<'_, '_>, errors: &mut Errors) {
@@ -16,7 +19,11 @@ pub(crate) fn disruption_budget(object: &Field<'_, '_>, errors: &mut Errors) {
         error.detail = format!(
             "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}: minAvailable and maxUnavailable cannot be both set",
             least.value(),
-            spec.at("selector").value(),
+            if spec.at("selector").is_set() {
+                shown_selector(spec.at("selector").value())
+            } else {
+                "null".to_owned()
+            },
             most.value(),
             spec.at("unhealthyPodEvictionPolicy").value()
         );
@@ -29,4 +36,42 @@ pub(crate) fn disruption_budget(object: &Field<'_, '_>, errors: &mut Errors) {
     selector(&spec.at("selector"), errors);
     spec.at("unhealthyPodEvictionPolicy")
         .may_be_one_of(&["AlwaysAllow", "IfHealthyBudget"], errors);
+}
+
+/// Checks an update of the status of a PodDisruptionBudget. Follows `ValidatePodDisruptionBudgetStatusUpdate`.
+pub(super) fn disruption_budget_status(object: &Value, _old: &Value) -> Errors {
+    let object = Field::root(object);
+    let status = object.at("status");
+    let mut errors = Errors::new();
+    conditions(&status.at("conditions"), &mut errors);
+    for count in [
+        "disruptionsAllowed",
+        "currentHealthy",
+        "desiredHealthy",
+        "expectedPods",
+    ] {
+        status.at(count).must_not_be_negative(&mut errors);
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::messages;
+
+    #[test]
+    fn a_status_has_conditions_and_counts() {
+        let status = json!({"status": {"conditions": [{"type": "A", "status": "x", "reason": "R",
+            "lastTransitionTime": "2026-01-02T03:04:05Z"}], "expectedPods": -1, "currentHealthy": 3}});
+        assert_eq!(
+            messages(&disruption_budget_status(&status, &json!({}))),
+            [
+                "status.conditions[0].status: Unsupported value: \"x\": supported values: \"False\", \"True\", \"Unknown\"",
+                "status.expectedPods: Invalid value: -1: must be greater than or equal to 0",
+            ]
+        );
+    }
 }

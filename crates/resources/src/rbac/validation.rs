@@ -30,7 +30,12 @@ pub(crate) fn cluster_role(object: &Field<'_, '_>, errors: &mut Errors) {
             errors.push(selectors.required(why));
         }
         for one in selectors.items("") {
+            let before = errors.len();
             selector(&one, errors);
+            if errors.len() > before {
+                // Kubernetes shows the selector that it could not make.
+                errors.push(one.invalid_value(Value::Null, "invalid label selector."));
+            }
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The group `resource.k8s.io`: dynamic resource allocation.
 
 mod claim_validation;
+mod class_validation;
 mod defaults;
+mod device_validation;
 mod slice;
 mod slice_validation;
+mod status_validation;
 pub(crate) mod table;
 
 use ringwatch_registry::subresource::SubresourceMetadata;
@@ -11,7 +14,6 @@ use ringwatch_registry::subresource::SubresourceMetadata;
 use self::slice::ResourceSlices;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row, field};
-use ringwatch_registry::subresource::SubresourceStrategy;
 
 const V1: Group = Group::new("resource.k8s.io", "v1");
 
@@ -20,6 +22,7 @@ pub(super) fn rows() -> Vec<Row> {
         V1.cluster("deviceclasses", "DeviceClass").strategy(
             Generic::new()
                 .returns_deleted_object()
+                .check(class_validation::class)
                 .generation(&["spec"]),
         ),
         V1.namespaced("resourceclaims", "ResourceClaim")
@@ -28,20 +31,16 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::with_status()
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM)
-                    .check(claim_validation::claim)
+                    .check_on_create(claim_validation::claim)
                     .check_on_update(claim_validation::update)
-                    .part(
-                        "status",
-                        SubresourceStrategy::new("status", SubresourceMetadata::Free)
-                            .validate_update(claim_validation::status),
-                    ),
+                    .status_update(SubresourceMetadata::KeepsAll, status_validation::status),
             ),
         V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
             .strategy(
                 Generic::new()
                     .returns_deleted_object()
                     .defaults(defaults::RESOURCE_CLAIM_TEMPLATE)
-                    .check(claim_validation::template)
+                    .check_on_create(claim_validation::template)
                     .check_on_update(claim_validation::update),
             ),
         V1.cluster("resourceslices", "ResourceSlice")
@@ -50,6 +49,7 @@ pub(super) fn rows() -> Vec<Row> {
                 Generic::new()
                     .returns_deleted_object()
                     .generation(&["spec"])
+                    .check(slice_validation::slice)
                     .check_on_update(slice_validation::update)
                     .hooks(ResourceSlices),
             ),

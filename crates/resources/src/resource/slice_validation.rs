@@ -1,9 +1,173 @@
-//! ResourceSlices: node, driver and pool name are immutable. Nodes may write only their own, so none makes its slice
-//! another's.
+//! ResourceSlices: which nodes can use the devices, and how many there are. Node, driver and pool name are immutable: nodes
+//! may write only their own slices, so none makes its slice another's.
 //!
 //! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::BTreeSet;
+
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+
+use super::device_validation::{self, has_lists};
+use crate::core::volume::validation::csi_driver;
 use crate::validation::field::{Errors, Field};
+use crate::validation::labels::node_selector;
+
+const DEVICES_MAX: usize = 128;
+/// Maximum number of devices if one of them has taints, counters or attributes that are lists.
+const COSTLY_DEVICES_MAX: usize = 64;
+const COUNTER_SETS_MAX: usize = 8;
+const COUNTERS_MAX: usize = 32;
+const POOL_NAME_BYTES_MAX: usize = 253;
+const ONE_SELECTION: &str =
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+
+/// Checks a ResourceSlice. Follows `ValidateResourceSlice`.
+pub(crate) fn slice(slice: &Field<'_, '_>, errors: &mut Errors) {
+    let spec = slice.at("spec");
+    spec.at("driver")
+        .must_be_set_and_conform(csi_driver, errors);
+    pool(&spec.at("pool"), errors);
+    nodes(&spec, errors);
+    let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
+    if devices.is_set() && counters.is_set() {
+        let why = "only one of `sharedCounters` or `devices` is allowed";
+        errors.push(spec.invalid_value("", why));
+    }
+    let is_costly = |it: Field<'_, '_>| {
+        !it.at("taints").is_empty() || !it.at("consumesCounters").is_empty() || has_lists(&it)
+    };
+    let most = if spec.items("devices").any(is_costly) {
+        COSTLY_DEVICES_MAX
+    } else {
+        DEVICES_MAX
+    };
+    let by_device = spec.at("perDeviceNodeSelection").is_true();
+    set(&devices, most, "name", errors, |device, errors| {
+        device_validation::device(device, by_device, errors);
+    });
+    set(
+        &counters,
+        COUNTER_SETS_MAX,
+        "name",
+        errors,
+        |set, errors| {
+            set.at("name")
+                .must_be_set_and_conform(formats::dns_label, errors);
+            device_validation::counters(&set.at("counters"), COUNTERS_MAX, errors);
+        },
+    );
+}
+
+fn pool(pool: &Field<'_, '_>, errors: &mut Errors) {
+    pool_name(&pool.at("name"), errors);
+    let count = pool.at("resourceSliceCount");
+    let number = count.number().unwrap_or(0);
+    if number <= 0 {
+        errors.push(count.invalid_value(number, "must be greater than zero"));
+    }
+    let generation = pool.at("generation");
+    if generation.number().is_some_and(|number| number < 0) {
+        errors.push(generation.invalid("must be greater than or equal to zero"));
+    }
+}
+
+/// Checks the name of a pool of devices, whose parts are separated by slashes. Follows `validatePoolName`.
+pub(super) fn pool_name(name: &Field<'_, '_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(name.required(""));
+        return;
+    }
+    if name.text().len() > POOL_NAME_BYTES_MAX {
+        errors.push(too_long(name, POOL_NAME_BYTES_MAX));
+    }
+    for part in name.text().split('/') {
+        let wrong = formats::dns_subdomain(part).into_iter();
+        errors.extend(wrong.map(|why| name.invalid_value(part, why)));
+    }
+}
+
+/// Checks that one way is set to tell the nodes that can use the devices.
+fn nodes(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let mut ways = Vec::new();
+    let (name, selector) = (spec.at("nodeName"), spec.at("nodeSelector"));
+    if name.is_set() {
+        if name.is_empty() {
+            errors.push(name.invalid("must be either unset or set to a non-empty string"));
+        } else {
+            ways.push("`nodeName`");
+            name.must_conform(formats::dns_subdomain, errors);
+        }
+    }
+    if selector.is_set() {
+        ways.push("`nodeSelector`");
+        node_selector(&selector, errors);
+        let terms = selector.at("nodeSelectorTerms");
+        if terms.len() != 1 {
+            errors.push(terms.invalid("must have exactly one node selector term"));
+        }
+    }
+    for (member, way) in [
+        ("allNodes", "`allNodes`"),
+        ("perDeviceNodeSelection", "`perDeviceNodeSelection`"),
+    ] {
+        let at = spec.at(member);
+        if at.is_true() {
+            ways.push(way);
+        } else if at.is_set() {
+            errors.push(at.invalid("must be either unset or set to true"));
+        }
+    }
+    match ways.len() {
+        0 => errors.push(spec.required(ONE_SELECTION)),
+        1 => {}
+        _ => {
+            let why = format!("{ONE_SELECTION}, but multiple fields are set");
+            errors.push(spec.invalid_value(format!("{{{}}}", ways.join(", ")), why));
+        }
+    }
+}
+
+/// Checks the items of a list, which is not too long, and that no two have the same value of a member. Follows
+/// `validateSet`.
+pub(super) fn set(
+    list: &Field<'_, '_>,
+    most: usize,
+    key: &str,
+    errors: &mut Errors,
+    item: impl Fn(&Field<'_, '_>, &mut Errors),
+) {
+    if has_too_many(list, most, errors) {
+        return;
+    }
+    for it in list.items("") {
+        item(&it, errors);
+    }
+    let mut seen = BTreeSet::new();
+    for it in list.items("") {
+        let name = it.at(key).text();
+        if !seen.insert(name) {
+            errors.push(it.duplicate_of(name));
+        }
+    }
+}
+
+/// Refuses a list or map that is too long. Its items are not looked at then.
+pub(super) fn has_too_many(list: &Field<'_, '_>, most: usize, errors: &mut Errors) -> bool {
+    let members = list.value().as_object().map_or(0, serde_json::Map::len);
+    let count = list.len() + members;
+    if count > most {
+        let why = format!("{count}: must have at most {most} items");
+        errors.push(FieldError::new(FieldErrorKind::TooMany, list.field(), why));
+    }
+    count > most
+}
+
+/// Returns the error that a text is too long.
+pub(super) fn too_long(at: &Field<'_, '_>, bytes_max: usize) -> FieldError {
+    let why = format!("may not be more than {bytes_max} bytes");
+    FieldError::new(FieldErrorKind::TooLong, at.field(), why)
+}
 
 /// Checks an update of a ResourceSlice: node, driver and pool name are immutable. Follows
 /// `ValidateResourceSliceUpdate`.
@@ -18,6 +182,68 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::validation::{found, messages};
+
+    #[test]
+    fn slices_that_are_wrong() {
+        let good = json!({"spec": {"driver": "d.example.com", "nodeName": "n",
+            "pool": {"name": "p/q", "resourceSliceCount": 1, "generation": 0}, "devices": [{"name": "a"}, {"name": "b"}]}});
+        assert_eq!(found(slice, &good), []);
+        for (at, value, wrong) in [
+            ("driver", json!(""), &["spec.driver: Required value"][..]),
+            ("pool/name", json!(""), &["spec.pool.name: Required value"]),
+            (
+                "pool/resourceSliceCount",
+                json!(0),
+                &["spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero"],
+            ),
+            (
+                "pool/generation",
+                json!(-1),
+                &["spec.pool.generation: Invalid value: -1: must be greater than or equal to zero"],
+            ),
+            (
+                "nodeName",
+                json!(null),
+                &[
+                    "spec: Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+                ],
+            ),
+            (
+                "nodeName",
+                json!(""),
+                &[
+                    "spec.nodeName: Invalid value: \"\": must be either unset or set to a non-empty string",
+                    "spec: Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+                ],
+            ),
+            (
+                "devices/1/name",
+                json!("a"),
+                &["spec.devices[1]: Duplicate value: \"a\""],
+            ),
+        ] {
+            let mut object = good.clone();
+            let path = format!("/spec/{at}");
+            *object.pointer_mut(&path).expect("a field") = value;
+            assert_eq!(messages(&found(slice, &object)), wrong, "{object}");
+        }
+        let mut many = good.clone();
+        let devices = (0..=COSTLY_DEVICES_MAX).map(|n| json!({"name": format!("d{n}")}));
+        many["spec"]["devices"] = devices.collect();
+        assert_eq!(found(slice, &many), []);
+        many["spec"]["devices"][3]["taints"] = json!([{"key": "k", "effect": "None"}]);
+        let too_many = "spec.devices: Too many: 65: must have at most 64 items";
+        assert_eq!(messages(&found(slice, &many)), [too_many]);
+        let mut everywhere = good;
+        everywhere["spec"]["allNodes"] = json!(true);
+        assert_eq!(
+            messages(&found(slice, &everywhere)),
+            [
+                "spec: Invalid value: \"{`nodeName`, `allNodes`}\": exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields are set"
+            ]
+        );
+    }
 
     #[test]
     fn a_slice_stays_where_it_is() {

@@ -20,13 +20,7 @@ const NODE_ID_BYTES_MAX: usize = 192;
 
 /// Checks a StorageClass. Follows `ValidateStorageClass`.
 pub(crate) fn storage_class(object: &Field<'_, '_>, errors: &mut Errors) {
-    let provisioner = object.at("provisioner");
-    if provisioner.is_empty() {
-        errors.push(provisioner.required(""));
-    } else {
-        let lower = |name: &str| formats::label_key(&name.to_lowercase());
-        provisioner.must_conform(lower, errors);
-    }
+    provisioner(&object.at("provisioner"), errors);
     parameters(&object.at("parameters"), errors);
     let policy = object.at("reclaimPolicy");
     // A policy is a pointer to Kubernetes. One to nothing gets no default, and is let through.
@@ -56,11 +50,12 @@ pub(crate) fn storage_class_update(
     old: &Field<'_, '_>,
     errors: &mut Errors,
 ) {
-    for member in ["parameters", "provisioner"] {
-        let now = object.at(member);
-        if now.value() != old.at(member).value() {
-            errors.push(now.forbidden(format!("updates to {member} are forbidden.")));
-        }
+    object
+        .at("parameters")
+        .must_stay(&old.at("parameters"), errors);
+    let provisioner = object.at("provisioner");
+    if provisioner.value() != old.at("provisioner").value() {
+        errors.push(provisioner.invalid("field is immutable"));
     }
     for member in ["reclaimPolicy", "volumeBindingMode"] {
         object.at(member).must_stay(&old.at(member), errors);
@@ -88,7 +83,7 @@ fn parameters(at: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks a VolumeAttributesClass. Follows `ValidateVolumeAttributesClass`.
 pub(crate) fn attributes_class(object: &Field<'_, '_>, errors: &mut Errors) {
-    driver(&object.at("driverName"), errors);
+    provisioner(&object.at("driverName"), errors);
     let parameters = object.at("parameters");
     if parameters.is_empty() {
         errors.push(parameters.required("must contain at least one key/value pair"));
@@ -112,6 +107,17 @@ pub(crate) fn attributes_class_update(
     }
 }
 
+/// Checks the name of what makes volumes, read in lower case. Follows `validateProvisioner`.
+fn provisioner(name: &Field<'_, '_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(name.required(""));
+        return;
+    }
+    let lower = name.text().to_lowercase();
+    let wrong = formats::label_key(&lower).into_iter();
+    errors.extend(wrong.map(|why| name.invalid_value(lower.as_str(), why)));
+}
+
 fn driver(name: &Field<'_, '_>, errors: &mut Errors) {
     name.must_be_set_and_conform(csi_driver, errors);
 }
@@ -119,11 +125,12 @@ fn driver(name: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks a CSIDriver. Follows `ValidateCSIDriver`.
 pub(crate) fn driver_kind(object: &Field<'_, '_>, errors: &mut Errors) {
     const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
-    driver(&object.at("metadata.name"), errors);
+    // That there must be a name is said of all objects.
+    object.at("metadata.name").may_conform(csi_driver, errors);
     let spec = object.at("spec");
     spec.at("fsGroupPolicy")
         .may_be_one_of(GROUP_POLICIES, errors);
-    let modes = ["Ephemeral", "Persistent"];
+    let modes = ["Persistent", "Ephemeral"];
     for mode in spec.items("volumeLifecycleModes") {
         if !modes.contains(&mode.text()) {
             let mut error = mode.unsupported(&modes);
@@ -163,8 +170,18 @@ pub(crate) fn drivers_of_node(object: &Field<'_, '_>, errors: &mut Errors) {
         if !seen.insert(one.at("name").text()) {
             errors.push(one.at("name").duplicate());
         }
+        let mut keys = BTreeSet::new();
         for key in one.items("topologyKeys") {
-            key.must_conform(formats::label_key, errors);
+            let key = key.text();
+            // Kubernetes blames the driver.
+            if key.is_empty() {
+                errors.push(one.required(""));
+            }
+            if !keys.insert(key) {
+                errors.push(one.duplicate_of(key));
+            }
+            let wrong = formats::label_key(key).into_iter();
+            errors.extend(wrong.map(|why| one.invalid_value(key, why)));
         }
     }
 }
@@ -246,6 +263,9 @@ pub(crate) fn attachment(object: &Field<'_, '_>, errors: &mut Errors) {
     }
     spec.at("nodeName")
         .must_conform(formats::dns_subdomain, errors);
+    if named.is_set() {
+        named.must_conform(formats::dns_subdomain, errors);
+    }
 }
 
 /// Checks an update of a VolumeAttachment: its spec is immutable. Follows `ValidateVolumeAttachmentUpdate`.

@@ -92,6 +92,16 @@ impl Generic {
         self.part("status", SubresourceStrategy::new("status", metadata))
     }
 
+    /// Sets which metadata a write to the status subresource may change, and the validation of such a write.
+    pub(crate) fn status_update(
+        self,
+        metadata: SubresourceMetadata,
+        validate: fn(&Value, &Value) -> Vec<FieldError>,
+    ) -> Self {
+        let part = SubresourceStrategy::new("status", metadata);
+        self.part("status", part.validate_update(validate))
+    }
+
     /// Adds a subresource through which the object is written, or replaces the one of this name.
     pub(crate) fn part(mut self, name: &'static str, strategy: impl Strategy + 'static) -> Self {
         self.parts.retain(|(other, _)| *other != name);

@@ -192,12 +192,15 @@ impl Field<'_, '_> {
 
     /// Returns the error that the value is none of these words.
     pub(crate) fn unsupported(&self, words: &[&str]) -> FieldError {
+        let empty = json!("");
+        let value = if self.is_set() { self.value } else { &empty };
+        self.unsupported_value(value.clone(), words)
+    }
+
+    /// Makes an error about the field that another value is none of these words.
+    pub(crate) fn unsupported_value(&self, value: impl Into<Value>, words: &[&str]) -> FieldError {
         let quoted: Vec<String> = words.iter().map(|word| json!(word).to_string()).collect();
-        let value = if self.is_set() {
-            self.value
-        } else {
-            &json!("")
-        };
+        let value: Value = value.into();
         let detail = format!("{value}: supported values: {}", quoted.join(", "));
         self.error(FieldErrorKind::NotSupported, detail)
     }
@@ -294,6 +297,16 @@ impl Field<'_, '_> {
         if self.value != old.value {
             let null = FieldError::invalid(self.field(), self.value, "field is immutable");
             errors.push(null);
+        }
+    }
+}
+
+impl Field<'_, '_> {
+    /// Adds an error if the text differs from the old one. Unlike [`Self::must_stay`] it shows a missing one as empty, as
+    /// Go does.
+    pub(crate) fn must_stay_text(&self, old: &Field<'_, '_>, errors: &mut Errors) {
+        if self.text() != old.text() {
+            errors.push(self.invalid("field is immutable"));
         }
     }
 }

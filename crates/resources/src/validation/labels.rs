@@ -98,6 +98,16 @@ fn node_field(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Returns a LabelSelector as Go writes it, which errors show.
+pub(crate) fn shown_selector(selector: &Value) -> String {
+    let members = ["matchLabels", "matchExpressions"];
+    let members = members.iter().filter_map(|name| {
+        let value = selector.get(*name).filter(|it| !it.is_null())?;
+        Some(format!("{}:{value}", Value::from(*name)))
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
 /// Returns true if a LabelSelector selects everything.
 pub(crate) fn selects_all(selector: &Value) -> bool {
     list(selector, "matchExpressions").is_empty()

@@ -138,11 +138,13 @@ pub(crate) fn is_pages(resource: &str) -> bool {
     resource.starts_with(PAGES)
 }
 
-fn is_native(resource: &str) -> bool {
+/// Returns true if the name of a resource has no domain or one of Kubernetes.
+pub(crate) fn is_native(resource: &str) -> bool {
     !resource.contains('/') || resource.contains("kubernetes.io/")
 }
 
-fn is_extended(resource: &str) -> bool {
+/// Returns true if the name of a resource has a domain that is not of Kubernetes.
+pub(crate) fn is_extended(resource: &str) -> bool {
     !is_native(resource)
         && !resource.starts_with("requests.")
         && formats::label_key(&format!("requests.{resource}")).is_empty()

@@ -104,6 +104,23 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     }
 }
 
+/// Returns the errors in an IP address that must be written in the canonical form. Follows `IsValidIP` in
+/// apimachinery's pkg/util/validation.
+pub(crate) fn canonical_ip(text: &str) -> Vec<String> {
+    let why = match (text.parse::<IpAddr>(), address(text)) {
+        (_, None) => return ip(text),
+        (Err(_), Some(_)) => "must not have leading 0s".to_owned(),
+        (Ok(IpAddr::V6(it)), _) if it.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address".to_owned()
+        }
+        (Ok(it), _) if it.to_string() != text => {
+            format!("must be in canonical form ({:?})", it.to_string())
+        }
+        _ => return Vec::new(),
+    };
+    vec![why]
+}
+
 /// Returns an address, be it with leading zeros, as Kubernetes reads it for the sake of old objects. One of IPv4 that
 /// is written as one of IPv6 (`::ffff:127.0.0.1`) is one of IPv4, as to Go.
 pub(crate) fn address(text: &str) -> Option<IpAddr> {

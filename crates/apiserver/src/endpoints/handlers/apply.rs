@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::update::check_name;
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
-use crate::endpoints::decode::{self, read_body};
+use crate::endpoints::decode::{self, Expected, read_body};
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
 use crate::endpoints::params::{FieldValidation, WriteKind, WriteParams};
@@ -39,8 +39,14 @@ pub(crate) async fn apply(
     if let Some(recording) = &call.context.recording {
         recording.request_patch(&content);
     }
-    let config = configuration(call, &content, &params)?;
     let resource = call.store.resource();
+    let expected = Expected {
+        group_version: &resource.group_version,
+        kind: &resource.kind,
+        strategy: Some(&*resource.strategy),
+        custom: false,
+    };
+    let config = configuration(call, &content, &params, expected)?;
     let mut applied = Applied {
         config,
         api_version: resource.group_version.to_string(),
@@ -72,23 +78,19 @@ pub(crate) async fn apply(
 
 /// Reads the configuration in a body. Unlike other objects it must name its version, and unknown fields are refused
 /// whatever the client's field validation.
-fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Result<Value, Failure> {
-    let resource = call.store.resource();
+pub(super) fn configuration(
+    call: &Call<'_>,
+    content: &[u8],
+    params: &WriteParams,
+    expected: Expected<'_>,
+) -> Result<Value, Failure> {
     let decoded = decode::configuration(content)?;
-    check_type(&decoded.value, resource)?;
+    check_type(&decoded.value, expected)?;
     let sent = decoded.value.clone();
-    let typed = decode::typed(
-        decoded,
-        content,
-        decode::Expected {
-            group_version: &resource.group_version,
-            kind: &resource.kind,
-            strategy: Some(&*resource.strategy),
-            custom: false,
-        },
-        &|group_version, kind| call.routes.knows(group_version, kind),
-    )?;
-    let schema = resource.strategy.merge_schema();
+    let typed = decode::typed(decoded, content, expected, &|group_version, kind| {
+        call.routes.knows(group_version, kind)
+    })?;
+    let schema = expected.strategy.and_then(|it| it.merge_schema());
     ringwatch_apply::check_declared(&sent, schema, &typed.unknown)
         .map_err(|error| call.fail(error))?;
     match (params.field_validation, decode::yaml_error(&typed.repeated)) {
@@ -110,12 +112,12 @@ fn configuration(call: &Call<'_>, content: &[u8], params: &WriteParams) -> Resul
     Ok(config)
 }
 
-/// Refuses configurations of another version or kind than the resource's, or without them (`Apply` of
+/// Refuses configurations of another version or kind than the expected ones, or without them (`Apply` of
 /// `managedfields/internal/versioncheck.go`, 1.36).
-fn check_type(config: &Value, resource: &Resource) -> Result<(), Failure> {
+fn check_type(config: &Value, expected: Expected<'_>) -> Result<(), Failure> {
     let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if version == resource.group_version.to_string() && kind == resource.kind {
+    if version == expected.group_version.to_string() && kind == expected.kind {
         return Ok(());
     }
     let (group, version) = version.rsplit_once('/').unwrap_or(("", version));

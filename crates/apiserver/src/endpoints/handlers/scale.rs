@@ -1,18 +1,26 @@
 //! The `scale` subresource: an object's replicas as an `autoscaling/v1` Scale.
 //!
 //! A write of a Scale is an update of the object that sets one number. Its resource version, if
-//! the client sends one, must be the object's.
+//! the client sends one, must be the object's. An apply of a Scale is one of the object with that number alone, so that
+//! the managers of the number are the same whichever way it is set.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::{Response, StatusCode};
 use ringwatch::codec;
 use ringwatch::meta::Object;
+use ringwatch_apimachinery::path::remove;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion, selector_text};
+use ringwatch_apply::Manager;
 use ringwatch_registry::{Operation, SubresourceCall};
-use ringwatch_registry::{RequestContext, ScalePaths, SelectorForm, Store, UpdatedObject};
+use ringwatch_registry::{
+    RequestContext, Resource, ScalePaths, SelectorForm, Store, UpdatedObject,
+};
 use ringwatch_resources::Printer;
 use serde_json::{Map, Value, json};
 
+use super::apply::{configuration, is_apply};
 use super::get::get_options;
 use super::patch::read_patch;
 use super::update::{check_name, update_options};
@@ -28,6 +36,20 @@ use crate::endpoints::response;
 
 /// The group, version and kind of a Scale.
 const SCALE: (&str, &str, &str) = ("autoscaling", "v1", "Scale");
+
+fn scale_version() -> GroupVersion {
+    GroupVersion::new(SCALE.0, SCALE.1)
+}
+
+/// Returns the kind that the body of a write must have.
+fn scale_kind(group_version: &GroupVersion) -> Expected<'_> {
+    Expected {
+        group_version,
+        kind: SCALE.2,
+        strategy: None,
+        custom: false,
+    }
+}
 
 /// The members of a Scale's metadata.
 const METADATA: &[&str] = &[
@@ -62,12 +84,7 @@ pub(crate) async fn update_scale(
 ) -> Result<Response<ResponseBody>, Failure> {
     let content = read_body(call.memory, call.headers, body).await?;
     let params = WriteParams::read(call.query, WriteKind::Update)?;
-    let scale = call.decode(
-        &content,
-        &GroupVersion::new(SCALE.0, SCALE.1),
-        SCALE.2,
-        &params,
-    )?;
+    let scale = call.decode(&content, &scale_version(), SCALE.2, &params)?;
     check_name(call, &scale)?;
     write(call, Change::Replace(scale), &params).await
 }
@@ -80,8 +97,33 @@ pub(crate) async fn patch_scale(
     call: &Call<'_>,
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
+    if is_apply(call.headers) {
+        return apply_scale(call, body).await;
+    }
     let (patch, params) = read_patch(call, body).await?;
     write(call, Change::Patch(patch), &params).await
+}
+
+/// Applies a configuration of a Scale.
+///
+/// # Errors
+/// As an apply of the object.
+async fn apply_scale(
+    call: &Call<'_>,
+    body: RequestBody,
+) -> Result<Response<ResponseBody>, Failure> {
+    let content = read_body(call.memory, call.headers, body).await?;
+    let params = WriteParams::read(call.query, WriteKind::Apply)?;
+    if let Some(recording) = &call.context.recording {
+        recording.request_patch(&content);
+    }
+    let scale = configuration(call, &content, &params, scale_kind(&scale_version()))?;
+    let change = Change::Apply {
+        scale,
+        resource: Arc::clone(call.store.resource()),
+        force: params.force,
+    };
+    write(call, change, &params).await
 }
 
 async fn write(
@@ -147,6 +189,12 @@ fn respond(
 enum Change {
     Replace(Value),
     Patch(Patch),
+    /// A server-side apply of this configuration.
+    Apply {
+        scale: Value,
+        resource: Arc<Resource>,
+        force: bool,
+    },
 }
 
 /// The update of an object by a change of its Scale.
@@ -159,25 +207,56 @@ struct Scaled {
 }
 
 impl Scaled {
-    /// Returns the Scale of the existing object after the change.
+    /// Returns the object to change: the existing one, or with an apply what that makes of it.
+    fn base(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
+        let Change::Apply {
+            scale,
+            resource,
+            force,
+        } = &self.change
+        else {
+            return Ok(existing.clone());
+        };
+        let api_version = resource.group_version.to_string();
+        let mut config = json!({"apiVersion": api_version, "kind": resource.kind,
+            "metadata": {"name": self.name}});
+        if let Some(replicas) = scale.pointer("/spec/replicas").filter(|it| !it.is_null()) {
+            set(&mut config, &self.paths.spec_replicas, replicas.clone());
+        }
+        let manager = Manager {
+            name: &context.field_manager,
+            api_version: &api_version,
+            subresource: &context.subresource,
+            has_status_subresource: resource.subresource("status").is_some(),
+            custom: resource.strategy.merge_schema(),
+            // In kube-apiserver entries of custom resources' Scales have none.
+            time: (!resource.is_custom()).then(|| context.clock.wall()),
+        };
+        ringwatch_apply::apply(Some(existing), &config, &manager, *force)
+    }
+
+    /// Returns the Scale of the object to change after the change.
     fn scale(&self, context: &RequestContext, existing: &Value) -> Result<Value, Error> {
         let patch = match &self.change {
             Change::Replace(scale) => return Ok(scale.clone()),
+            Change::Apply { scale, .. } => {
+                let mut after = scale_of(existing, &self.paths);
+                let version = scale.pointer("/metadata/resourceVersion");
+                match version.filter(|it| !it.is_null()) {
+                    Some(version) => set(&mut after, "metadata.resourceVersion", version.clone()),
+                    None => drop(remove(&mut after, "metadata.resourceVersion")),
+                }
+                return Ok(after);
+            }
             Change::Patch(patch) => patch,
         };
         let before = scale_of(existing, &self.paths);
         let mut scale = patch.apply(&before)?;
-        let expected = Expected {
-            group_version: &GroupVersion::new(SCALE.0, SCALE.1),
-            kind: SCALE.2,
-            strategy: None,
-            custom: false,
-        };
         check_patched(
             &mut scale,
             patch,
             &before,
-            expected,
+            scale_kind(&scale_version()),
             // A Scale converts to no other kind.
             &|_, _| false,
             self.validation,
@@ -221,7 +300,8 @@ impl UpdatedObject for AdmittedScale<'_> {
                 name: scaled.name.clone(),
             });
         };
-        let mut scale = scaled.scale(context, existing)?;
+        let base = scaled.base(context, existing)?;
+        let mut scale = scaled.scale(context, &base)?;
         let before = scale_of(existing, &scaled.paths);
         self.store
             .admit_other(
@@ -236,15 +316,19 @@ impl UpdatedObject for AdmittedScale<'_> {
                 &mut scale,
             )
             .await?;
-        scaled.object(&scale, existing)
+        scaled.object(&scale, &base)
     }
 
     fn precondition_uid(&self) -> Option<String> {
-        let Change::Replace(scale) = &self.scaled.change else {
+        let (Change::Replace(scale) | Change::Apply { scale, .. }) = &self.scaled.change else {
             return None;
         };
         let uid = scale.pointer("/metadata/uid")?.as_str()?;
         (!uid.is_empty()).then(|| uid.to_owned())
+    }
+
+    fn managed_fields_are_current(&self) -> bool {
+        matches!(self.scaled.change, Change::Apply { .. })
     }
 }
 

@@ -8,11 +8,15 @@ use super::query::Query;
 use super::write_options::read_dry_run;
 use crate::endpoints::errors::Failure;
 
+/// The place of the types of options in Kubernetes, as errors name it.
+const SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
+
 /// DeleteOptions as a client sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Sent {
     kind: Option<String>,
+    api_version: Option<String>,
     grace_period_seconds: Option<i64>,
     preconditions: Option<SentPreconditions>,
     orphan_dependents: Option<bool>,
@@ -75,9 +79,13 @@ fn read_body(body: Value) -> Result<Sent, Failure> {
     })?;
     match sent.kind.as_deref() {
         None | Some("" | "DeleteOptions") => Ok(sent),
-        Some(other) => Err(Failure::bad_request(format!(
-            "decoded object cannot be converted to DeleteOptions: {other}"
-        ))),
+        Some(other) => {
+            let version = sent.api_version.as_deref().filter(|it| !it.is_empty());
+            let version = version.unwrap_or("meta.k8s.io/v1");
+            Err(Failure::bad_request(format!(
+                "no kind \"{other}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
+            )))
+        }
     }
 }
 
@@ -85,6 +93,7 @@ fn read_query(query: &Query) -> Result<Sent, Failure> {
     let policy = query.first("propagationPolicy");
     Ok(Sent {
         kind: None,
+        api_version: None,
         grace_period_seconds: query.integer("gracePeriodSeconds")?,
         preconditions: None,
         orphan_dependents: query.switch("orphanDependents"),

@@ -35,6 +35,53 @@ async fn a_deployment_is_scaled_through_its_subresource() {
 }
 
 #[tokio::test]
+async fn who_applies_a_scale_manages_the_replicas() {
+    let fixture = Fixture::start(true).await;
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let object = json!({"metadata": {"name": "r"}, "spec": {"replicas": 2,
+        "selector": {"matchLabels": {"app": "r"}}, "template": {"metadata": {"labels": {"app": "r"}},
+        "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}});
+    let created = fixture.post(sets, object).await;
+    assert_eq!(created.head.status, StatusCode::CREATED);
+    let apply = async |query: &str, scale: Value| {
+        let path = format!("{sets}/r/scale?fieldManager=me{query}");
+        fixture.patch(&path, "apply-patch+yaml", scale).await
+    };
+    let scale = |replicas: u32| {
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "r"},
+            "spec": {"replicas": replicas}})
+    };
+    let conflict = apply("", scale(3)).await;
+    let (code, message) = conflict.failure();
+    assert_eq!(code, 409);
+    assert!(message.contains(".spec.replicas"), "{message}");
+    let scaled = apply("&force=true", scale(3)).await.json();
+    assert_eq!(
+        (&scaled["kind"], &scaled["spec"]),
+        (&json!("Scale"), &json!({"replicas": 3}))
+    );
+    let set = fixture.get(&format!("{sets}/r")).await.json();
+    assert_eq!(set["spec"]["replicas"], 3);
+    let entry = &set["metadata"]["managedFields"][0];
+    assert_eq!(
+        [
+            &entry["manager"],
+            &entry["operation"],
+            &entry["subresource"],
+            &entry["apiVersion"]
+        ],
+        ["me", "Apply", "scale", "apps/v1"]
+    );
+    assert_eq!(entry["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+    let mut wrong = scale(4);
+    wrong["kind"] = json!("ReplicaSet");
+    assert_eq!(apply("", wrong).await.failure().0, 400);
+    let mut old = scale(4);
+    old["metadata"]["resourceVersion"] = json!("1");
+    assert_eq!(apply("", old).await.failure().0, 409);
+}
+
+#[tokio::test]
 async fn pods_without_a_node_have_logged_nothing() {
     let fixture = Fixture::start(false).await;
     let pods = "/api/v1/namespaces/default/pods";

@@ -542,8 +542,10 @@ async fn changed_fields_are_their_changers_in_the_served_version() {
 #[tokio::test]
 async fn managed_fields_can_be_reset() {
     let fixture = Fixture::new(TestStrategy::default());
-    fixture.create(json!({"name": "a"})).await;
-    let mut reset = patch(|object| object["metadata"]["managedFields"] = json!([{}]));
-    let (updated, _) = fixture.update("a", &mut reset).await.expect("updated");
-    assert!(updated["metadata"]["managedFields"].is_null(), "{updated}");
+    for (name, value) in [("a", json!([{}])), ("b", json!([]))] {
+        fixture.create(json!({ "name": name })).await;
+        let mut reset = patch(|object| object["metadata"]["managedFields"] = value.clone());
+        let (updated, _) = fixture.update(name, &mut reset).await.expect("updated");
+        assert!(updated["metadata"]["managedFields"].is_null(), "{updated}");
+    }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod table;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use ringwatch_apimachinery::validation::formats;
@@ -26,6 +27,20 @@ pub(crate) fn node(object: &Field<'_, '_>, errors: &mut Errors) {
         error.field = error.field.replacen("spec.", "metadata.", 1);
         error
     }));
+    node_resources(object, errors);
+    let ranges = object.at("spec.podCIDRs");
+    let mut seen = BTreeSet::new();
+    for range in ranges.items("") {
+        range.must_conform(cidr, errors);
+        if !seen.insert(range.text()) {
+            errors.push(range.duplicate());
+        }
+    }
+}
+
+/// Checks the quantities and the features in the status of a Node. Follows `ValidateNodeResources` and
+/// `validateNodeDeclaredFeatures` in pkg/apis/core/validation.
+pub(super) fn node_resources(object: &Field<'_, '_>, errors: &mut Errors) {
     for list in ["status.capacity", "status.allocatable"] {
         for (resource, quantity) in object.members(list) {
             let mut wrong = Errors::new();
@@ -36,13 +51,41 @@ pub(crate) fn node(object: &Field<'_, '_>, errors: &mut Errors) {
             }));
         }
     }
-    let ranges = object.at("spec.podCIDRs");
-    let mut seen = BTreeSet::new();
-    for range in ranges.items("") {
-        range.must_conform(cidr, errors);
-        if !seen.insert(range.text()) {
-            errors.push(range.duplicate());
+    let mut last: Option<&str> = None;
+    for feature in object.items("status.declaredFeatures") {
+        let name = feature.text();
+        match last.map(|last| last.cmp(name)) {
+            Some(Ordering::Equal) => errors.push(feature.duplicate_of(name)),
+            Some(Ordering::Greater) => {
+                errors.push(feature.invalid("list must be sorted alphabetically"));
+            }
+            _ => {}
         }
+        last = Some(name);
+        feature.must_conform(feature_name, errors);
+    }
+}
+
+/// Returns the error in the name of a feature that a node has: segments of letters and digits, of which the first begins
+/// with a capital letter.
+fn feature_name(name: &str) -> Vec<String> {
+    const BYTES_MAX: usize = 253;
+    let is_segment = |segment: &str| {
+        segment.starts_with(|c: char| c.is_ascii_alphabetic())
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let shown = serde_json::json!(name);
+    if name.len() > BYTES_MAX {
+        vec![format!(
+            "invalid feature name {shown}: must be no more than {BYTES_MAX} characters"
+        )]
+    } else if name.starts_with(|c: char| c.is_ascii_uppercase()) && name.split('/').all(is_segment)
+    {
+        Vec::new()
+    } else {
+        vec![format!(
+            "invalid feature name {shown}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+        )]
     }
 }
 

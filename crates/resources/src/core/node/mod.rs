@@ -2,13 +2,16 @@
 
 pub(crate) mod table;
 
-use ringwatch_apimachinery::path::{get, keep, list, set};
+use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_registry::RequestContext;
+use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 use serde_json::{Value, json};
 
+use super::cluster;
 use crate::strategy::kind_hooks::KindHooks;
+use crate::validation::{found, found_in_change};
 
-/// The behaviour of nodes: pairs of pod CIDR fields, and a pod CIDR that stays once it is assigned.
+/// The behaviour of nodes: pairs of pod CIDR fields, and a status that is written through its subresource.
 #[derive(Debug)]
 pub(super) struct Nodes;
 
@@ -27,30 +30,74 @@ impl KindHooks for Nodes {
 
     fn prepare_for_update(&self, _context: &RequestContext, object: &mut Value, old: &Value) {
         keep(object, old, "status");
-        // A node's pod CIDRs are assigned once.
-        for path in ["spec.podCIDR", "spec.podCIDRs"] {
-            if get(object, path).is_none() {
-                keep(object, old, path);
-            }
-        }
     }
+}
+
+/// Returns the strategy of the status subresource, which nodes write. The status of the dynamic configuration of kubelets,
+/// which Kubernetes has no more, stays only where it is already.
+pub(super) fn status() -> SubresourceStrategy {
+    const CONFIG: &str = "status.config";
+    SubresourceStrategy::new("status", SubresourceMetadata::Free)
+        .finish(|_, object, old| {
+            if get(old, CONFIG).is_none_or(Value::is_null) {
+                drop(remove(object, CONFIG));
+            }
+        })
+        .validate_update(|object, old| {
+            let mut errors = found(cluster::node_resources, object);
+            errors.extend(found_in_change(cluster::node_update, object, old));
+            errors
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use ringwatch::clock::Clock;
     use ringwatch_apimachinery::User;
+    use ringwatch_registry::Strategy;
     use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn a_node_keeps_its_status_and_ranges() {
+    fn a_node_keeps_its_status() {
         let context = RequestContext::new(User::default(), String::new(), Clock::real());
-        let node =
-            json!({"spec": {"podCIDR": "10.0.0.0/24"}, "status": {"capacity": {"cpu": "4"}}});
+        let node = json!({"spec": {}, "status": {"capacity": {"cpu": "4"}}});
         let mut update = json!({"spec": {}, "status": {}});
         Nodes.prepare_for_update(&context, &mut update, &node);
         assert_eq!(update, node);
+    }
+
+    #[test]
+    fn the_status_of_what_is_gone_stays_where_it_is() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let configured = json!({"status": {"config": {"error": "e"}, "phase": "Running"}});
+        for (old, kept) in [(json!({"status": {}}), false), (configured.clone(), true)] {
+            let mut update = configured.clone();
+            status().prepare_for_update(&context, &mut update, &old);
+            assert_eq!(update["status"].get("config").is_some(), kept, "{old}");
+            assert_eq!(update["status"]["phase"], "Running");
+        }
+    }
+
+    #[test]
+    fn what_a_node_says_of_itself_is_checked() {
+        let old = json!({"spec": {"podCIDRs": ["10.0.0.0/24"]}});
+        let with = |status: Value| json!({"spec": old["spec"], "status": status});
+        for (node, wrong) in [
+            (
+                with(json!({"declaredFeatures": ["A", "B/c1"], "capacity": {"cpu": "4"}})),
+                0,
+            ),
+            (with(json!({"declaredFeatures": ["a"]})), 1),
+            (with(json!({"declaredFeatures": ["B", "A"]})), 1),
+            (with(json!({"declaredFeatures": ["A", "A"]})), 1),
+            (with(json!({"declaredFeatures": ["A/"]})), 1),
+            (with(json!({"capacity": {"cpu": "-1"}})), 1),
+            (json!({"spec": {}}), 1),
+        ] {
+            let errors = Strategy::validate_update(&status(), &node, &old);
+            assert_eq!(errors.len(), wrong, "{node}");
+        }
     }
 }

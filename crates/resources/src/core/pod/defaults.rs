@@ -6,6 +6,7 @@
 use ringwatch_apimachinery::path::{get, list, remove, set, text};
 use serde_json::{Value, json};
 
+use super::image::is_latest;
 use crate::core::volume::defaults::VOLUME;
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
 use crate::defaults::Rule::{self, In, Quantities, Run, Set, With, Zero};
@@ -128,18 +129,6 @@ pub(crate) fn fill_pull_policy(object: &mut Value, member: &str, image: &str) {
         let latest = is_latest(text(object, image));
         let policy = if latest { "Always" } else { "IfNotPresent" };
         set(object, member, policy.into());
-    }
-}
-
-/// Returns true if an image's tag is `latest`, which is the default for an image with neither tag nor digest.
-fn is_latest(image: &str) -> bool {
-    let (name, digest) = image
-        .split_once('@')
-        .map_or((image, None), |(name, digest)| (name, Some(digest)));
-    let last = name.rsplit('/').next().unwrap_or(name);
-    match last.split_once(':') {
-        Some((_, tag)) => tag == "latest",
-        None => digest.is_none() && !image.is_empty(),
     }
 }
 
@@ -303,21 +292,6 @@ mod tests {
                 "enableServiceLinks": true,
             })
         );
-    }
-
-    #[test]
-    fn the_latest_image_is_always_pulled() {
-        for (image, latest) in [
-            ("nginx", true),
-            ("nginx:latest", true),
-            ("host:5000/nginx", true),
-            ("host:5000/nginx:1", false),
-            ("nginx@sha256:abc", false),
-            ("nginx:latest@sha256:abc", true),
-            ("", false),
-        ] {
-            assert_eq!(is_latest(image), latest, "{image}");
-        }
     }
 
     #[test]

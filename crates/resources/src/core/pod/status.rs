@@ -8,6 +8,8 @@ use ringwatch_apimachinery::path::{get, get_mut, keep, list, set, text};
 use ringwatch_apimachinery::validation::formats;
 use serde_json::{Value, json};
 
+use super::status_resources;
+use crate::validation::Field;
 use crate::validation::values;
 
 const CLASS: &str = "status.qosClass";
@@ -52,19 +54,37 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
         let wrong = formats::dns_subdomain(nominated).into_iter();
         errors.extend(wrong.map(|why| FieldError::invalid(NOMINATED, &json!(nominated), why)));
     }
+    let observed = Field::root(object);
+    let observed = observed.at("status.observedGeneration");
+    if observed.number().is_some_and(|number| number < 0) {
+        errors.push(observed.invalid("must be a non-negative integer"));
+    }
+    if get(object, CLASS) != get(old, CLASS) {
+        let class = get(object, CLASS).unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid(CLASS, class, "field is immutable"));
+    }
     for (statuses, containers) in [
         ("containerStatuses", "containers"),
         ("initContainerStatuses", "initContainers"),
     ] {
         errors.extend(restarted(object, old, statuses, containers));
     }
-    if get(object, CLASS) != get(old, CLASS) {
-        let class = get(object, CLASS).unwrap_or(&Value::Null);
-        errors.push(FieldError::invalid(CLASS, class, "field is immutable"));
-    }
+    errors.extend(status_resources::claims(object));
     for addresses in ["podIPs", "hostIPs"] {
         errors.extend(wrong_addresses(object, old, addresses));
     }
+    if let Some(first) = list(object, "status.hostIPs").first() {
+        let address = text(first, "ip");
+        if address != text(object, "status.hostIP") {
+            let why = "must be equal to `hostIP`";
+            errors.push(FieldError::invalid(
+                "status.hostIPs[0].ip",
+                &json!(address),
+                why,
+            ));
+        }
+    }
+    errors.extend(status_resources::allocated(object));
     errors
 }
 
@@ -209,11 +229,15 @@ mod tests {
             ),
             (
                 json!({"qosClass": "Burstable", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}],
-                    "hostIPs": [{"ip": "x"}]}),
+                    "hostIP": "x", "hostIPs": [{"ip": "x"}]}),
                 &[
                     "status.podIPs: Invalid value: [{\"IP\":\"10.0.0.1\"},{\"IP\":\"10.0.0.2\"}]: may specify no more than one IP for each IP family",
                     "status.hostIPs[0]: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
                 ],
+            ),
+            (
+                json!({"qosClass": "Burstable", "hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}),
+                &["status.hostIPs[0].ip: Invalid value: \"10.0.0.2\": must be equal to `hostIP`"],
             ),
         ] {
             let errors = forbidden(&json!({"status": status}), &old);

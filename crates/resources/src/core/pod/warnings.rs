@@ -81,6 +81,15 @@ pub(crate) fn template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     pods(&object.at("spec.template"), warnings);
 }
 
+/// Adds the warnings about a StatefulSet.
+pub(crate) fn stateful_set(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
+    template(object, warnings);
+    let kept = object.at("spec.revisionHistoryLimit").number();
+    if kept.is_some_and(|number| number < 0) {
+        warnings.push("spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended".to_owned());
+    }
+}
+
 /// Adds the warnings about an object whose pods' names begin with its own.
 pub(crate) fn named_template(object: &Field<'_, '_>, warnings: &mut Vec<String>) {
     let wrong = formats::dns_label(object.at("metadata.name").text());

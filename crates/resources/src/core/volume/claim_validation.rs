@@ -4,17 +4,27 @@
 
 use ringwatch_apimachinery::path::{get, keep, remove};
 use ringwatch_apimachinery::validation::formats;
+use serde_json::{Value, json};
 
+use super::data_source::normalize;
 use super::validation::{capacity, source};
 use crate::validation::field::{Errors, Field};
 use crate::validation::labels::{node_selector, selector};
-use crate::validation::quantities::positive;
+use crate::validation::quantities::{is_native, positive};
 
 const ACCESS_MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
     "ReadWriteOnce",
     "ReadWriteOncePod",
+];
+/// The states in which the growth of a claim can be.
+const RESIZE_STATUSES: &[&str] = &[
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
 ];
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 /// The members of a volume's spec that do not say where it comes from.
@@ -63,6 +73,19 @@ pub(super) fn claim_spec(spec: &Field<'_, '_>, errors: &mut Errors) {
             data_source(&from, errors);
         }
     }
+    let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
+    let namespace = reference.at("namespace");
+    namespace.may_conform(formats::dns_label, errors);
+    if source.is_set() && !namespace.is_empty() {
+        let why = "may not be specified when dataSourceRef.namespace is specified";
+        errors.push(spec.invalid_value(json!({}), why));
+    } else if source.is_set() && reference.is_set() {
+        let members = ["apiGroup", "kind", "name"];
+        let alike = |it: &&str| source.at(it).text() == reference.at(it).text();
+        if !members.iter().all(alike) {
+            errors.push(spec.invalid_value(json!({}), "must match dataSourceRef"));
+        }
+    }
     spec.at("volumeAttributesClassName")
         .may_conform(formats::dns_subdomain, errors);
 }
@@ -95,11 +118,52 @@ fn data_source(from: &Field<'_, '_>, errors: &mut Errors) {
     group.may_conform(formats::dns_subdomain, errors);
 }
 
+/// Checks an update of the status of a PersistentVolumeClaim: what its volume has, and how its growth goes on. Follows
+/// `ValidatePersistentVolumeClaimStatusUpdate`.
+pub(crate) fn claim_status(claim: &Value, _old: &Value) -> Errors {
+    let claim = Field::root(claim);
+    let mut errors = Errors::new();
+    for (_, quantity) in claim.members("status.capacity") {
+        quantity.must_not_be_a_negative_quantity(&mut errors);
+    }
+    let growing = claim.at("status.allocatedResourceStatuses");
+    for (resource, status) in claim.members("status.allocatedResourceStatuses") {
+        errors.extend(resource_of_claim(&growing, resource));
+        if !RESIZE_STATUSES.contains(&status.text()) {
+            errors.push(growing.unsupported_value(resource, RESIZE_STATUSES));
+        }
+    }
+    let given = claim.at("status.allocatedResources");
+    for (resource, quantity) in claim.members("status.allocatedResources") {
+        let wrong = resource_of_claim(&given, resource);
+        if wrong.is_empty() {
+            quantity.must_not_be_a_negative_quantity(&mut errors);
+        }
+        errors.extend(wrong);
+    }
+    errors
+}
+
+/// Returns the errors in the name of a resource that a claim has: `storage` is the only one without a domain of its own.
+fn resource_of_claim(at: &Field<'_, '_>, resource: &str) -> Errors {
+    let wrong: Errors = formats::label_key(resource)
+        .into_iter()
+        .map(|why| at.invalid_value(resource, why))
+        .collect();
+    if !wrong.is_empty() || !is_native(resource) || resource == "storage" {
+        return wrong;
+    }
+    vec![at.unsupported_value(resource, &["storage"])]
+}
+
 /// Checks an update of a PersistentVolumeClaim: the class may be set if there is none, the volume may be set once, and
 /// the size of a bound one may change. Follows `ValidatePersistentVolumeClaimUpdate`.
 pub(crate) fn claim_update(claim: &Field<'_, '_>, old: &Field<'_, '_>, errors: &mut Errors) {
     let mut same = claim.value().clone();
-    let was = old.value();
+    // The old claim may have been stored before both sources of its data were kept alike.
+    let mut was = old.value().clone();
+    normalize(&mut was);
+    let was = &was;
     for once in ["spec.volumeName", "spec.storageClassName"] {
         if get(was, once).is_none() {
             drop(remove(&mut same, once));
@@ -165,6 +229,8 @@ pub(crate) fn volume(volume: &Field<'_, '_>, errors: &mut Errors) {
     if !root.is_empty() && root.trim_matches('/').is_empty() && policy.text() == "Recycle" {
         errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
     }
+    spec.at("volumeAttributesClassName")
+        .may_conform(formats::dns_subdomain, errors);
     spec.at("storageClassName")
         .may_conform(formats::dns_subdomain, errors);
     spec.at("volumeMode").may_be_one_of(VOLUME_MODES, errors);

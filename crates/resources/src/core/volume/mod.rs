@@ -1,6 +1,7 @@
 //! Volumes of pods, PersistentVolumes and PersistentVolumeClaims.
 
 pub(crate) mod claim_validation;
+pub(crate) mod data_source;
 pub(crate) mod defaults;
 pub(crate) mod persistent_volume;
 pub(crate) mod table;

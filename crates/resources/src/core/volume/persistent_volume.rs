@@ -1,7 +1,7 @@
 //! PersistentVolumes: the time since which each has been in its phase.
 
 use ringwatch_apimachinery::accessor::format_time;
-use ringwatch_apimachinery::path::{get, set};
+use ringwatch_apimachinery::path::{get, keep, set};
 use ringwatch_registry::RequestContext;
 use ringwatch_registry::subresource::SubresourceMetadata;
 use serde_json::{Value, json};
@@ -26,9 +26,11 @@ impl KindHooks for PersistentVolumes {
 /// the client sets another time.
 pub(crate) fn status() -> SubresourceStrategy {
     SubresourceStrategy::new("status", SubresourceMetadata::Free).finish(|context, object, old| {
-        let untold =
-            get(object, SINCE).is_none_or(|time| time.is_null() || Some(time) == get(old, SINCE));
-        if get(object, PHASE) != get(old, PHASE) && untold {
+        let since = get(object, SINCE).filter(|time| !time.is_null());
+        let is_same = get(object, PHASE) == get(old, PHASE);
+        if is_same && since.is_none() {
+            keep(object, old, SINCE);
+        } else if !is_same && since.is_none_or(|time| Some(time) == get(old, SINCE)) {
             set(object, SINCE, json!(format_time(context.clock.wall())));
         }
     })
@@ -56,6 +58,7 @@ mod tests {
             (of("Bound", before), NOW),
             (of("Bound", given), given),
             (of("Available", before), before),
+            (json!({"status": {"phase": "Available"}}), before),
         ] {
             let mut volume = new.clone();
             status().prepare_for_update(&context, &mut volume, &old);

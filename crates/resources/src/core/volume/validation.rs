@@ -99,7 +99,13 @@ pub(super) fn source(at: &Field<'_, '_>, errors: &mut Errors) {
         }
     }
     let why = "may not specify more than 1 volume type";
-    errors.extend(found.map(|(kind, _)| at.at(kind).forbidden(why)));
+    // As Kubernetes writes them.
+    let name = |kind: &'static str| match kind {
+        "cephfs" => "cephFS",
+        "downwardAPI" => "downwarAPI",
+        other => other,
+    };
+    errors.extend(found.map(|(kind, _)| at.at(name(kind)).forbidden(why)));
 }
 
 fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
@@ -122,9 +128,7 @@ fn details(source: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
         "secret" | "configMap" => keys(source, errors),
         "downwardAPI" => {
             mode(&source.at("defaultMode"), errors);
-            source
-                .items("items")
-                .for_each(|file| pod_file(&file, errors));
+            pod_files(source, errors);
         }
         "projected" => projected(source, errors),
         "csi" => source.at("driver").may_conform(csi_driver, errors),
@@ -179,6 +183,20 @@ fn keys(source: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Checks the files of a downward API. Errors name no file, as in Kubernetes.
+fn pod_files(at: &Field<'_, '_>, errors: &mut Errors) {
+    let (own, first) = (at.field(), errors.len());
+    for file in at.items("items") {
+        let name = file.field();
+        pod_file(&file, errors);
+        for error in &mut errors[first..] {
+            if let Some(rest) = error.field.strip_prefix(&name) {
+                error.field = format!("{own}{rest}");
+            }
+        }
+    }
+}
+
 fn pod_file(file: &Field<'_, '_>, errors: &mut Errors) {
     file_path(&file.at("path"), errors);
     let (field, resource) = (file.at("fieldRef"), file.at("resourceFieldRef"));
@@ -215,6 +233,7 @@ fn mode(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// Checks the sources of a projected volume, which may also be empty. Follows `validateProjectionSources`.
 fn projected(at: &Field<'_, '_>, errors: &mut Errors) {
     const KINDS: &[&str] = &[
         "secret",
@@ -228,11 +247,7 @@ fn projected(at: &Field<'_, '_>, errors: &mut Errors) {
     for source in at.items("sources") {
         let mut found = KINDS.iter().filter(|kind| source.at(kind).is_set());
         if let Some(kind) = found.next() {
-            projected_source(&source.at(kind), kind, errors);
-        } else {
-            errors.push(
-                source.required("at least one projected volume source type must be specified"),
-            );
+            projected_source(at, &source.at(kind), kind, errors);
         }
         for more in found {
             let why = "may not specify more than 1 volume type per source";
@@ -241,7 +256,7 @@ fn projected(at: &Field<'_, '_>, errors: &mut Errors) {
     }
 }
 
-fn projected_source(at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
+fn projected_source(volume: &Field<'_, '_>, at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
     /// The shortest life of a token, and the longest that can be counted, in seconds.
     const TOKEN_SECONDS: (i64, i64) = (600, 1 << 32);
     match kind {
@@ -249,7 +264,7 @@ fn projected_source(at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
             at.at("name").must_be_set(errors);
             keys(at, errors);
         }
-        "downwardAPI" => at.items("items").for_each(|file| pod_file(&file, errors)),
+        "downwardAPI" => pod_files(at, errors),
         "serviceAccountToken" => {
             let seconds = at.at("expirationSeconds");
             let number = seconds.number().unwrap_or(0);
@@ -264,7 +279,12 @@ fn projected_source(at: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
                     "may not specify a duration larger than 2^32 seconds",
                 ));
             }
+            let first = errors.len();
             file_path(&at.at("path"), errors);
+            // Kubernetes names the path as if it was one of the volume.
+            for error in &mut errors[first..] {
+                error.field = volume.at("path").field();
+            }
         }
         _ => {}
     }
@@ -276,7 +296,7 @@ pub(super) fn capacity(at: &Field<'_, '_>, errors: &mut Errors) {
     let members = at.value().as_object();
     let storage_alone = members.is_some_and(|it| it.len() == 1 && it.contains_key("storage"));
     if !storage_alone {
-        errors.push(at.unsupported(&["storage"]));
+        errors.push(at.unsupported_value(at.value().clone(), &["storage"]));
     }
     for quantity in members.into_iter().flat_map(serde_json::Map::keys) {
         let mut found = Errors::new();

@@ -242,3 +242,28 @@ fn policies_and_bindings_are_refused_as_kube_apiserver_does() {
         assert!(first.starts_with(wrong), "{path} {value}: {found:?}");
     }
 }
+
+#[test]
+fn what_is_deleted_is_not_mutated() {
+    use crate::admissionregistration::validation::{mutating_binding, mutating_policy};
+    let rules = |operation: &str| {
+        json!({"resourceRules": [{"operations": [operation], "apiGroups": [""],
+            "apiVersions": ["v1"], "resources": ["pods"]}]})
+    };
+    let policy = |operation: &str| json!({"metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "matchConstraints": rules(operation)}});
+    let binding =
+        |operation: &str| json!({"spec": {"policyName": "p", "matchResources": rules(operation)}});
+    for operation in ["*", "CREATE", "UPDATE", "CONNECT"] {
+        assert_eq!(found(mutating_policy, &policy(operation)), []);
+        assert_eq!(found(mutating_binding, &binding(operation)), []);
+    }
+    let why = "operations: Unsupported value: \"DELETE\": supported values: \"*\", \"CONNECT\", \"CREATE\", \"UPDATE\"";
+    assert_eq!(
+        messages(&found(mutating_policy, &policy("DELETE"))),
+        [format!("spec.matchConstraints.resourceRules.{why}")]
+    );
+    assert_eq!(
+        messages(&found(mutating_binding, &binding("DELETE"))),
+        [format!("spec.matchResources.resourceRules.{why}")]
+    );
+}

@@ -82,7 +82,7 @@ fn claims_change_little() {
                 Value::Null,
                 &[
                     "spec.capacity: Required value",
-                    "spec.capacity: Unsupported value: \"\": supported values: \"storage\"",
+                    "spec.capacity: Unsupported value: null: supported values: \"storage\"",
                 ],
             ),
         ],

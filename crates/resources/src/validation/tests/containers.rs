@@ -152,12 +152,79 @@ fn at(path: &str) -> String {
     format!("spec.containers.0/{path}")
 }
 
+fn what_containers_mount_and_read() -> Vec<(String, Value, &'static [&'static str])> {
+    let file = |volume: &str| json!([{"name": "A", "valueFrom": {"fileKeyRef": {"key": "K", "volumeName": volume, "path": "f"}}}]);
+    let mount = |mount: Value| {
+        let mut whole = json!({"name": "v", "mountPath": "/v"});
+        for (name, value) in mount.as_object().into_iter().flatten() {
+            whole[name] = value.clone();
+        }
+        json!([whole])
+    };
+    vec![
+        (at("env"), file("v"), &[]),
+        (
+            at("env"),
+            file("c"),
+            &[
+                "spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: \"c\": referenced volume must be of type emptyDir",
+            ],
+        ),
+        (
+            at("env"),
+            file("x"),
+            &["spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: \"x\""],
+        ),
+        (
+            at("env"),
+            json!([{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v2", "fieldPath": "metadata.name"}}}]),
+            &[
+                "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.name\": error converting fieldPath: unsupported pod version: v2",
+            ],
+        ),
+        (
+            at("volumeMounts"),
+            mount(json!({"readOnly": true, "recursiveReadOnly": "Enabled"})),
+            &[],
+        ),
+        (
+            at("volumeMounts"),
+            mount(json!({"recursiveReadOnly": "Enabled"})),
+            &[
+                "spec.containers[0].volumeMounts.recursiveReadOnly: Forbidden: may only be specified when readOnly is true",
+            ],
+        ),
+        (
+            at("volumeMounts"),
+            mount(json!({"recursiveReadOnly": "x"})),
+            &[
+                "spec.containers[0].volumeMounts.recursiveReadOnly: Unsupported value: \"x\": supported values: \"Disabled\", \"Enabled\", \"IfPossible\"",
+            ],
+        ),
+        (
+            at("resources.claims"),
+            json!([{"name": "c"}]),
+            &[
+                "spec.containers[0].resources.claims[0]: Not found: \"c\": must be one of the names in pod.spec.resourceClaims which is empty",
+            ],
+        ),
+        (
+            at("securityContext"),
+            json!({"seccompProfile": {"type": "Unconfined", "localhostProfile": "p"}}),
+            &[
+                "spec.containers[0].securityContext.seccompProfile.localhostProfile: Invalid value: {\"Type\":\"Unconfined\",\"LocalhostProfile\":\"p\"}: can only be set when seccomp type is Localhost",
+            ],
+        ),
+    ]
+}
+
 #[test]
 fn pods_whose_containers_are_wrong() {
     for cases in [
         what_containers_are_and_serve(),
         what_containers_are_told(),
         what_containers_mount(),
+        what_containers_mount_and_read(),
         how_containers_live(),
     ] {
         let cases: Vec<Case<'_>> = cases

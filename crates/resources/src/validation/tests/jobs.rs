@@ -43,6 +43,13 @@ fn jobs_that_are_wrong() {
                 ],
             ),
             (
+                "spec.selector",
+                json!({"matchExpressions": [{"key": "a", "operator": "Odd"}]}),
+                &[
+                    "spec.selector.matchExpressions[0].operator: Invalid value: \"Odd\": not a valid selector operator",
+                ],
+            ),
+            (
                 "spec.backoffLimitPerIndex",
                 json!(1),
                 &["spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"],

@@ -30,6 +30,17 @@ fn pods_that_are_wrong_as_a_whole() {
                 ],
             ),
             (
+                "spec.volumes",
+                json!([{"name": "v", "projected": {"sources": [{},
+                    {"serviceAccountToken": {"expirationSeconds": 600}},
+                    {"downwardAPI": {"items": [{"path": "a"}, {"path": "b"}]}}]}}]),
+                &[
+                    "spec.volumes[0].projected.path: Required value",
+                    "spec.volumes[0].projected.sources[2].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
+                    "spec.volumes[0].projected.sources[2].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
+                ],
+            ),
+            (
                 "spec.activeDeadlineSeconds",
                 json!(0),
                 &[
@@ -171,6 +182,61 @@ fn pods_that_are_wrong_about_their_nodes() {
                     "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
                     "spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
                     "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"Never\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn claims_hosts_and_what_pods_look_up() {
+    let subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    let bad_override = format!("spec.hostnameOverride: Invalid value: \"A\": {subdomain}");
+    let bad_credentials = format!(
+        "spec.securityContext.windowsOptions.gmsaCredentialSpecName: Invalid value: \"A\": {subdomain}"
+    );
+    refused(
+        crate::core::pod::validation::pod,
+        &good_pod(),
+        &[
+            ("spec.hostnameOverride", json!("A"), &[&bad_override]),
+            (
+                "spec.dnsConfig",
+                json!({"searches": [".", "a.example.com.", "_b.c"]}),
+                &[],
+            ),
+            (
+                "spec.dnsConfig",
+                json!({"searches": ["A"]}),
+                &[
+                    "spec.dnsConfig.searches[0]: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
+                ],
+            ),
+            (
+                "spec.overhead",
+                json!({"x": "1"}),
+                &[
+                    "spec.overhead.limits[x]: Invalid value: \"x\": must be a standard resource type or fully qualified",
+                    "spec.overhead.limits[x]: Invalid value: \"x\": must be a standard resource for containers",
+                ],
+            ),
+            (
+                "spec.securityContext",
+                json!({"windowsOptions": {"gmsaCredentialSpecName": "A"}}),
+                &[&bad_credentials],
+            ),
+            (
+                "spec.securityContext",
+                json!({"seLinuxChangePolicy": "MountOption"}),
+                &[
+                    "spec.securityContext.seLinuxChangePolicy: Unsupported value: \"MountOption\": supported values: \"Recursive\"",
+                ],
+            ),
+            (
+                "spec.resourceClaims",
+                json!([{"name": "c"}]),
+                &[
+                    "spec.resourceClaims[0]: Invalid value: {\"Name\":\"c\",\"ResourceClaimName\":null,\"ResourceClaimTemplateName\":null}: must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
                 ],
             ),
         ],

@@ -40,6 +40,20 @@ fn classes_that_are_wrong() {
             &other,
             &class
         )),
-        ["provisioner: Forbidden: updates to provisioner are forbidden."]
+        ["provisioner: Invalid value: \"p\": field is immutable"]
+    );
+    // The driver of attributes is named as a provisioner is.
+    refused(
+        crate::storage::validation::attributes_class,
+        &json!({"driverName": "example.com/Driver", "parameters": {"a": "b"}}),
+        &[
+            ("driverName", json!("x".repeat(63)), &[]),
+            ("driverName", Value::Null, &["driverName: Required value"]),
+            (
+                "parameters",
+                Value::Null,
+                &["parameters: Required value: must contain at least one key/value pair"],
+            ),
+        ],
     );
 }

@@ -21,7 +21,10 @@ fn deployments_that_are_wrong() {
             (
                 "spec.selector",
                 Value::Null,
-                &["spec.selector: Required value"],
+                &[
+                    "spec.selector: Required value",
+                    "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`",
+                ],
             ),
             (
                 "spec.selector",
@@ -107,6 +110,14 @@ fn stateful_sets_mount_their_claims_and_change_little() {
                 &["spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"data\""],
             ),
             (
+                "spec.volumeClaimTemplates",
+                json!([{"metadata": {"name": "data"}}, {"metadata": {}}]),
+                &[
+                    "spec.template.spec.volumes[1].persistentVolumeClaim.claimName: Required value",
+                    "spec.template.spec.volumes[1].name: Required value",
+                ],
+            ),
+            (
                 "spec.podManagementPolicy",
                 json!("Odd"),
                 &[
@@ -114,10 +125,37 @@ fn stateful_sets_mount_their_claims_and_change_little() {
                 ],
             ),
             (
+                "spec.selector",
+                json!({"matchExpressions": [{"key": "a", "operator": "Odd"}]}),
+                &[
+                    "spec.selector.matchExpressions[0].operator: Invalid value: \"Odd\": not a valid selector operator",
+                    "spec.selector: Invalid value: {\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Odd\"}]}",
+                ],
+            ),
+            (
                 "spec.updateStrategy",
                 json!({"type": "Odd"}),
                 &[
                     "spec.updateStrategy: Invalid value: {\"Type\":\"Odd\",\"RollingUpdate\":null}: must be 'RollingUpdate' or 'OnDelete'",
+                ],
+            ),
+        ],
+    );
+    refused(
+        crate::apps::validation::new_stateful_set,
+        &good,
+        &[
+            ("spec.serviceName", json!("1a"), &[]),
+            (
+                "spec.serviceName",
+                json!("a.b"),
+                &["spec.serviceName: Invalid value: \"a.b\": must not contain dots"],
+            ),
+            (
+                "spec.volumeClaimTemplates.0/spec.accessModes",
+                Value::Null,
+                &[
+                    "spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required",
                 ],
             ),
         ],

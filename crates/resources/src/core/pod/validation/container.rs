@@ -9,7 +9,7 @@ use ringwatch_apimachinery::validation::formats;
 use super::Claims;
 use super::mounts::{Volumes, mounts};
 use super::probes::{no_probes, probes};
-use super::{env, security};
+use super::{claims, env, security};
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{PROTOCOLS, port_name};
@@ -142,6 +142,7 @@ fn common(container: &Field<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) 
         quantities::container_name,
         errors,
     );
+    claims::used(pod.spec, &container.at("resources"), errors);
     resize_policy(container, pod.spec, errors);
     let host_users = pod.spec.at("hostUsers");
     let host_users = !host_users.is_set() || host_users.is_true();

@@ -7,7 +7,7 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
 use crate::validation::field::{Errors, Field};
-use crate::validation::values::{config_key, variable_name};
+use crate::validation::values::{config_key, no_backsteps, variable_name};
 
 /// The fields of its pod that a variable may refer to.
 const POD_FIELDS: &[&str] = &[
@@ -98,6 +98,15 @@ fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
             kind.at("key").must_be_set_and_conform(config_key, errors);
         }
     }
+    let file = from.at("fileKeyRef");
+    if file.is_set() {
+        file.at("key")
+            .must_be_set_and_conform(variable_name, errors);
+        file.at("volumeName")
+            .must_be_set_and_conform(formats::dns_label, errors);
+        file.at("path")
+            .must_be_set_and_conform(no_backsteps, errors);
+    }
     let sources = from.value().as_object();
     let sources = sources.into_iter().flatten();
     let why = match sources.filter(|(_, source)| !source.is_null()).count() {
@@ -111,6 +120,30 @@ fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
     errors.push(from.invalid_value("", why));
 }
 
+/// Checks that the files with the values of variables are in volumes of the pod of the type `emptyDir`. Follows
+/// `validateFileKeyRefVolumes`.
+pub(super) fn files(spec: &Field<'_, '_>, errors: &mut Errors) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.items(list) {
+            for variable in container.items("env") {
+                let file = variable.at("valueFrom.fileKeyRef");
+                if !file.is_set() {
+                    continue;
+                }
+                let name = file.at("volumeName");
+                let mut volumes = spec.items("volumes");
+                match volumes.find(|it| it.at("name").text() == name.text()) {
+                    None => errors.push(name.not_found()),
+                    Some(volume) if !volume.at("emptyDir").is_set() => {
+                        errors.push(name.invalid("referenced volume must be of type emptyDir"));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}
+
 /// Checks a reference to a field of the pod. Follows `validateObjectFieldSelector`.
 pub(crate) fn pod_field(at: &Field<'_, '_>, allowed: &[&str], errors: &mut Errors) {
     for member in ["apiVersion", "fieldPath"].map(|member| at.at(member)) {
@@ -121,6 +154,12 @@ pub(crate) fn pod_field(at: &Field<'_, '_>, allowed: &[&str], errors: &mut Error
     }
     let path = at.at("fieldPath");
     let text = path.text();
+    let version = at.at("apiVersion").text();
+    if version != "v1" && !text.contains("['") {
+        let why = format!("error converting fieldPath: unsupported pod version: {version}");
+        errors.push(path.invalid(why));
+        return;
+    }
     let subscript = text.split_once("['").and_then(|(map, rest)| {
         let key = rest.strip_suffix("']")?;
         Some((map, key))

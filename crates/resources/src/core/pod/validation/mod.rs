@@ -2,6 +2,7 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+mod claims;
 mod container;
 pub(crate) mod env;
 pub(crate) mod mounts;
@@ -13,18 +14,23 @@ pub(crate) mod security;
 use std::collections::HashSet;
 
 use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
 use super::validation::container::{
     Pod, containers, ephemeral_containers, init_containers, no_spaces_around_image,
 };
 use super::validation::resources::pod_resources;
 use crate::validation::field::{Errors, Field};
+use crate::validation::quantities;
 use crate::validation::values::ip;
 use crate::{core::volume::validation, validation::labels};
 
 /// Maximum numbers of name servers and of search domains of a pod.
 const NAME_SERVERS_MAX: usize = 3;
 const SEARCH_DOMAINS_MAX: usize = 32;
+/// Maximum length of all search domains with spaces between them.
+const SEARCH_CHARACTERS_MAX: usize = 2048;
+const HOST_NAME_BYTES_MAX: usize = 64;
 
 /// The claims that come with a template, of which each is a volume.
 pub(crate) type Claims<'v> = HashSet<&'v str>;
@@ -92,6 +98,7 @@ fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors
     let of_pod = template.is_none();
     let grace = spec.at("terminationGracePeriodSeconds").number();
     let volumes = validation::volumes(spec, of_pod, errors);
+    claims::of_pod(spec, errors);
     let none = Claims::new();
     let pod = Pod {
         spec,
@@ -124,6 +131,41 @@ fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors
     scheduling::spread(spec, errors);
     scheduling::tolerations(&spec.at("tolerations"), errors);
     names(spec, errors);
+    env::files(spec, errors);
+}
+
+/// Checks the name of the host that a pod sees. Follows `validatePodHostName`.
+fn host_name(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let name = spec.at("hostnameOverride");
+    if !name.is_set() {
+        return;
+    }
+    for other in ["setHostnameAsFQDN", "hostNetwork"] {
+        if spec.at(other).is_true() {
+            let why = format!("may not be specified when {other} is true");
+            errors.push(name.forbidden(why));
+        }
+    }
+    if name.text().len() > HOST_NAME_BYTES_MAX {
+        let why = format!("may not be more than {HOST_NAME_BYTES_MAX} bytes");
+        errors.push(FieldError::new(FieldErrorKind::TooLong, name.field(), why));
+    }
+    name.must_conform(formats::dns_subdomain, errors);
+}
+
+/// Checks what a pod takes beside its containers. Follows `validateOverhead`.
+fn overhead(spec: &Field<'_, '_>, errors: &mut Errors) {
+    let at = spec.at("overhead");
+    for (resource, quantity) in spec.members("overhead") {
+        let mut wrong = Errors::new();
+        quantities::container_name(resource, &quantity, &mut wrong);
+        quantities::amount(resource, &quantity, &mut wrong);
+        // Kubernetes takes it for limits.
+        errors.extend(wrong.into_iter().map(|mut error| {
+            error.field = format!("{}.limits[{resource}]", at.field());
+            error
+        }));
+    }
 }
 
 fn names(spec: &Field<'_, '_>, errors: &mut Errors) {
@@ -141,6 +183,7 @@ fn names(spec: &Field<'_, '_>, errors: &mut Errors) {
             }
         }
     }
+    host_name(spec, errors);
     for member in ["serviceAccountName", "nodeName"] {
         spec.at(member).may_conform(formats::dns_subdomain, errors);
     }
@@ -157,6 +200,7 @@ fn names(spec: &Field<'_, '_>, errors: &mut Errors) {
     }
     spec.at("preemptionPolicy")
         .may_be_one_of(&["PreemptLowerPriority", "Never"], errors);
+    overhead(spec, errors);
     let system = spec.at("os.name");
     if spec.at("os").is_set() && !matches!(system.text(), "linux" | "windows") {
         let mut error = system.unsupported(&["linux", "windows"]);
@@ -206,6 +250,19 @@ fn names_and_addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
         let why = format!("must not have more than {SEARCH_DOMAINS_MAX} search paths");
         errors.push(domains.invalid(why));
     }
+    let characters: usize = domains.items("").map(|it| it.text().len() + 1).sum();
+    if characters > SEARCH_CHARACTERS_MAX + 1 {
+        let why = format!(
+            "must not have more than {SEARCH_CHARACTERS_MAX} characters (including spaces) in the search list"
+        );
+        errors.push(domains.invalid(why));
+    }
+    for domain in domains.items("").filter(|it| it.text() != ".") {
+        let text = domain.text();
+        let text = text.strip_suffix('.').unwrap_or(text);
+        let wrong = search_domain(text).into_iter();
+        errors.extend(wrong.map(|why| domain.invalid_value(text, why)));
+    }
     for option in config.items("options") {
         if option.at("name").is_empty() {
             errors.push(option.required("must not be empty"));
@@ -217,6 +274,27 @@ fn names_and_addresses(spec: &Field<'_, '_>, errors: &mut Errors) {
             name.must_conform(formats::dns_subdomain, errors);
         }
     }
+}
+
+/// Returns the errors in a domain in which names are looked up; it may have underscores.
+fn search_domain(text: &str) -> Vec<String> {
+    const BYTES_MAX: usize = 253;
+    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &str| {
+        let bytes = part.strip_prefix('_').unwrap_or(part).as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        ends.iter().all(|it| it.is_some_and(|byte| word(*byte)))
+            && bytes.iter().all(|byte| word(*byte) || b"-_".contains(byte))
+    };
+    let mut wrong = formats::too_long(text, BYTES_MAX);
+    if !text.split('.').all(is_part) {
+        wrong.push(formats::mismatch(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+            r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
+            &["example.com"],
+        ));
+    }
+    wrong
 }
 
 /// Checks readiness gates and scheduling gates.

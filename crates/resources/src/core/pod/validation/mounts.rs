@@ -51,6 +51,7 @@ pub(super) fn mounts(
             errors.push(mount.at("subPathExpr").invalid(why));
         }
         propagation(container, &mount, errors);
+        read_only(container, &mount, errors);
     }
     devices(container, volumes, claims, errors);
 }
@@ -68,6 +69,31 @@ fn propagation(container: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Er
     let privileged = container.at("securityContext.privileged").is_true();
     if wanted.text() == "Bidirectional" && !privileged {
         let why = "Bidirectional mount propagation is available only to privileged containers";
+        errors.push(blamed.forbidden(why));
+    }
+}
+
+/// Checks that what is mounted below a mount is read-only only if the mount is. Follows
+/// `validateMountRecursiveReadOnly`.
+fn read_only(container: &Field<'_, '_>, mount: &Field<'_, '_>, errors: &mut Errors) {
+    const WORDS: &[&str] = &["Disabled", "Enabled", "IfPossible"];
+    let mounts = container.at("volumeMounts");
+    let (blamed, wanted) = (
+        mounts.at("recursiveReadOnly"),
+        mount.at("recursiveReadOnly"),
+    );
+    if !wanted.is_set() || wanted.text() == "Disabled" {
+        return;
+    }
+    if !WORDS.contains(&wanted.text()) {
+        errors.push(blamed.unsupported_value(wanted.text(), WORDS));
+        return;
+    }
+    if !mount.at("readOnly").is_true() {
+        errors.push(blamed.forbidden("may only be specified when readOnly is true"));
+    }
+    if !matches!(mount.at("mountPropagation").text(), "" | "None") {
+        let why = "may only be specified when mountPropagation is None or not specified";
         errors.push(blamed.forbidden(why));
     }
 }

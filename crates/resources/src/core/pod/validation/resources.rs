@@ -4,6 +4,7 @@
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
+use super::claims;
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::{is_pages, requirements};
 use crate::{RequestsOrLimits, ResourceList, resources_of_containers};
@@ -21,7 +22,12 @@ pub(super) fn pod_resources(spec: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(whole.forbidden("may not be set for a windows pod"));
         return;
     }
+    if whole.at("claims").is_set() {
+        let why = "claims may not be set for Resources at pod-level";
+        errors.push(whole.at("claims").forbidden(why));
+    }
     requirements(&whole, of_pods, errors);
+    claims::used(spec, &whole, errors);
     covers_the_containers(spec, errors);
     let limits = whole.at("limits");
     for (index, container) in spec.items("containers").enumerate() {

@@ -4,12 +4,19 @@
 
 use std::collections::BTreeSet;
 
+use ringwatch_apimachinery::validation::formats;
+use ringwatch_apimachinery::{FieldError, FieldErrorKind};
+use serde_json::json;
+
 use crate::validation::field::{Errors, Field};
 use crate::validation::values::below;
 
 /// Maximum length of the name of a sysctl, in bytes, and the pattern that Kubernetes shows for it.
 const SYSCTL_BYTES_MAX: usize = 253;
 const SYSCTL_FORM: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+
+/// Maximum length of the credentials of a container on Windows, in bytes.
+const CREDENTIALS_BYTES_MAX: usize = 64 * 1024;
 
 /// The settings of semaphores, shared memory and messages.
 const IPC_SETTINGS: [&str; 10] = [
@@ -39,8 +46,9 @@ pub(super) fn of_pod(at: &Field<'_, '_>, errors: &mut Errors) {
     profiles(at, errors);
     at.at("supplementalGroupsPolicy")
         .may_be_one_of(&["Merge", "Strict"], errors);
+    // The feature gate of the other policy, MountOption, is off in Kubernetes 1.36.
     at.at("seLinuxChangePolicy")
-        .may_be_one_of(&["MountOption", "Recursive"], errors);
+        .may_be_one_of(&["Recursive"], errors);
 }
 
 /// Checks the sysctls of a pod, of which each may occur once.
@@ -193,7 +201,28 @@ pub(super) fn of_container(at: &Field<'_, '_>, host_users: bool, errors: &mut Er
     }
 }
 
-/// Checks the seccomp and AppArmor profiles.
+/// Checks the credentials of a container on Windows. Follows `validateWindowsSecurityContextOptions`, but for the names
+/// of users.
+fn windows(at: &Field<'_, '_>, errors: &mut Errors) {
+    let name = at.at("gmsaCredentialSpecName");
+    if name.is_set() {
+        name.must_conform(formats::dns_subdomain, errors);
+    }
+    let spec = at.at("gmsaCredentialSpec");
+    if spec.is_set() && spec.is_empty() {
+        errors.push(spec.invalid("gmsaCredentialSpec cannot be an empty string"));
+    } else if spec.text().len() > CREDENTIALS_BYTES_MAX {
+        let kibibytes = CREDENTIALS_BYTES_MAX / 1024;
+        let why = format!("gmsaCredentialSpec size must be under {kibibytes} KiB");
+        errors.push(spec.invalid(why));
+    }
+    let user = at.at("runAsUserName");
+    if user.is_set() && user.is_empty() {
+        errors.push(user.invalid("runAsUserName cannot be an empty string"));
+    }
+}
+
+/// Checks the seccomp and AppArmor profiles, and in between what is for Windows.
 fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
     const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
     for (member, name) in [
@@ -201,6 +230,9 @@ fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
         ("appArmorProfile", "AppArmor"),
     ] {
         let profile = at.at(member);
+        if name == "AppArmor" {
+            windows(&at.at("windowsOptions"), errors);
+        }
         if !profile.is_set() {
             continue;
         }
@@ -213,7 +245,18 @@ fn profiles(at: &Field<'_, '_>, errors: &mut Errors) {
         }
         if kind.text() != "Localhost" {
             let why = format!("can only be set when {name} type is Localhost");
-            errors.extend(file.is_set().then(|| file.invalid(why)));
+            if file.is_set() && name == "seccomp" {
+                // As Kubernetes shows its own type.
+                let shown = format!(
+                    "{{\"Type\":{},\"LocalhostProfile\":{}}}: {why}",
+                    json!(kind.text()),
+                    file.value()
+                );
+                let blamed = file.field();
+                errors.push(FieldError::new(FieldErrorKind::Invalid, blamed, shown));
+            } else if file.is_set() && TYPES.contains(&kind.text()) {
+                errors.push(file.invalid(why));
+            }
         } else if file.is_empty() {
             errors.push(file.required(&format!("must be set when {name} type is Localhost")));
         } else if name == "seccomp" {

@@ -1,0 +1,133 @@
+//! DeviceClasses, and what claims of devices have in common with them: selectors and configurations.
+//!
+//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36. Expressions are not compiled: the scheduler does
+//! when it looks for devices.
+
+use serde_json::Value;
+
+use super::slice_validation::{has_too_many, too_long};
+use crate::core::volume::validation::csi_driver;
+use crate::validation::field::{Errors, Field};
+use crate::validation::quantities::is_extended;
+
+const SELECTORS_MAX: usize = 32;
+const CONFIGS_MAX: usize = 32;
+const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
+const PARAMETERS_BYTES_MAX: usize = 10 * 1024;
+
+/// Checks a DeviceClass. Follows `ValidateDeviceClass`.
+pub(crate) fn class(object: &Field<'_, '_>, errors: &mut Errors) {
+    let spec = object.at("spec");
+    selectors(&spec.at("selectors"), errors);
+    let configs = spec.at("config");
+    if !has_too_many(&configs, CONFIGS_MAX, errors) {
+        for config in configs.items("") {
+            configuration(&config, errors);
+        }
+    }
+    let extended = spec.at("extendedResourceName");
+    if extended.is_set() && !is_extended(extended.text()) {
+        errors.push(extended.invalid("must be a valid extended resource name"));
+    }
+}
+
+/// Checks the selectors of devices. Follows `validateSelectorSlice`.
+pub(super) fn selectors(list: &Field<'_, '_>, errors: &mut Errors) {
+    if has_too_many(list, SELECTORS_MAX, errors) {
+        return;
+    }
+    for selector in list.items("") {
+        let cel = selector.at("cel");
+        let expression = cel.at("expression");
+        if !cel.is_set() {
+            errors.push(cel.required(""));
+        } else if expression.text().len() > EXPRESSION_BYTES_MAX {
+            errors.push(too_long(&expression, EXPRESSION_BYTES_MAX));
+        }
+    }
+}
+
+/// Checks the configuration of devices for a driver. Follows `validateDeviceConfiguration`.
+pub(super) fn configuration(config: &Field<'_, '_>, errors: &mut Errors) {
+    let opaque = config.at("opaque");
+    if !opaque.is_set() {
+        errors.push(opaque.required(""));
+        return;
+    }
+    let driver = opaque.at("driver");
+    driver.must_be_set_and_conform(csi_driver, errors);
+    let parameters = opaque.at("parameters");
+    match parameters.value() {
+        Value::Null => errors.push(parameters.required("")),
+        Value::Object(_) if parameters.value().to_string().len() > PARAMETERS_BYTES_MAX => {
+            errors.push(too_long(&parameters, PARAMETERS_BYTES_MAX));
+        }
+        Value::Object(_) => {}
+        _ => {
+            let why = "must be a valid JSON object";
+            errors.push(parameters.invalid_value("<value omitted>", why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::{found, messages};
+
+    #[test]
+    fn classes_that_are_wrong() {
+        let good = json!({"spec": {"selectors": [{"cel": {"expression": "true"}}],
+            "config": [{"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}],
+            "extendedResourceName": "example.com/gpu"}});
+        assert_eq!(found(class, &good), []);
+        for (at, value, wrong) in [
+            (
+                "selectors/0",
+                json!({}),
+                "spec.selectors[0].cel: Required value",
+            ),
+            (
+                "selectors/0/cel/expression",
+                json!("x".repeat(EXPRESSION_BYTES_MAX + 1)),
+                "spec.selectors[0].cel.expression: Too long: may not be more than 10240 bytes",
+            ),
+            (
+                "config/0",
+                json!({}),
+                "spec.config[0].opaque: Required value",
+            ),
+            (
+                "config/0/opaque/driver",
+                json!(""),
+                "spec.config[0].opaque.driver: Required value",
+            ),
+            (
+                "config/0/opaque/parameters",
+                json!(null),
+                "spec.config[0].opaque.parameters: Required value",
+            ),
+            (
+                "config/0/opaque/parameters",
+                json!([1]),
+                "spec.config[0].opaque.parameters: Invalid value: \"<value omitted>\": must be a valid JSON object",
+            ),
+            (
+                "config/0/opaque/parameters",
+                json!({"a": "x".repeat(PARAMETERS_BYTES_MAX)}),
+                "spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes",
+            ),
+            (
+                "extendedResourceName",
+                json!("gpu"),
+                "spec.extendedResourceName: Invalid value: \"gpu\": must be a valid extended resource name",
+            ),
+        ] {
+            let mut object = good.clone();
+            *object.pointer_mut(&format!("/spec/{at}")).expect("a field") = value;
+            assert_eq!(messages(&found(class, &object)), [wrong], "{at}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The status of a ResourceClaim: an allocation stays until it is removed as a whole, and only allocated devices have a
+//! status.
+//!
+//! Follows pkg/apis/resource/validation/validation.go of Kubernetes 1.36.
+
+use std::collections::HashSet;
+
+use ringwatch_apimachinery::path::{get, list};
+use ringwatch_apimachinery::validation::formats;
+use serde_json::Value;
+
+use super::claim_validation::{named_request, named_requests, request_names};
+use super::class_validation::configuration;
+use super::device_validation::binding_conditions;
+use super::slice_validation::{has_too_many, pool_name, too_long};
+use crate::core::volume::validation::csi_driver;
+use crate::validation::conditions::conditions;
+use crate::validation::field::{Errors, Field};
+use crate::validation::labels::node_selector;
+use crate::validation::values::network;
+
+const IMMUTABLE: &str = "field is immutable";
+const RESERVED: &str = "status.reservedFor";
+const RESERVED_MAX: usize = 256;
+/// Maximum number of conditions of an allocated device.
+const CONDITIONS_MAX: usize = 8;
+const RESULTS_MAX: usize = 32;
+/// Maximum number of configurations, of the class and of the claim.
+const CONFIGS_MAX: usize = 64;
+
+/// Checks a change of the status of a ResourceClaim: an allocation is only removed as a whole, and only allocated
+/// claims are reserved. Follows `ValidateResourceClaimStatusUpdate`.
+pub(super) fn status(claim: &Value, old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let root = Field::root(claim);
+    let reserved = root.at(RESERVED);
+    let looked_at = !has_too_many(&reserved, RESERVED_MAX, &mut errors);
+    let mut uids = HashSet::new();
+    for user in reserved.items("").filter(|_| looked_at) {
+        for member in ["resource", "name", "uid"] {
+            user.at(member).must_be_set(&mut errors);
+        }
+        let uid = user.at("uid");
+        if !uids.insert(uid.text()) {
+            errors.push(uid.duplicate());
+        }
+    }
+    let allocation = root.at("status.allocation");
+    allocated_devices(&root, &mut errors);
+    if !reserved.is_empty() && !allocation.is_set() {
+        let why = "may not be specified when `allocated` is not set";
+        errors.push(reserved.forbidden(why));
+    } else if get(claim, "metadata.deletionTimestamp").is_some() {
+        let before: HashSet<&Value> = list(old, RESERVED).iter().collect();
+        if list(claim, RESERVED)
+            .iter()
+            .any(|user| !before.contains(user))
+        {
+            let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
+            errors.push(reserved.forbidden(why));
+        }
+    }
+    if allocation.is_set() {
+        match get(old, "status.allocation").filter(|it| !it.is_null()) {
+            Some(before) if allocation.value() != before => {
+                errors.push(allocation.invalid(IMMUTABLE));
+            }
+            Some(_) => {}
+            None => {
+                let names = request_names(&root.at("spec.devices"));
+                self::allocation(&allocation, &names, &mut errors);
+            }
+        }
+    }
+    errors
+}
+
+/// Checks a new allocation: each device is for a request of the claim. Follows `validateAllocationResult`.
+fn allocation(at: &Field<'_, '_>, names: &HashSet<String>, errors: &mut Errors) {
+    let results = at.at("devices.results");
+    if !has_too_many(&results, RESULTS_MAX, errors) {
+        for result in results.items("") {
+            named_request(&result.at("request"), names, errors);
+            result
+                .at("driver")
+                .must_be_set_and_conform(csi_driver, errors);
+            pool_name(&result.at("pool"), errors);
+            result.at("device").must_conform(formats::dns_label, errors);
+            binding_conditions(&result, errors);
+            share_id(&result, errors);
+        }
+    }
+    let configs = at.at("devices.config");
+    if !has_too_many(&configs, CONFIGS_MAX, errors) {
+        for config in configs.items("") {
+            let sources = &["FromClaim", "FromClass"];
+            config.at("source").must_be_one_of(sources, errors);
+            named_requests(&config, names, errors);
+            configuration(&config, errors);
+        }
+    }
+    let selector = at.at("nodeSelector");
+    if selector.is_set() {
+        node_selector(&selector, errors);
+    }
+}
+
+/// Checks the identity of a share of a device, a UUID in small letters. Follows `validateUID`.
+fn share_id(of: &Field<'_, '_>, errors: &mut Errors) {
+    const UUID_BYTES: usize = 36;
+    let id = of.at("shareID");
+    let text = id.text();
+    if !id.is_set() {
+        return;
+    }
+    if uuid::Uuid::parse_str(text).is_err() {
+        let why = format!("error validating uid: invalid UUID length: {}", text.len());
+        errors.push(id.invalid(why));
+    } else if text.len() != UUID_BYTES || text != text.to_lowercase() {
+        let why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
+        errors.push(id.invalid(why));
+    }
+}
+
+/// Checks the statuses of devices: each is of a device that the claim has got, and no two are of one. Follows
+/// `validateDeviceStatus`.
+fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
+    let given = claim.items("status.allocation.devices.results");
+    let given: HashSet<_> = given.map(|it| device_id(&it)).collect();
+    let mut seen = HashSet::new();
+    for device in claim.items("status.devices") {
+        device
+            .at("driver")
+            .must_be_set_and_conform(csi_driver, errors);
+        pool_name(&device.at("pool"), errors);
+        device.at("device").must_conform(formats::dns_label, errors);
+        share_id(&device, errors);
+        let [driver, pool, name, share] = device_id(&device);
+        let shown = match share {
+            "" => format!("{driver}/{pool}/{name}"),
+            _ => format!("{driver}/{pool}/{name}/{share}"),
+        };
+        if !given.contains(&device_id(&device)) {
+            let why = "must be an allocated device in the claim";
+            errors.push(device.invalid_value(shown.as_str(), why));
+        }
+        let list = device.at("conditions");
+        has_too_many(&list, CONDITIONS_MAX, errors);
+        conditions(&list, errors);
+        let data = device.at("data");
+        if data.is_set() && !data.value().is_object() {
+            let why = "must be a valid JSON object";
+            errors.push(data.invalid_value("<value omitted>", why));
+        }
+        network_data(&device.at("networkData"), errors);
+        if !seen.insert(device_id(&device)) {
+            errors.push(device.duplicate_of(&shown));
+        }
+    }
+}
+
+/// Checks the interface of a device that is one of a network. Follows `validateNetworkDeviceData`.
+fn network_data(at: &Field<'_, '_>, errors: &mut Errors) {
+    const NAME_BYTES_MAX: usize = 256;
+    const HARDWARE_ADDRESS_BYTES_MAX: usize = 128;
+    const ADDRESSES_MAX: usize = 16;
+    for (member, most) in [
+        ("interfaceName", NAME_BYTES_MAX),
+        ("hardwareAddress", HARDWARE_ADDRESS_BYTES_MAX),
+    ] {
+        let text = at.at(member);
+        if text.text().len() > most {
+            errors.push(too_long(&text, most));
+        }
+    }
+    let addresses = at.at("ips");
+    if has_too_many(&addresses, ADDRESSES_MAX, errors) {
+        return;
+    }
+    let mut seen = HashSet::new();
+    for address in addresses.items("") {
+        address.must_conform(interface_address, errors);
+        if !seen.insert(address.text()) {
+            errors.push(address.duplicate_of(address.text()));
+        }
+    }
+}
+
+/// Returns the errors in an address with the length of its network's prefix. Follows `IsValidInterfaceAddress` in
+/// apimachinery's pkg/util/validation.
+fn interface_address(text: &str) -> Vec<String> {
+    /// How many more bits an address of IPv4 has when it is written as one of IPv6.
+    const MAPPED_BITS: u8 = 96;
+    let Some((address, bits)) = network(text) else {
+        return vec![
+            "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)".into(),
+        ];
+    };
+    let shortest = address.to_canonical();
+    let bits = if shortest == address {
+        bits
+    } else {
+        bits.saturating_sub(MAPPED_BITS)
+    };
+    let canonical = format!("{shortest}/{bits}");
+    if text == canonical {
+        return Vec::new();
+    }
+    vec![format!("must be in canonical form ({canonical:?})")]
+}
+
+/// Returns what tells an allocated device from the others.
+fn device_id<'v>(device: &Field<'v, '_>) -> [&'v str; 4] {
+    ["driver", "pool", "device", "shareID"].map(|member| device.at(member).text())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::messages;
+
+    #[test]
+    fn a_device_has_a_status_if_it_is_allocated() {
+        let of = |device: &str| json!({"driver": "d", "pool": "p", "device": device});
+        let claim = |devices: Value| {
+            json!({"status": {"devices": devices,
+                "allocation": {"devices": {"results": [of("a"), of("b")]}}}})
+        };
+        let old = claim(json!([]));
+        let wrong = |devices: Value| messages(&status(&claim(devices), &old));
+        assert_eq!(wrong(json!([of("a"), of("b")])), [""; 0]);
+        assert_eq!(
+            wrong(json!([of("c")])),
+            [
+                "status.devices[0]: Invalid value: \"d/p/c\": must be an allocated device in the claim"
+            ]
+        );
+        assert_eq!(
+            wrong(json!([of("a"), of("a")])),
+            ["status.devices[1]: Duplicate value: \"d/p/a\""]
+        );
+    }
+
+    #[test]
+    fn interfaces_have_addresses_with_prefixes() {
+        let not_one = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        for (text, why) in [
+            ("10.9.8.7/24", ""),
+            ("2001:db8::1/64", ""),
+            ("10.9.8.7", not_one),
+            ("10.9.8.7/33", not_one),
+            (
+                "010.9.8.7/24",
+                "must be in canonical form (\"10.9.8.7/24\")",
+            ),
+            (
+                "::ffff:192.168.0.1/120",
+                "must be in canonical form (\"192.168.0.1/24\")",
+            ),
+        ] {
+            assert_eq!(interface_address(text).concat(), why, "{text}");
+        }
+        let data = json!({"interfaceName": "x".repeat(257), "ips": ["10.0.0.1/8", "10.0.0.1/8"]});
+        let mut errors = Errors::new();
+        network_data(&Field::root(&data), &mut errors);
+        assert_eq!(
+            messages(&errors),
+            [
+                "interfaceName: Too long: may not be more than 256 bytes",
+                "ips[1]: Duplicate value: \"10.0.0.1/8\""
+            ]
+        );
+    }
+
+    #[test]
+    fn an_allocation_is_for_requests() {
+        let result = json!({"request": "r", "driver": "d", "pool": "p", "device": "a"});
+        let with = |member: &str, value: Value| {
+            let mut other = result.clone();
+            other[member] = value;
+            json!({"devices": {"results": [other]}})
+        };
+        let claim = |allocation: Value| json!({"spec": {"devices": {"requests": [{"name": "r"}]}}, "status": {"allocation": allocation}});
+        let wrong = |allocation: Value| messages(&status(&claim(allocation), &json!({})));
+        assert_eq!(
+            wrong(with(
+                "shareID",
+                json!("01234567-89ab-cdef-0123-456789abcdef")
+            )),
+            [""; 0]
+        );
+        let at = "status.allocation.devices";
+        for (allocation, why) in [
+            (
+                with("request", json!("s")),
+                format!(
+                    "{at}.results[0].request: Invalid value: \"s\": must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+                ),
+            ),
+            (
+                with("driver", json!("")),
+                format!("{at}.results[0].driver: Required value"),
+            ),
+            (
+                with("shareID", json!("x")),
+                format!(
+                    "{at}.results[0].shareID: Invalid value: \"x\": error validating uid: invalid UUID length: 1"
+                ),
+            ),
+            (
+                json!({"devices": {"config": [{"source": "x", "opaque": {"driver": "d", "parameters": {}}}]}}),
+                format!(
+                    "{at}.config[0].source: Unsupported value: \"x\": supported values: \"FromClaim\", \"FromClass\""
+                ),
+            ),
+        ] {
+            assert_eq!(wrong(allocation), [why]);
+        }
+        let (old, new) = (
+            claim(with("device", json!("a"))),
+            claim(with("device", json!("b"))),
+        );
+        assert_eq!(status(&old, &old), []);
+        assert_eq!(status(&new, &old).len(), 1);
+    }
+}
