@@ -52,7 +52,7 @@ use super::resources::Resources;
 use super::responses::Responses;
 use super::security::Security;
 use super::served_apis::ServedApis;
-use super::server_paths::ServerPaths;
+use super::server_paths::{ServerPaths, slis};
 use super::service_account_keys::key_discovery;
 use super::storages::Storages;
 use super::store_size::StoreSize;
@@ -351,6 +351,7 @@ impl Assembly<'_> {
                 flags: self.flags.values.0.clone(),
             },
             clock: self.clock.clone(),
+            slis: slis(&health, self.clock.wall()),
             health,
             keys: key_discovery(accounts, &address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),

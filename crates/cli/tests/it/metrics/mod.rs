@@ -4,6 +4,7 @@
 
 mod flow_control;
 mod guard;
+mod health;
 mod process;
 mod requests;
 mod store;
