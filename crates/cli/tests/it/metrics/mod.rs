@@ -2,6 +2,7 @@
 //!
 //! Families that clients cannot move are asserted beside their code; `guard` knows every family and demands a test for each.
 
+mod admission;
 mod flow_control;
 mod guard;
 mod health;
