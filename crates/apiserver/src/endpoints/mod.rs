@@ -29,6 +29,7 @@ mod relay;
 mod request_info;
 mod response;
 mod routes;
+mod spans;
 mod translation;
 mod tunnel;
 mod version;

@@ -27,13 +27,13 @@ use crate::endpoints::{
     TextError, Tunnel,
 };
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Maximum number of bytes of the Status of a failed watch, which is read before the response begins.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
-/// The client's side of a connection, in the extensions of a request. Only audit asks for it.
+/// The client's side of a connection, in the extensions of a request. Only audit and traces ask for it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientSide {
     /// The address of the client, or of the last proxy before this server.
@@ -54,6 +54,12 @@ impl Drop for Unanswered {
 }
 
 impl Filters {
+    /// Returns true if requests are to have the client's side of their connection: [`ClientSide`].
+    #[must_use]
+    pub fn asks_for_client_side(&self) -> bool {
+        self.auditor.is_some() || self.tracer.is_some()
+    }
+
     /// Answers a request of an authenticated user, and records it if the policy says so.
     pub(super) async fn audited(
         &self,
@@ -167,7 +173,11 @@ fn begin(
 }
 
 /// Returns the addresses that a request came from: `SourceIPs` of Kubernetes 1.36 (`apimachinery/pkg/util/net`).
-fn source_ips(forwarded_for: &str, real_ip: &str, remote: Option<IpAddr>) -> Vec<IpAddr> {
+pub(super) fn source_ips(
+    forwarded_for: &str,
+    real_ip: &str,
+    remote: Option<IpAddr>,
+) -> Vec<IpAddr> {
     let parsed = forwarded_for.split(',').map(|it| it.trim().parse());
     let mut found: Vec<IpAddr> = parsed.filter_map(Result::ok).collect();
     if let Ok(real) = real_ip.parse()

@@ -146,9 +146,8 @@ impl Connections {
         {
             standing.authenticate();
         }
-        let is_audited = self.filters.auditor.is_some();
         let tcp = stream.get_ref().0.get_ref();
-        let client = is_audited.then(|| ClientSide {
+        let client = (self.filters.asks_for_client_side()).then(|| ClientSide {
             address: tcp.peer_addr().ok(),
             shows_certificate: certificate.is_some(),
         });
@@ -387,7 +386,7 @@ impl Connections {
 struct Client {
     /// The client's certificate; `None` if it has presented none.
     certificate: Option<Arc<ShownCertificate>>,
-    /// The client, as audit sees it; `None` if nothing is recorded.
+    /// The client, as audit and traces see it; `None` if there is neither.
     side: Option<ClientSide>,
     standing: Standing,
     outgoing: Outgoing,

@@ -74,6 +74,7 @@ pub fn connections(
     let filters = Filters {
         outer: Outer::default(),
         start: Start::default(),
+        tracer: None,
         auditor: None,
         authorizer: ringwatch_authorization::Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),

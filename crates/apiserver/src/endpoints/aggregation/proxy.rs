@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_spans::inject;
 
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
@@ -14,6 +15,7 @@ use crate::endpoints::body::respond;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::errors::{self, TextError};
 use crate::endpoints::relay::{Relayed, exchange, passed_on, strip, strip_answer, upgrade};
+use crate::outgoing_call;
 
 /// The header with the path by which the client reaches the backend.
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -75,11 +77,21 @@ pub(crate) async fn proxy(
     let path = request.uri().path().to_owned();
     let path = HeaderValue::try_from(path).map(|path| (FORWARDED_URI, path));
     request.headers_mut().extend(path);
-    let mut answer = match exchange(&backend, request).await {
+    let authority = format!("{}:{}", backend.name, backend.port);
+    let span = outgoing_call::start(request.method(), &authority, head.path_and_query);
+    let answer = span.within(async {
+        inject(request.headers_mut());
+        exchange(&backend, request).await
+    });
+    let mut answer = match answer.await {
         Ok(Relayed::Answered(answer)) => answer,
         Ok(Relayed::Switched(..)) => return unreachable("an upgrade that nobody asked for"),
-        Err(error) => return unreachable(&error.to_string()),
+        Err(error) => {
+            outgoing_call::failed(&span, &error);
+            return unreachable(&error.to_string());
+        }
     };
+    outgoing_call::answered(&span, answer.status());
     let redirects = answer.status().is_redirection() && answer.headers().contains_key(LOCATION);
     if redirects && !remotes.passes_redirects {
         let text = "text/plain; charset=utf-8";
