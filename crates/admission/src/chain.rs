@@ -8,8 +8,10 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::admission::{Admission, Request};
 use serde_json::Value;
 
+use super::metrics::AdmissionMetrics;
 use super::plugin_set::position;
 use super::reinvocation::Reinvocations;
+use super::steps::{Part, Step};
 
 /// An admission plugin: it changes or refuses writes before they are stored.
 ///
@@ -70,7 +72,8 @@ pub struct Round {
 /// Plugins in kube-apiserver's order.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    plugins: Vec<Arc<dyn Plugin>>,
+    plugins: Vec<(Arc<dyn Plugin>, Part)>,
+    metrics: AdmissionMetrics,
 }
 
 impl Chain {
@@ -78,7 +81,21 @@ impl Chain {
     #[must_use]
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));
-        Self { plugins }
+        let plugins = plugins.into_iter().map(|plugin| {
+            let part = Part::of(plugin.name());
+            (plugin, part)
+        });
+        Self {
+            plugins: plugins.collect(),
+            metrics: AdmissionMetrics::default(),
+        }
+    }
+
+    /// Reports the times of the chain and its plugins to these metrics.
+    #[must_use]
+    pub fn measured(mut self, metrics: AdmissionMetrics) -> Self {
+        self.metrics = metrics;
+        self
     }
 
     async fn admit_once(
@@ -87,18 +104,15 @@ impl Chain {
         object: &mut Value,
         round: &mut Round,
     ) -> Result<(), Error> {
-        for plugin in &self.plugins {
-            plugin.admit_in(request, object, round).await?;
+        for (plugin, part) in &self.plugins {
+            let run = plugin.admit_in(request, object, round);
+            self.timed(plugin.name(), *part, Step::Admit, request, run)
+                .await?;
         }
         Ok(())
     }
-}
 
-#[async_trait]
-impl Admission for Chain {
-    /// Lets every plugin change what is written, until one refuses it; all of them once more if
-    /// policies or webhooks have changed it.
-    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+    async fn admit_all(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
         let mut round = Round::default();
         self.admit_once(request, object, &mut round).await?;
         if round.again {
@@ -108,12 +122,66 @@ impl Admission for Chain {
         Ok(())
     }
 
-    /// Asks every plugin about what the object has become, until one refuses it.
-    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        for plugin in &self.plugins {
-            plugin.validate(request, object).await?;
+    async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        for (plugin, part) in &self.plugins {
+            let run = plugin.validate(request, object);
+            self.timed(plugin.name(), *part, Step::Validate, request, run)
+                .await?;
         }
         Ok(())
+    }
+
+    /// Runs a plugin, and measures it if it takes part in this step.
+    async fn timed(
+        &self,
+        plugin: &'static str,
+        part: Part,
+        step: Step,
+        request: &Request<'_>,
+        run: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        if !part.has(step, request.operation) {
+            return run.await;
+        }
+        let clock = &request.context.clock;
+        let since = clock.now();
+        let outcome = run.await;
+        let (took, operation) = (clock.now() - since, request.operation);
+        self.metrics
+            .plugin(plugin, step, operation, took, outcome.is_err());
+        outcome
+    }
+
+    /// Measures a whole step.
+    async fn whole(
+        &self,
+        step: Step,
+        request: &Request<'_>,
+        run: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        let clock = &request.context.clock;
+        let since = clock.now();
+        let outcome = run.await;
+        let took = clock.now() - since;
+        self.metrics
+            .step(step, request.operation, took, outcome.is_err());
+        outcome
+    }
+}
+
+#[async_trait]
+impl Admission for Chain {
+    /// Lets every plugin change what is written, until one refuses it; all of them once more if
+    /// policies or webhooks have changed it.
+    async fn admit(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Error> {
+        self.whole(Step::Admit, request, self.admit_all(request, object))
+            .await
+    }
+
+    /// Asks every plugin about what the object has become, until one refuses it.
+    async fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
+        self.whole(Step::Validate, request, self.validate_all(request, object))
+            .await
     }
 }
 
@@ -142,7 +210,11 @@ mod tests {
         ];
         let plugins = given.map(|name| Arc::new(Named(name)) as Arc<dyn Plugin>);
         let chain = Chain::new(plugins.to_vec());
-        let names: Vec<_> = chain.plugins.iter().map(|plugin| plugin.name()).collect();
+        let names: Vec<_> = chain
+            .plugins
+            .iter()
+            .map(|(plugin, _)| plugin.name())
+            .collect();
         assert_eq!(
             names,
             [

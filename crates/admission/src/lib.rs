@@ -24,6 +24,7 @@ mod judge;
 pub mod lookup;
 mod match_context;
 mod matching;
+mod metrics;
 mod parsed_objects;
 mod patching;
 mod plugin_set;
@@ -31,6 +32,7 @@ pub mod policies;
 mod reinvocation;
 mod review;
 mod served_types;
+mod steps;
 pub mod webhooks;
 
 pub use chain::{Chain, Plugin, Round};
@@ -40,6 +42,7 @@ pub use parsed_objects::ParsedObjects;
 pub use plugin_set::{PluginSet, parse_plugin};
 
 pub use match_context::MatchContext;
+pub use metrics::AdmissionMetrics;
 pub use served_types::{ServedType, ServedTypes};
 
 pub use expression_validation::{mutating_errors, validating_errors, webhook_errors};

@@ -2,15 +2,19 @@
 //!
 //! The reasons of failures are logged; clients see only the names of failed checks, as in kube-apiserver.
 
+mod slis;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderValue, Response};
+use prometheus_client::registry::Registry;
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
+use self::slis::HealthMetrics;
 use super::endpoints::TextError;
 use crate::endpoints::{ResponseBody, plain};
 
@@ -21,6 +25,7 @@ pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send +
 #[derive(Default)]
 pub struct Health {
     checks: Vec<Named>,
+    metrics: HealthMetrics,
 }
 
 struct Named {
@@ -117,6 +122,11 @@ impl Health {
         self.checks.push(Named { name, scope, check });
     }
 
+    /// Registers the metrics of the checks' results.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
     /// Returns all paths of health.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
@@ -166,7 +176,7 @@ impl Health {
         })
     }
 
-    async fn all(&self, root: &str, query: &str) -> Response<ResponseBody> {
+    async fn all(&self, root: &'static str, query: &str) -> Response<ResponseBody> {
         let (verbose, mut excluded) = parameters(query);
         let (mut lines, mut failed) = (String::new(), Vec::new());
         for Named { name, check, .. } in self.checks_of(root) {
@@ -175,7 +185,9 @@ impl Health {
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));
                 continue;
             }
-            match check().await {
+            let outcome = check().await;
+            self.metrics.observe(name, root, outcome.is_ok());
+            match outcome {
                 Ok(()) => lines.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
                     lines.push_str(&format!("[-]{name} failed: reason withheld\n"));
@@ -226,6 +238,7 @@ fn parameters(query: &str) -> (bool, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;
+    use prometheus_client::encoding::text::encode;
 
     use super::*;
 
@@ -269,6 +282,16 @@ mod tests {
             Some((500, failed.into()))
         );
         assert_eq!(ask(&health, "/livez", "").await, Some((200, "ok".into())));
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        health.register(&mut registry);
+        encode(&mut text, &registry).expect("text");
+        for line in [
+            r#"kubernetes_healthcheck{name="shutdown",type="readyz"} 0"#,
+            r#"kubernetes_healthcheck{name="log",type="livez"} 1"#,
+            r#"kubernetes_healthchecks_total{name="shutdown",type="readyz",status="error"} 1"#,
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ mod cancellation;
 pub mod endpoints;
 pub mod filters;
 pub mod health;
+mod outgoing_call;
 mod remote_api;
 mod service_addresses;
 pub mod shutdown;

@@ -11,9 +11,11 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_
 use http::{Request, StatusCode, Uri};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
+use ringwatch_spans::inject;
 use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::BundleTls;
 
+use super::outgoing_call;
 use super::transport::https_get;
 use crate::ServiceAddresses;
 use crate::endpoints::{Backend, RelayError, fetch, full};
@@ -128,12 +130,23 @@ impl NetworkClient {
         }
         let request = request.body(full(review));
         let request = request.map_err(|error| lasting(error.to_string()))?;
-        let answer = fetch(&place.backend, request, ANSWER_BYTES_MAX).await;
-        let answer = answer.map_err(|error| CallError {
-            is_passing: matches!(&error, RelayError::Http(broken) if is_reset(broken)),
-            why: error.to_string(),
+        let span = outgoing_call::start(request.method(), &place.authority, &place.path);
+        let answer = span
+            .within(async {
+                let mut request = request;
+                inject(request.headers_mut());
+                fetch(&place.backend, request, ANSWER_BYTES_MAX).await
+            })
+            .await;
+        let answer = answer.map_err(|error| {
+            outgoing_call::failed(&span, &error);
+            CallError {
+                is_passing: matches!(&error, RelayError::Http(broken) if is_reset(broken)),
+                why: error.to_string(),
+            }
         })?;
         let status = answer.status();
+        outgoing_call::answered(&span, status);
         if status.is_success() {
             return Ok(answer.into_body());
         }

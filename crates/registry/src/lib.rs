@@ -24,6 +24,7 @@ mod strategy;
 pub mod subresource;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod traced_storage;
 pub mod watch_cache_sizes;
 mod write_guard;
 

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::object_counts::ObjectCounts;
 use super::watch_cache_sizes::WatchCacheSizes;
+use crate::traced_storage::{Layer, TracedStorage};
 use crate::{DefaultsOnRead, Resource};
 
 /// Groups whose objects kube-apiserver stores as JSON whatever the storage media type.
@@ -36,6 +37,8 @@ pub struct StorageFactory {
     pub encryption: Encryption,
     /// The resources that have a watch cache.
     pub caches: WatchCacheSizes,
+    /// True if operations are spans of the requests that need them.
+    pub has_spans: bool,
     /// The metrics of lists from the store.
     pub list_metrics: etcd3::ListMetrics,
     /// The metrics of requests to the backend.
@@ -166,11 +169,26 @@ impl StorageFactory {
         let store = self.store((backend, compacted), prefix, versioner);
         let lists = self.list_metrics.of_type(group, plural);
         let requests = self.request_metrics.of_type(group, plural);
-        Arc::new(
+        let store: Arc<dyn Interface> = Arc::new(
             store
                 .counted(lists, requests)
                 .encrypted(self.encryption.transformer(plural, group)),
-        )
+        );
+        self.traced(store, Layer::Store, group, plural)
+    }
+
+    /// Returns the storage of a type so that its operations are spans, if there are any.
+    fn traced(
+        &self,
+        storage: Arc<dyn Interface>,
+        layer: Layer,
+        group: &str,
+        plural: &str,
+    ) -> Arc<dyn Interface> {
+        match self.has_spans {
+            true => Arc::new(TracedStorage::new(storage, layer, group, plural)),
+            false => storage,
+        }
     }
 
     /// Returns the storage of a type under a prefix, named by group and plural. Its cache is fed and its objects are
@@ -211,8 +229,9 @@ impl StorageFactory {
             versioner,
             window: WindowLimits::within(self.ledger.limit()),
         });
+        let storage = Arc::new(CacheDelegator::new(Arc::clone(&cacher), store));
         Joined {
-            storage: Arc::new(CacheDelegator::new(Arc::clone(&cacher), store)),
+            storage: self.traced(storage, Layer::Cache, group, plural),
             cacher: Some(cacher),
         }
     }

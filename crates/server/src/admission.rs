@@ -10,7 +10,9 @@ use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
     Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
 };
-use ringwatch_admission::{Chain, MatchContext, ParsedObjects, Plugin, PluginSet};
+use ringwatch_admission::{
+    AdmissionMetrics, Chain, MatchContext, ParsedObjects, Plugin, PluginSet,
+};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_controllers::admission_objects::AdmissionObjects;
 use ringwatch_plugins::{
@@ -53,6 +55,7 @@ impl Admission {
         storages: &Storages,
         match_context: &MatchContext,
         webhooks: &Arc<dyn WebhookClient>,
+        metrics: AdmissionMetrics,
         clock: &Clock,
     ) -> Self {
         let objects = AdmissionObjectSets::new(clock);
@@ -61,7 +64,7 @@ impl Admission {
         plugins.extend(configured);
         plugins.retain(|plugin| set.has(plugin.name()));
         Self {
-            chain: Arc::new(Chain::new(plugins)),
+            chain: Arc::new(Chain::new(plugins).measured(metrics)),
             objects,
         }
     }

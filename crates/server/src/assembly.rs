@@ -13,15 +13,15 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
-use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Outer, TransportSecurity};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_audit::Auditor;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
 use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
@@ -32,19 +32,20 @@ use ringwatch_controllers::extension_authentication;
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
+use ringwatch_spans::Tracer;
 use tokio::sync::{oneshot, watch};
 
 use super::admission_config::AdmissionConfig;
 use super::audit::{AuditBackends, AuditFiles};
 use super::authorization_config::Authorizers;
-use super::backend_factory::{OpenBackend, OpenOverride, store_check};
+use super::backend_factory::{OpenBackend, OpenOverride, compactor, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
-use super::limits::{connection_limits, request_limits};
+use super::limits::{connection_limits, outer_filters, request_limits};
 use super::memory::{self, MemoryMetrics};
 use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
@@ -52,8 +53,9 @@ use super::resources::Resources;
 use super::responses::Responses;
 use super::security::Security;
 use super::served_apis::ServedApis;
-use super::server_paths::ServerPaths;
+use super::server_paths::{ServerPaths, slis};
 use super::service_account_keys::key_discovery;
+use super::spans::SpansConfig;
 use super::storages::Storages;
 use super::store_size::StoreSize;
 
@@ -94,6 +96,14 @@ pub(super) struct Assembled {
     pub(super) audit: Option<AuditBackends>,
 }
 
+/// The parts that record requests.
+struct Observers {
+    auditor: Option<Arc<Auditor>>,
+    /// The backends of the auditor, which do not run yet.
+    audit: Option<AuditBackends>,
+    tracer: Option<Tracer>,
+}
+
 impl Assembly<'_> {
     /// Builds the server, and starts its controllers.
     pub(super) fn build(
@@ -123,10 +133,10 @@ impl Assembly<'_> {
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
-        background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
-        let (webhooks, flags) = (&resources.webhooks, &self.flags.audit);
-        let audit = audit.map(|it| it.build(flags, webhooks, &mut registry, &ledger, &self.clock));
-        let (auditor, audit) = audit.unzip();
+        let (issuers, clock) = (security.issuers, self.clock.clone());
+        background.run(issuers.follow(Arc::clone(&authenticator), clock));
+        let files = (audit, security.spans);
+        let observers = self.observers(files, &resources, &ledger, &mut registry, background);
         let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
         let served = ServedApis::new(&self.flags.runtime_config, &resources);
         let api = Arc::new(Api::new(ApiConfig {
@@ -152,10 +162,11 @@ impl Assembly<'_> {
         self.publish_credentials(&resources, &security.credentials, background);
         let connections = Connections {
             filters: Arc::new(Filters {
-                outer: self.outer_filters(),
+                outer: outer_filters(&self.flags.serving, &self.steps.drain),
                 authenticator,
                 start: enabled.hooks.before_the_api(),
-                auditor,
+                tracer: observers.tracer,
+                auditor: observers.auditor,
                 impersonation: resources.impersonation.clone(),
                 authorizer: Arc::clone(&resources.authorizer),
                 limits,
@@ -171,7 +182,7 @@ impl Assembly<'_> {
             streams_max: self.flags.serving.http2_max_streams_per_connection,
             closing: self.steps.closing.clone(),
         };
-        self.assembled(connections, resources, enabled, audit)
+        self.assembled(connections, resources, enabled, observers.audit)
     }
 
     /// Builds the stores, with what decides about requests and writes.
@@ -195,7 +206,7 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> Arc<StorageFactory> {
         let backend = &self.backend.backend;
-        let compactor = self.compactor(backend);
+        let compactor = compactor(backend, &self.flags.etcd, &self.clock);
         let others = self.overrides.iter();
         let others = others.map(|it| self.other_backend(it, background));
         let factory = StorageFactory {
@@ -205,6 +216,7 @@ impl Assembly<'_> {
             media_type: self.flags.storage_media_type,
             encryption: security.encryption.encryption.clone(),
             caches: self.flags.watch_cache_sizes(),
+            has_spans: self.flags.has_spans(),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: CacheMetrics::register(registry),
@@ -221,15 +233,9 @@ impl Assembly<'_> {
         Arc::new(factory)
     }
 
-    fn compactor(&self, backend: &Arc<dyn Backend>) -> etcd3::Compactor {
-        let interval = self.flags.etcd.etcd_compaction_interval;
-        let interval = (!interval.is_zero()).then_some(interval);
-        etcd3::Compactor::new(Arc::clone(backend), interval, self.clock.clone())
-    }
-
     /// Returns the backend of some resources alone, and runs its compactor.
     fn other_backend(&self, other: &OpenOverride, background: &mut Background) -> OtherBackend {
-        let compactor = self.compactor(&other.open.backend);
+        let compactor = compactor(&other.open.backend, &self.flags.etcd, &self.clock);
         let compact_revision = compactor.compact_revision();
         let end = background.end().cancelled_owned();
         background.run_to_its_end(compactor.run(end));
@@ -287,15 +293,22 @@ impl Assembly<'_> {
         background.run_serving(shrink);
     }
 
-    fn outer_filters(&self) -> Outer {
-        let flags = &self.flags.serving;
-        Outer {
-            origins: flags.cors_allowed_origins.clone(),
-            transport_security: TransportSecurity::header(
-                &flags.strict_transport_security_directives,
-            ),
-            goaway: flags.goaway_chance,
-            drain: self.steps.drain.clone(),
+    /// Builds the parts that record requests.
+    fn observers(
+        &self,
+        (audit, spans): (Option<AuditFiles>, Option<SpansConfig>),
+        resources: &Resources,
+        ledger: &Ledger,
+        registry: &mut Registry,
+        background: &mut Background,
+    ) -> Observers {
+        let (flags, webhooks) = (&self.flags.audit, &resources.webhooks);
+        let audit = audit.map(|it| it.build(flags, webhooks, registry, ledger, &self.clock));
+        let (auditor, audit) = audit.unzip();
+        Observers {
+            auditor,
+            audit,
+            tracer: spans.map(|it| it.start(registry, &self.clock, background)),
         }
     }
 
@@ -351,6 +364,7 @@ impl Assembly<'_> {
                 flags: self.flags.values.0.clone(),
             },
             clock: self.clock.clone(),
+            slis: slis(&health, self.clock.wall()),
             health,
             keys: key_discovery(accounts, &address),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),

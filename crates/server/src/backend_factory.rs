@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
+use super::traced_backend::TracedBackend;
 
 /// The database of the embedded store, in the data directory.
 const DATABASE: &str = "store.redb";
@@ -82,7 +83,7 @@ pub(super) async fn open(
         }
         StorageBackend::Etcd3 => {
             let etcd = Arc::new(connect(&flags.etcd, &flags.etcd.etcd_servers, clock).await?);
-            Ok(OpenBackend::etcd(etcd, clock.clone()))
+            Ok(OpenBackend::etcd(etcd, flags.has_spans(), clock.clone()))
         }
     }
 }
@@ -104,7 +105,7 @@ pub(super) struct OpenOverride {
 /// # Errors
 /// An etcd cannot be reached.
 pub(super) async fn open_overrides(
-    flags: &EtcdFlags,
+    flags: &ServeFlags,
     clock: &Clock,
 ) -> Result<Vec<OpenOverride>, StartError> {
     let built_in: HashSet<(String, String)> = built_in()
@@ -112,7 +113,7 @@ pub(super) async fn open_overrides(
         .map(|it| (it.group_version.group.clone(), it.plural.clone()))
         .collect();
     let mut opened: Vec<OpenOverride> = Vec::new();
-    for other in &flags.etcd_servers_overrides {
+    for other in &flags.etcd.etcd_servers_overrides {
         let named = (other.group.clone(), other.plural.clone());
         let known = built_in.contains(&named).then_some(named);
         let same = opened.iter_mut().find(|it| it.servers == other.servers);
@@ -120,11 +121,11 @@ pub(super) async fn open_overrides(
             same.types.extend(known);
             continue;
         }
-        let etcd = Arc::new(connect(flags, &other.servers, clock).await?);
+        let etcd = Arc::new(connect(&flags.etcd, &other.servers, clock).await?);
         opened.push(OpenOverride {
             servers: other.servers.clone(),
             types: known.into_iter().collect(),
-            open: OpenBackend::etcd(etcd, clock.clone()),
+            open: OpenBackend::etcd(etcd, flags.has_spans(), clock.clone()),
         });
     }
     Ok(opened)
@@ -188,8 +189,12 @@ impl OpenBackend {
         open
     }
 
-    fn etcd(etcd: Arc<Etcd>, clock: Clock) -> Self {
-        let mut open = Self::new(Arc::clone(&etcd) as Arc<dyn Backend>);
+    fn etcd(etcd: Arc<Etcd>, has_spans: bool, clock: Clock) -> Self {
+        let mut backend = Arc::clone(&etcd) as Arc<dyn Backend>;
+        if has_spans {
+            backend = Arc::new(TracedBackend::new(backend));
+        }
+        let mut open = Self::new(backend);
         let end = open.end.clone();
         open.tasks.spawn(async move {
             let probes = async {
@@ -224,6 +229,17 @@ impl OpenBackend {
         }
         self.tasks.shutdown().await;
     }
+}
+
+/// Returns the compactor of a backend, with the interval of the flags; at 0 it only follows what others compact.
+pub(super) fn compactor(
+    backend: &Arc<dyn Backend>,
+    flags: &EtcdFlags,
+    clock: &Clock,
+) -> etcd3::Compactor {
+    let interval = flags.etcd_compaction_interval;
+    let interval = (!interval.is_zero()).then_some(interval);
+    etcd3::Compactor::new(Arc::clone(backend), interval, clock.clone())
 }
 
 /// Adds health checks that fail when the embedded store cannot be written and when its quota is reached.

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicU64;
 
-use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -10,6 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sha2::{Digest, Sha256};
+
+use super::server_id::server_id;
 
 /// The metrics.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl ReloadMetrics {
     /// Registers the metrics of a server on this machine.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            identity: sha256(identity(&host_name()).as_bytes()),
+            identity: sha256(server_id().as_bytes()),
             reloads: Family::default(),
             last_reload: Family::default(),
             config: Family::default(),
@@ -92,37 +93,15 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", digits.collect::<String>())
 }
 
-/// Returns the name of this machine; empty if it has none.
-fn host_name() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
-}
-
-/// Returns the identity of a server on a machine.
-///
-/// Ported from `NewConfig` in `staging/src/k8s.io/apiserver/pkg/server/config.go`, Kubernetes 1.36.
-fn identity(host_name: &str) -> String {
-    let mut digest = Sha256::new();
-    for part in [host_name, "kube-apiserver"] {
-        let bytes = u16::try_from(part.len()).unwrap_or(u16::MAX);
-        digest.update(bytes.to_be_bytes());
-        digest.update(part);
-    }
-    let digest = digest.finalize();
-    let text = BASE32_NOPAD.encode(&digest[..16]).to_ascii_lowercase();
-    format!("apiserver-{text}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn digests_and_identities_are_kube_apiservers() {
+    fn digests_are_kube_apiservers() {
         assert_eq!(
             sha256(b""),
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
-        assert_eq!(identity("node-1"), "apiserver-lgabes5ywnaqeagh5dny4zlzs4");
     }
 }

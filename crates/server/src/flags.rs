@@ -236,6 +236,11 @@ pub struct ServeFlags {
     )]
     pub inventory: InventoryFlags,
 
+    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at which
+    /// requests are sampled. Without it there are no spans.
+    #[arg(long, value_name = "FILE")]
+    pub tracing_config_file: Option<PathBuf>,
+
     /// Form of log lines on standard error: text, or json with one object a line, as kube-apiserver writes them.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = LogFormat::parse)]
     pub logging_format: LogFormat,
@@ -411,6 +416,12 @@ impl ServeFlags {
     pub fn unsafe_deletion(&self) -> bool {
         let gate = self.feature_gates.last();
         gate.is_some_and(|gate| gate.enabled)
+    }
+
+    /// Returns true if spans of requests are exported.
+    #[must_use]
+    pub fn has_spans(&self) -> bool {
+        self.tracing_config_file.is_some()
     }
 
     /// Returns the memory budget, in bytes.

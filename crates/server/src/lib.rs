@@ -36,11 +36,14 @@ mod responses;
 mod security;
 pub mod serve;
 mod served_apis;
+mod server_id;
 mod server_paths;
 mod service_account_keys;
+mod spans;
 mod storages;
 mod store_size;
 mod stores;
+mod traced_backend;
 mod webhook_kubeconfig;
 mod write_guards;
 

@@ -1,16 +1,16 @@
-//! The limits on concurrent requests and connections, built from flags.
+//! The limits on concurrent requests and connections, and the outermost filters, built from flags.
 
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::filters::{InFlight, LargeWork, Limits};
+use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_apiserver::transport::unauthenticated::{ConnectionLimits, Unauthenticated};
 use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::object_counts::ObjectCounts;
 
-use super::flags::LimitFlags;
+use super::flags::{LimitFlags, ServingFlags};
 
 /// Builds the limits on requests. With priority and fairness, which has its own limits, requests in flight are only
 /// counted.
@@ -35,6 +35,16 @@ pub(super) fn request_limits(
         watches: Watches::new(flags.max_watches_per_user),
         large_work,
         request_timeout: flags.request_timeout,
+    }
+}
+
+/// Builds the outermost filters of a server that drains so.
+pub(super) fn outer_filters(flags: &ServingFlags, drain: &Drain) -> Outer {
+    Outer {
+        origins: flags.cors_allowed_origins.clone(),
+        transport_security: TransportSecurity::header(&flags.strict_transport_security_directives),
+        goaway: flags.goaway_chance,
+        drain: drain.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch_admission::{MatchContext, ServedTypes};
+use ringwatch_admission::{AdmissionMetrics, MatchContext, ServedTypes};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Impersonation;
 use ringwatch_apiserver::webhook_client;
@@ -75,6 +75,7 @@ impl Resources {
             &storages,
             &match_context,
             &webhooks,
+            AdmissionMetrics::register(registry),
             clock,
         );
         let allocator = service_allocator(&storages, &flags.services.service_node_port_range);

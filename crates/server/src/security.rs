@@ -1,4 +1,4 @@
-//! Reads the files that flags name for TLS, authentication, authorization, admission and encryption.
+//! Reads the files that flags name for TLS, authentication, authorization, admission, encryption and spans.
 
 use std::net::IpAddr;
 
@@ -22,9 +22,10 @@ use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
 use super::encryption_file::EncryptionFile;
 use super::flags::{AggregationFlags, ServeFlags, TokenWebhookFlags};
+use super::spans::SpansConfig;
 use super::{kubelets, service_account_keys, webhook_kubeconfig};
 
-/// The configuration of TLS, authentication, authorization, admission and encryption.
+/// The configuration of TLS, authentication, authorization, admission, encryption and spans.
 #[derive(Debug)]
 pub(super) struct Security {
     /// The server's side of TLS, and the authorities of client certificates.
@@ -41,6 +42,8 @@ pub(super) struct Security {
     pub(super) authorizers: Authorizers,
     /// The configurations of admission plugins.
     pub(super) admission: AdmissionConfig,
+    /// The export of spans; `None` if there is none.
+    pub(super) spans: Option<SpansConfig>,
     /// The resources that are encrypted in the store.
     pub(super) encryption: EncryptionFile,
     /// How kubelets are reached, and the TLS client for that.
@@ -99,6 +102,7 @@ impl Security {
             issuers,
             authorizers,
             admission: AdmissionConfig::load(&flags.admission)?,
+            spans: SpansConfig::load(flags.tracing_config_file.as_deref())?,
             encryption: EncryptionFile::load(flags, clock)?,
             kubelets,
             proxy,

@@ -153,7 +153,7 @@ impl Server {
             Some(backend) => OpenBackend::new(backend),
             None => backend_factory::open(flags, &data_dir, &clock).await?,
         };
-        let overrides = backend_factory::open_overrides(&flags.etcd, &clock).await?;
+        let overrides = backend_factory::open_overrides(flags, &clock).await?;
         let url = kubeconfig::local_url(address);
         let kubeconfig = data_dir.join("kubeconfig");
         let mut background = Background::new(options.runtimes);

@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
+use jiff::Timestamp;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
@@ -17,7 +19,10 @@ use super::process::Process;
 use super::store_size::StoreSize;
 
 /// The paths besides those of health and keys.
-const PATHS: [&str; 3] = ["/metrics", STATUSZ, FLAGZ];
+const PATHS: [&str; 4] = ["/metrics", SLIS, STATUSZ, FLAGZ];
+
+/// The path of the metrics of health checks.
+const SLIS: &str = "/metrics/slis";
 
 /// The parts that answer these paths.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub(super) struct ServerPaths {
     pub(super) keys: Option<KeyDiscovery>,
     /// The metrics.
     pub(super) registry: Registry,
+    /// The metrics of health checks, which are served apart.
+    pub(super) slis: Registry,
     /// Those of the memory budget, which are refreshed at each scrape, like the next two.
     pub(super) memory: MemoryMetrics,
     /// Those of the process.
@@ -50,6 +57,20 @@ impl ServerPaths {
         }
         paths
     }
+}
+
+/// Returns the metrics of health checks, with the time at which the process started.
+pub(super) fn slis(health: &Health, started: Timestamp) -> Registry {
+    let mut registry = Registry::default();
+    health.register(&mut registry);
+    let seconds: Gauge = Gauge::default();
+    seconds.set(started.as_second());
+    registry.register(
+        "process_start_time_seconds",
+        "[ALPHA] Start time of the process since unix epoch in seconds.",
+        seconds,
+    );
+    registry
 }
 
 /// Returns an answer with a document that others may keep for an hour, as in kube-apiserver.
@@ -78,6 +99,9 @@ impl OwnPaths for ServerPaths {
             self.memory.refresh();
             self.size.refresh().await;
             return Some(metrics::answer(&self.registry));
+        }
+        if path == SLIS {
+            return Some(metrics::answer(&self.slis));
         }
         if let Some(keys) = &self.keys {
             // Clients made from older schemas end paths with a slash.

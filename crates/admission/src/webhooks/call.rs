@@ -7,6 +7,7 @@ use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
+use ringwatch_spans::{Attribute, start, text};
 use serde_json::{Map, Value, json};
 
 use super::Webhooks;
@@ -24,6 +25,32 @@ pub(super) enum CallOutcome {
     Allowed(Option<(Vec<u8>, Value)>),
     /// The call failed, and the webhook's `failurePolicy` is `Ignore`.
     Ignored,
+}
+
+/// The names of the spans of calls, as in kube-apiserver.
+const VALIDATING_SPAN: &str = "Call validating webhook";
+const MUTATING_SPAN: &str = "Call mutating webhook";
+
+/// Returns the attributes of a call's span, out of the review's request.
+fn call_attributes(hook: &Hook, request: &Map<String, Value>, uid: &str) -> [Attribute; 6] {
+    let field = |name| {
+        request
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let resource = |name| &request.get("resource").unwrap_or(&Value::Null)[name];
+    let resource =
+        ["group", "version", "resource"].map(|name| resource(name).as_str().unwrap_or_default());
+    let [group, version, plural] = resource;
+    [
+        text("configuration", &hook.id.0),
+        text("webhook", &hook.name),
+        text("resource", &format!("{group}/{version}, Resource={plural}")),
+        text("subresource", field("subResource")),
+        text("operation", field("operation")),
+        text("UID", uid),
+    ]
 }
 
 impl Webhooks {
@@ -147,7 +174,18 @@ impl Webhooks {
         }
         let client = hook.client.as_ref();
         let client = client.map_err(|why| format!("could not get REST client: {why}"))?;
-        let posted = self.client.post(client, body, hook.timeout).await;
+        let span = start(
+            if mutating {
+                MUTATING_SPAN
+            } else {
+                VALIDATING_SPAN
+            },
+            || call_attributes(hook, review_request, uid),
+        );
+        let posted = span
+            .within(self.client.post(client, body, hook.timeout))
+            .await;
+        drop(span);
         let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
         work::at_size(Work::Object, &content).await;
         let answer = answer::read(&content, hook, uid, mutating);

@@ -32,6 +32,7 @@ pub use self::storage::ConvertedStorage;
 use ringwatch_apimachinery::path::{get, list, text};
 use ringwatch_apimachinery::webhook_client::{ClientConfig, WebhookClient};
 use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_spans as spans;
 
 /// Maximum time of a conversion, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -113,7 +114,15 @@ impl Converter {
         let posted = self
             .client
             .post(config, Bytes::from(review.to_string()), TIMEOUT);
-        let content = posted
+        let span = spans::start("Call conversion webhook", || {
+            [
+                spans::text("desired-api-version", version),
+                spans::number("object-count", objects.len() as u64),
+                spans::text("UID", &uid),
+            ]
+        });
+        let content = span
+            .within(posted)
             .await
             .map_err(|why| wrong(format!("failed: {why}")))?;
         let converted = self.read_answer(&content, &uid);

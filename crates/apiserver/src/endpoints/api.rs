@@ -27,6 +27,7 @@ use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
+use super::spans;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
@@ -356,7 +357,9 @@ impl Api {
         if verb == Verb::Patch && handlers::is_apply(headers) {
             kind.verb = "APPLY";
         }
-        let answer = self.dispatch(&call, body, &kind).await;
+        let span = spans::of_handler(&call, &kind);
+        let answer = span.within(self.dispatch(&call, body, &kind)).await;
+        drop(span);
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
         (response, kind)

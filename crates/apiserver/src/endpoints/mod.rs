@@ -31,6 +31,7 @@ mod relay;
 mod request_info;
 mod response;
 mod routes;
+mod spans;
 mod translation;
 mod tunnel;
 mod version;

@@ -19,6 +19,7 @@ use super::errors::Failure;
 use super::memory_gate::Held;
 use super::negotiation::{Form, Format, Output};
 use super::response::document;
+use super::spans;
 
 /// Responds with an object in the negotiated form.
 ///
@@ -30,6 +31,7 @@ pub(super) async fn object(
     call: &Call<'_>,
     object: Arc<Object>,
 ) -> Result<Response<ResponseBody>, Failure> {
+    let _span = spans::of_encoding(call, output);
     work::at_size(Work::Object, object.bytes()).await;
     let served = || {
         let served = call.store.to_served(Arc::clone(&object));
@@ -70,6 +72,7 @@ pub(super) async fn list(
     call: &Call<'_>,
     list: List,
 ) -> Result<Response<ResponseBody>, Failure> {
+    let _span = spans::of_encoding(call, output);
     let resource = call.store.resource();
     if output.form == Form::Metadata {
         return Err(Failure::not_convertible(format!(

@@ -27,7 +27,7 @@ use crate::endpoints::{
     TextError, Tunnel,
 };
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Maximum number of bytes of the Status of a failed watch, which is read before the response begins.
@@ -167,7 +167,11 @@ fn begin(
 }
 
 /// Returns the addresses that a request came from: `SourceIPs` of Kubernetes 1.36 (`apimachinery/pkg/util/net`).
-fn source_ips(forwarded_for: &str, real_ip: &str, remote: Option<IpAddr>) -> Vec<IpAddr> {
+pub(super) fn source_ips(
+    forwarded_for: &str,
+    real_ip: &str,
+    remote: Option<IpAddr>,
+) -> Vec<IpAddr> {
     let parsed = forwarded_for.split(',').map(|it| it.trim().parse());
     let mut found: Vec<IpAddr> = parsed.filter_map(Result::ok).collect();
     if let Ok(real) = real_ip.parse()

@@ -19,6 +19,7 @@ use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::Verb;
 use ringwatch_registry::object_counts::ObjectCounts;
+use ringwatch_spans::Tracer;
 
 use super::drain::Draining;
 use super::{ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
@@ -105,6 +106,8 @@ pub struct Filters {
     pub authenticator: Arc<Authenticator>,
     /// The steps that must be done before the API is served.
     pub start: Start,
+    /// Starts the spans of requests; `None` if none are exported.
+    pub tracer: Option<Tracer>,
     /// Records requests; `None` if no policy says that any are.
     pub auditor: Option<Arc<Auditor>>,
     /// Decides whether the user may make the request as somebody else.
@@ -242,12 +245,22 @@ impl Filters {
             return self.unidentified(request, &terms, &refusal).await;
         };
         on_authentication(Authentication::User(&user));
-        if let Some(not_yet) = self.start.wait(path, &self.clock).await {
+        self.traced(request, user, &terms).await
+    }
+
+    /// Answers a request of an authenticated user once the server has started.
+    pub(super) async fn started(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        terms: &Terms,
+    ) -> Response<HeldBody> {
+        if let Some(not_yet) = self.start.wait(&terms.info.path, &self.clock).await {
             return not_yet.map(HeldBody::from);
         }
         match &self.auditor {
-            Some(auditor) => Box::pin(self.audited(auditor, request, user, &terms)).await,
-            None => self.within_limit(request, user, &terms).await,
+            Some(auditor) => Box::pin(self.audited(auditor, request, user, terms)).await,
+            None => self.within_limit(request, user, terms).await,
         }
     }
 
@@ -554,6 +567,7 @@ mod tests {
             outer: Outer::default(),
             authenticator: Authenticator::new(TokenFile::parse(tokens).expect("tokens")).into(),
             start: Start::default(),
+            tracer: None,
             auditor: None,
             impersonation: Impersonation::new(
                 Authorizer::always_allow(),

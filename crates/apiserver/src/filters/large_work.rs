@@ -29,6 +29,7 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::work::{Audience, Departure, Movable, Progress, Work};
 use ringwatch_apimachinery::{SERVICE_ACCOUNT_PREFIX, User, service_account};
 use ringwatch_flowcontrol::fairness::TooMany;
+use ringwatch_spans::carried;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -236,7 +237,7 @@ impl LargeWork {
         step: Pin<Box<dyn Future<Output = T> + Send>>,
         requester: &Requester,
     ) -> Result<T, TooMany> {
-        match Movable::new(step).begin().await {
+        match Movable::new(carried(step)).begin().await {
             Progress::Answered(answer) => Ok(answer),
             Progress::Leaves(departure, rest) => self.take_in(departure, rest, requester).await,
         }

@@ -5,7 +5,7 @@
 //!   CORS -> 204
 //!     a bad time limit -> 400, the end of the time -> 504
 //!       authentication -> 401
-//!         the start -> 503
+//!         the span of the request, the start -> 503
 //!           audit -> 500
 //!             impersonation -> 403
 //!               a turn among all users, in flight, watches -> 429
@@ -28,6 +28,7 @@ mod in_flight;
 mod large_work;
 mod outer;
 mod start;
+mod traced;
 mod transport_security;
 
 pub use audit::ClientSide;

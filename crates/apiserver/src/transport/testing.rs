@@ -76,6 +76,7 @@ pub fn connections(
     let filters = Filters {
         outer: Outer::default(),
         start: Start::default(),
+        tracer: None,
         auditor: None,
         impersonation: Impersonation::new(
             Authorizer::always_allow(),

@@ -44,6 +44,7 @@ mod separate_types;
 mod serve_errors;
 mod served_whole;
 mod service_accounts;
+mod spans;
 mod specs;
 mod stored_forms;
 mod support;

@@ -29,8 +29,4 @@ pub(super) const FLAGS: &[Refused] = &[
         "service-account-signing-endpoint",
         "external signers are not supported; give the key with --service-account-signing-key-file",
     ),
-    refused(
-        "tracing-config-file",
-        "no traces are exported; leave the flag out, and see /metrics and -v=4 for the times of requests",
-    ),
 ];

@@ -83,6 +83,7 @@ const BACKGROUND: &[&str] = &[
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
     "server/src/credentials.rs",
+    "server/src/spans.rs",
     "tls/src/kubeconfig.rs",
 ];
 

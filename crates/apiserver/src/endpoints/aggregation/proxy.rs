@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_spans::inject;
 
 use super::identity::set_identity;
 use super::{ProxiedResponse, Remote, Remotes};
@@ -16,6 +17,7 @@ use crate::endpoints::errors::{self, TextError};
 use crate::endpoints::relay::{
     FORWARDED_URI, Relayed, exchange, passed_on, strip, strip_answer, upgrade,
 };
+use crate::outgoing_call;
 
 /// The message about a server that redirects: authorization would not apply to the other address.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
@@ -74,11 +76,21 @@ pub(crate) async fn proxy(
     let path = request.uri().path().to_owned();
     let path = HeaderValue::try_from(path).map(|path| (FORWARDED_URI, path));
     request.headers_mut().extend(path);
-    let mut answer = match exchange(&backend, request).await {
+    let authority = format!("{}:{}", backend.name, backend.port);
+    let span = outgoing_call::start(request.method(), &authority, head.path_and_query);
+    let answer = span.within(async {
+        inject(request.headers_mut());
+        exchange(&backend, request).await
+    });
+    let mut answer = match answer.await {
         Ok(Relayed::Answered(answer)) => answer,
         Ok(Relayed::Switched(..)) => return unreachable("an upgrade that nobody asked for"),
-        Err(error) => return unreachable(&error.to_string()),
+        Err(error) => {
+            outgoing_call::failed(&span, &error);
+            return unreachable(&error.to_string());
+        }
     };
+    outgoing_call::answered(&span, answer.status());
     let redirects = answer.status().is_redirection() && answer.headers().contains_key(LOCATION);
     if redirects && !remotes.passes_redirects {
         let text = "text/plain; charset=utf-8";

@@ -21,6 +21,7 @@ use ringwatch::meta::WatchEvent;
 use ringwatch::storage::{StorageError, WatchStream};
 use ringwatch_apimachinery::upgrade::is_web_socket;
 use ringwatch_registry::Verb;
+use ringwatch_spans::Span;
 
 use crate::endpoints::body::{BoxError, EventStream, ResponseBody, respond};
 use crate::endpoints::call::{Call, WatchTerms};
@@ -30,6 +31,7 @@ use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
 use crate::endpoints::negotiation::Format;
 use crate::endpoints::params::ListParams;
+use crate::endpoints::spans::WatchSpans;
 use crate::endpoints::websocket;
 
 /// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
@@ -53,6 +55,8 @@ pub(crate) async fn watch(
         .timeout()
         .unwrap_or_else(|| between_one_and_two_times(terms.default_timeout));
     let mut options = params.into_options(call.about())?;
+    let with_state = options.send_initial_events == Some(true);
+    let spans = WatchSpans::start(call, with_state, output);
     let begun = call.context.clock.now();
     let deadline = begun + timeout;
     options.deadline = Some(deadline);
@@ -70,6 +74,7 @@ pub(crate) async fn watch(
         begun,
         _running: terms.running,
         _share: terms.share,
+        spans,
         deadline,
         timer: call.context.clock.timer(deadline),
         tally: Tally::default(),
@@ -121,6 +126,8 @@ struct WatchBody {
     _running: LongRunning,
     /// The watch's share of the memory budget.
     _share: Share,
+    /// The spans of the watch, if it is traced.
+    spans: WatchSpans,
     /// The time at which the watch ends.
     deadline: Instant,
     /// Wakes the task at the deadline.
@@ -174,6 +181,7 @@ impl WatchBody {
                 if initial_events_end {
                     let took = self.clock.now() - self.begun;
                     self.counts.state_sent(took.as_secs_f64());
+                    self.spans.state = Span::default();
                 }
                 self.encoder.bookmark(revision, initial_events_end)
             }

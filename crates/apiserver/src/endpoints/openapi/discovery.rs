@@ -7,15 +7,51 @@ use super::operations::{Media, OK, Operation, PathItem, Type};
 
 /// Returns the path item of a discovery document.
 pub(super) fn item(root: &str) -> PathItem {
+    let (id, tag, description, answer, media) = facts(root);
+    let operation = Operation {
+        method: "get",
+        id,
+        tag,
+        description: description.to_owned(),
+        action: None,
+        parameters: Vec::new(),
+        body: None,
+        codes: OK,
+        answer,
+        media,
+    };
+    PathItem {
+        path: format!("/{root}/"),
+        parameters: Vec::new(),
+        operations: vec![operation],
+    }
+}
+
+/// Returns the id, tag and description of the operation that reads a document, and its answer.
+fn facts(root: &str) -> (String, String, &'static str, Type, Media) {
     let named = |kind: &'static str| Type::Named(kind);
     let parts: Vec<&str> = root.split('/').collect();
-    let (id, tag, description, answer, media) = match parts[..] {
+    match parts[..] {
         ["version"] => (
             "getCodeVersion".to_owned(),
             "version".to_owned(),
             "get the version information for this server",
             named("io.k8s.apimachinery.pkg.version.Info"),
             Media::Json,
+        ),
+        [".well-known", "openid-configuration"] => (
+            "getServiceAccountIssuerOpenIDConfiguration".to_owned(),
+            "WellKnown".to_owned(),
+            "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
+            Type::Text,
+            Media::KeyConfiguration,
+        ),
+        ["openid", "v1", "jwks"] => (
+            "getServiceAccountIssuerOpenIDKeyset".to_owned(),
+            "openid".to_owned(),
+            "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)",
+            Type::Text,
+            Media::Keys,
         ),
         ["api"] => (
             "getCoreAPIVersions".to_owned(),
@@ -52,22 +88,5 @@ pub(super) fn item(root: &str) -> PathItem {
             named("io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList"),
             Media::Discovery,
         ),
-    };
-    let operation = Operation {
-        method: "get",
-        id,
-        tag,
-        description: description.to_owned(),
-        action: None,
-        parameters: Vec::new(),
-        body: None,
-        codes: OK,
-        answer,
-        media,
-    };
-    PathItem {
-        path: format!("/{root}/"),
-        parameters: Vec::new(),
-        operations: vec![operation],
     }
 }

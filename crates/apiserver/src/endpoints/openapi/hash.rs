@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use ringwatch_registry::Resource;
 use sha2::{Digest, Sha512};
 
-use super::built_in;
 use super::{OpenApi, Root};
+use super::{built_in, parameters};
 
 /// The hash of the built-in schemas.
 static BUILT_IN: LazyLock<Vec<u8>> =
@@ -37,6 +37,7 @@ impl OpenApi {
         let program = (env!("CARGO_PKG_VERSION"), &self.build);
         let mut digest = Sha512::new_with_prefix(format!("{program:?}"));
         digest.update(&*BUILT_IN);
+        digest.update(parameters::TEXTS);
         digest
     }
 

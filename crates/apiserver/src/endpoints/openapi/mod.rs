@@ -101,7 +101,7 @@ impl OpenApi {
         let stored = stores.iter().map(|store| store.resource());
         let resources = stored.chain(&config.storeless);
         Self {
-            roots: roots::collect(resources),
+            roots: roots::collect(resources, &config.extra_root_paths),
             custom: CustomSchemas::new(stores),
             build: config.version.git_version.clone(),
             clock: config.clock.clone(),

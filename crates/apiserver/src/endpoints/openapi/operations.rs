@@ -68,6 +68,10 @@ pub(super) enum Media {
     Discovery,
     /// JSON alone.
     Json,
+    /// The configuration of the keys of service accounts.
+    KeyConfiguration,
+    /// The keys of service accounts.
+    Keys,
     /// Plain text and JSON, as the log of a pod has it.
     Log,
     /// Any media type, as a proxy has it.
@@ -75,6 +79,8 @@ pub(super) enum Media {
 }
 
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+/// The rest of the advice about the old way to watch one object.
+const WATCH_ONE: &str = ", filtered to a single item with the 'fieldSelector' parameter";
 const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
@@ -139,13 +145,17 @@ impl Place<'_> {
 
     /// Returns a path item, to which the parameters move that all its operations have.
     fn hoisted(&self, path: String, mut operations: Vec<Operation>) -> PathItem {
-        let kind = &self.resource.kind;
+        let named = operations.first().and_then(|it| it.action.as_ref());
+        let kind = named.map_or(&self.resource.kind, |(.., kind)| kind);
         let mut parameters = Vec::new();
         if path.contains("{name}") {
             parameters.push(parameters::path("name", format!("name of the {kind}")));
         }
         if path.contains("{namespace}") {
-            parameters.push(parameters::path("namespace", "namespace of the object"));
+            parameters.push(parameters::path(
+                "namespace",
+                "object name and auth scope, such as for teams and projects",
+            ));
         }
         if let Some((first, others)) = operations.split_first_mut() {
             let everywhere =
@@ -223,9 +233,9 @@ impl Place<'_> {
     fn bare(&self, verb: Verb, description: String, about: Type) -> Operation {
         let (method, word, action, names, codes) = match verb {
             Verb::List | Verb::Watch => ("get", "list", "list", parameters::LIST, OK),
-            Verb::Get => ("get", "read", "get", &[] as &[&str], OK),
-            Verb::Create => ("post", "create", "post", parameters::WRITE, ALL_THREE),
-            Verb::Update => ("put", "replace", "put", parameters::WRITE, CREATED),
+            Verb::Get => ("get", "read", "get", &[] as parameters::Options, OK),
+            Verb::Create => ("post", "create", "post", parameters::CREATE, ALL_THREE),
+            Verb::Update => ("put", "replace", "put", parameters::UPDATE, CREATED),
             Verb::Patch => ("patch", "patch", "patch", parameters::PATCH, CREATED),
             Verb::Delete => ("delete", "delete", "delete", parameters::DELETE, ACCEPTED),
             Verb::DeleteCollection => (
@@ -253,7 +263,7 @@ impl Place<'_> {
             word => (word, ""),
         };
         let mut parameters = parameters::queries(names);
-        parameters.push(parameters::query("pretty"));
+        parameters.push(parameters::pretty());
         let Resource {
             group_version,
             kind,
@@ -299,16 +309,25 @@ impl Place<'_> {
         let mut watch = self.operation(Verb::Watch);
         watch.id = format!("watch{}{what}{suffix}", self.scope.id);
         watch.answer = Type::Named(WATCH_EVENT);
-        let (action, about) = if suffix.is_empty() {
-            ("watch", format!("an object of kind {kind}"))
+        let (action, what, instead) = if suffix.is_empty() {
+            (
+                "watch",
+                format!("changes to an object of kind {kind}"),
+                WATCH_ONE,
+            )
         } else {
-            ("watchlist", format!("objects of kind {kind}"))
+            (
+                "watchlist",
+                format!("individual changes to a list of {kind}"),
+                "",
+            )
         };
         if let Some((known, ..)) = &mut watch.action {
             *known = action;
         }
-        watch.description =
-            format!("watch {about}. deprecated: please list with the parameter 'watch'");
+        watch.description = format!(
+            "watch {what}. deprecated: use the 'watch' parameter with a list operation instead{instead}."
+        );
         self.hoisted(path, vec![watch])
     }
 

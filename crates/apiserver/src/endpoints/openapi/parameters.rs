@@ -1,6 +1,26 @@
 //! The parameters of operations.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The descriptions of query parameters, which `tools/openapi-schemas` makes of Kubernetes' definitions: on each line the
+/// message of options, the field, and the text in JSON.
+pub(super) const TEXTS: &str = include_str!("parameters.txt");
+
+/// The description of the parameter that all operations with objects have.
+const PRETTY: &str = "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget).";
+
+/// The descriptions by message and field.
+static DESCRIPTIONS: LazyLock<BTreeMap<(&str, &str), String>> = LazyLock::new(|| {
+    let lines = TEXTS.lines().filter_map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let (message, field, text) = (words.next()?, words.next()?, words.next()?);
+        let text = serde_json::from_str(text).ok()?;
+        Some(((message, field), text))
+    });
+    lines.collect()
+});
 
 /// A query or path parameter of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,54 +33,97 @@ pub(super) struct Parameter {
     pub(super) description: Cow<'static, str>,
 }
 
-/// The query parameters of a list or watch.
-pub(super) const LIST: &[&str] = &[
-    "allowWatchBookmarks",
-    "continue",
-    "fieldSelector",
-    "labelSelector",
-    "limit",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "sendInitialEvents",
-    "timeoutSeconds",
-    "watch",
-];
+/// Query parameters, each named by the message of its options and the field.
+pub(super) type Options = &'static [(&'static str, &'static [&'static str])];
 
-/// The query parameters of a creation or update.
-pub(super) const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+/// The query parameters of a list or watch.
+pub(super) const LIST: Options = &[(
+    "ListOptions",
+    &[
+        "allowWatchBookmarks",
+        "continue",
+        "fieldSelector",
+        "labelSelector",
+        "limit",
+        "resourceVersion",
+        "resourceVersionMatch",
+        "sendInitialEvents",
+        "shardSelector",
+        "timeoutSeconds",
+        "watch",
+    ],
+)];
+
+/// The query parameters of a creation.
+pub(super) const CREATE: Options = &[(
+    "CreateOptions",
+    &["dryRun", "fieldManager", "fieldValidation"],
+)];
+
+/// The query parameters of an update.
+pub(super) const UPDATE: Options = &[(
+    "UpdateOptions",
+    &["dryRun", "fieldManager", "fieldValidation"],
+)];
 
 /// The query parameters of a patch.
-pub(super) const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
+pub(super) const PATCH: Options = &[(
+    "PatchOptions",
+    &["dryRun", "fieldManager", "fieldValidation", "force"],
+)];
+
+/// The query parameters of a deletion that its body may have too.
+const DELETE_OPTIONS: (&str, &[&str]) = (
+    "DeleteOptions",
+    &[
+        "dryRun",
+        "gracePeriodSeconds",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        "orphanDependents",
+        "propagationPolicy",
+    ],
+);
 
 /// The query parameters of a deletion.
-pub(super) const DELETE: &[&str] = &[
-    "dryRun",
-    "gracePeriodSeconds",
-    "ignoreStoreReadErrorWithClusterBreakingPotential",
-    "orphanDependents",
-    "propagationPolicy",
-];
+pub(super) const DELETE: Options = &[DELETE_OPTIONS];
 
 /// The query parameters of the deletion of a collection.
-pub(super) const DELETE_COLLECTION: &[&str] = &[
-    "continue",
-    "dryRun",
-    "fieldSelector",
-    "gracePeriodSeconds",
-    "ignoreStoreReadErrorWithClusterBreakingPotential",
-    "labelSelector",
-    "limit",
-    "orphanDependents",
-    "propagationPolicy",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "sendInitialEvents",
-    "timeoutSeconds",
+pub(super) const DELETE_COLLECTION: Options = &[
+    DELETE_OPTIONS,
+    (
+        "ListOptions",
+        &[
+            "continue",
+            "fieldSelector",
+            "labelSelector",
+            "limit",
+            "resourceVersion",
+            "resourceVersionMatch",
+            "sendInitialEvents",
+            "shardSelector",
+            "timeoutSeconds",
+        ],
+    ),
 ];
 
+/// The query parameters of a pod's log.
+pub(super) const LOG: Options = &[(
+    "PodLogOptions",
+    &[
+        "container",
+        "follow",
+        "insecureSkipTLSVerifyBackend",
+        "limitBytes",
+        "previous",
+        "sinceSeconds",
+        "stream",
+        "tailLines",
+        "timestamps",
+    ],
+)];
+
 /// The query parameters of subresources that are no objects, by their kind.
-const SUBRESOURCE_QUERIES: &[(&str, &[&str])] = &[
+const SUBRESOURCES: Options = &[
     ("NodeProxyOptions", &["path"]),
     (
         "PodAttachOptions",
@@ -75,174 +138,73 @@ const SUBRESOURCE_QUERIES: &[(&str, &[&str])] = &[
     ("ServiceProxyOptions", &["path"]),
 ];
 
-/// The query parameters of a pod's log.
-pub(super) const LOG: &[&str] = &[
-    "container",
-    "follow",
-    "insecureSkipTLSVerifyBackend",
+/// The parameters whose values are numbers.
+const NUMBERS: [&str; 7] = [
+    "gracePeriodSeconds",
+    "limit",
     "limitBytes",
-    "previous",
+    "ports",
     "sinceSeconds",
-    "stream",
     "tailLines",
+    "timeoutSeconds",
+];
+
+/// The parameters whose values are true or false.
+const SWITCHES: [&str; 14] = [
+    "allowWatchBookmarks",
+    "follow",
+    "force",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "insecureSkipTLSVerifyBackend",
+    "orphanDependents",
+    "previous",
+    "sendInitialEvents",
+    "stderr",
+    "stdin",
+    "stdout",
     "timestamps",
+    "tty",
+    "watch",
 ];
 
-/// The name, type and description of each query parameter; others are strings without a description.
-const MEANINGS: &[(&str, &str, &str)] = &[
-    (
-        "allowWatchBookmarks",
-        "boolean",
-        "Whether a watch may send bookmarks.",
-    ),
-    ("command", "string", "The command and its arguments."),
-    (
-        "container",
-        "string",
-        "The container; the only one if there is one.",
-    ),
-    (
-        "continue",
-        "string",
-        "Where a list goes on, as the part before it said.",
-    ),
-    (
-        "dryRun",
-        "string",
-        "All: nothing is stored, everything else is done.",
-    ),
-    (
-        "fieldManager",
-        "string",
-        "Under which name fields are managed.",
-    ),
-    (
-        "fieldSelector",
-        "string",
-        "Selects objects by their fields.",
-    ),
-    (
-        "fieldValidation",
-        "string",
-        "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
-    ),
-    ("follow", "boolean", "Whether what comes later is sent too."),
-    (
-        "force",
-        "boolean",
-        "Whether apply takes fields from other managers.",
-    ),
-    (
-        "gracePeriodSeconds",
-        "integer",
-        "How long deletion waits; 0 for not at all.",
-    ),
-    (
-        "ignoreStoreReadErrorWithClusterBreakingPotential",
-        "boolean",
-        "Whether an object that cannot be read is deleted without looking at it.",
-    ),
-    (
-        "insecureSkipTLSVerifyBackend",
-        "boolean",
-        "Whether the certificate of the kubelet is not looked at.",
-    ),
-    (
-        "labelSelector",
-        "string",
-        "Selects objects by their labels.",
-    ),
-    (
-        "limit",
-        "integer",
-        "How many objects a part of a list has at most.",
-    ),
-    ("limitBytes", "integer", "How many bytes are sent at most."),
-    (
-        "orphanDependents",
-        "boolean",
-        "Deprecated: please use propagationPolicy.",
-    ),
-    ("path", "string", "The path that is asked for."),
-    ("ports", "integer", "The ports to forward."),
-    (
-        "pretty",
-        "string",
-        "Whether the answer is laid out for people.",
-    ),
-    (
-        "previous",
-        "boolean",
-        "Whether the log is that of the container before.",
-    ),
-    (
-        "propagationPolicy",
-        "string",
-        "What becomes of dependents: Orphan, Background or Foreground.",
-    ),
-    (
-        "resourceVersion",
-        "string",
-        "How new the answer is, or after what a watch begins.",
-    ),
-    (
-        "resourceVersionMatch",
-        "string",
-        "How resourceVersion binds a list: NotOlderThan or Exact.",
-    ),
-    (
-        "sendInitialEvents",
-        "boolean",
-        "Whether a watch begins with what there is, and a bookmark after it.",
-    ),
-    ("sinceSeconds", "integer", "How far back the log begins."),
-    ("stderr", "boolean", "Whether the standard error is sent."),
-    ("stdin", "boolean", "Whether the standard input is read."),
-    ("stdout", "boolean", "Whether the standard output is sent."),
-    (
-        "stream",
-        "string",
-        "Which stream of the log: All, Stdout or Stderr.",
-    ),
-    (
-        "tailLines",
-        "integer",
-        "How many lines of the end of the log are sent.",
-    ),
-    (
-        "timeoutSeconds",
-        "integer",
-        "For how long a list or watch runs at most.",
-    ),
-    (
-        "timestamps",
-        "boolean",
-        "Whether each line begins with its time.",
-    ),
-    ("tty", "boolean", "Whether there is a terminal."),
-    ("watch", "boolean", "Whether changes are sent as they come."),
-];
-
-/// Returns the query parameters of these names.
-pub(super) fn queries(names: &[&'static str]) -> Vec<Parameter> {
-    names.iter().map(|name| query(name)).collect()
+/// Returns query parameters, in the order of their names.
+pub(super) fn queries(options: Options) -> Vec<Parameter> {
+    let each = options
+        .iter()
+        .flat_map(|(message, names)| names.iter().map(|name| query(message, name)));
+    let mut parameters: Vec<Parameter> = each.collect();
+    parameters.sort_by_key(|it| it.name);
+    parameters
 }
 
 /// Returns the query parameters of a subresource of a kind such as `PodExecOptions`; `None` for the kinds of objects.
 pub(super) fn subresource_queries(kind: &str) -> Option<Vec<Parameter>> {
-    let known = SUBRESOURCE_QUERIES.iter().find(|(known, _)| *known == kind);
-    known.map(|(_, names)| queries(names))
+    let known = SUBRESOURCES.iter().position(|(known, _)| *known == kind)?;
+    Some(queries(&SUBRESOURCES[known..=known]))
 }
 
-/// Returns the query parameter of this name, with its type and description.
-pub(super) fn query(name: &'static str) -> Parameter {
-    let known = MEANINGS.iter().find(|(known, ..)| *known == name);
-    let (_, kind, meaning) = known.copied().unwrap_or((name, "string", ""));
+fn query(message: &'static str, name: &'static str) -> Parameter {
+    let kind = match name {
+        name if NUMBERS.contains(&name) => "integer",
+        name if SWITCHES.contains(&name) => "boolean",
+        _ => "string",
+    };
+    let description = DESCRIPTIONS.get(&(message, name)).map(String::as_str);
     Parameter {
         name,
         place: "query",
         kind,
-        description: meaning.into(),
+        description: description.unwrap_or_default().into(),
+    }
+}
+
+/// Returns the query parameter by which answers are indented.
+pub(super) fn pretty() -> Parameter {
+    Parameter {
+        name: "pretty",
+        place: "query",
+        kind: "string",
+        description: PRETTY.into(),
     }
 }
 
@@ -253,5 +215,29 @@ pub(super) fn path(name: &'static str, description: impl Into<Cow<'static, str>>
         place: "path",
         kind: "string",
         description: description.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_query_parameter_is_described() {
+        let all = [
+            LIST,
+            CREATE,
+            UPDATE,
+            PATCH,
+            DELETE,
+            DELETE_COLLECTION,
+            LOG,
+            SUBRESOURCES,
+        ];
+        for parameter in all.into_iter().flat_map(queries) {
+            assert!(!parameter.description.is_empty(), "{}", parameter.name);
+        }
+        let limit = queries(LIST).into_iter().find(|it| it.name == "limit");
+        assert_eq!(limit.expect("a parameter").kind, "integer");
     }
 }

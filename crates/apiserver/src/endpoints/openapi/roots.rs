@@ -10,12 +10,23 @@ use super::Root;
 /// The roots of discovery that every server has.
 const ALWAYS: [&str; 3] = ["api", "apis", "version"];
 
-/// Returns the roots of these resources by their paths, without a leading slash.
+/// The roots of the documents about the keys of service accounts, which not every server publishes.
+const KEYS: [&str; 2] = [".well-known/openid-configuration", "openid/v1/jwks"];
+
+/// Returns the roots of these resources by their paths, without a leading slash. `served` has other paths of the server.
 pub(super) fn collect<'a>(
     resources: impl Iterator<Item = &'a Arc<Resource>>,
+    served: &[String],
 ) -> BTreeMap<String, Root> {
+    let is_served = |root: &&&str| {
+        served
+            .iter()
+            .any(|path| path.trim_start_matches('/') == **root)
+    };
+    let keys = KEYS.iter().filter(is_served);
     let always = ALWAYS
         .iter()
+        .chain(keys)
         .map(|path| ((*path).to_owned(), Root::Discovery));
     let mut roots: BTreeMap<String, Root> = always.collect();
     for resource in resources {

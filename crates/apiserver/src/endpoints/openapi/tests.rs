@@ -20,7 +20,7 @@ fn api() -> OpenApi {
     let resources = built_in();
     OpenApi {
         remote: BTreeMap::new(),
-        roots: roots::collect(resources.iter()),
+        roots: roots::collect(resources.iter(), &[]),
         custom: CustomSchemas::new(&[]),
         build: "v1.36.2".to_owned(),
         clock: Clock::real(),

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::document::Names;
 use super::operations::{Body, Media, Operation, PathItem};
@@ -17,8 +16,30 @@ use super::v3;
 /// The prefix of references to schemas.
 pub(super) const REFERENCE: &str = "#/definitions/";
 
-/// Number of letters of a hash that distinguish parameters of one name.
-const HASH_LETTERS: usize = 8;
+/// The members of a parameter in the order in which Go writes them.
+const MEMBERS: [&str; 7] = [
+    "uniqueItems",
+    "type",
+    "description",
+    "name",
+    "in",
+    "required",
+    "schema",
+];
+
+/// Number of bytes of a hash that distinguish parameters of one name.
+const HASH_BYTES: usize = 6;
+
+/// Parameters that are not shared, so that old versions of kubectl find them, and so that names say of which kind they are.
+const NOT_SHARED: [&str; 3] = ["dryRun", "fieldValidation", "name"];
+
+/// Returns the FNV-1 hash, which multiplies before it adds a byte.
+fn fnv(bytes: &[u8]) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325;
+    bytes.iter().fold(start, |hash: u64, byte| {
+        hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)
+    })
+}
 
 /// The parameters that a document defines once, by their names.
 #[derive(Debug, Default)]
@@ -26,10 +47,17 @@ pub(super) struct Shared(BTreeMap<String, Value>);
 
 impl Shared {
     /// Moves a parameter among the shared ones, and returns a reference to it.
+    ///
+    /// Its name there is that of `collectSharedParameters` of kube-openapi, which hashes the JSON that Go writes.
     fn refer(&mut self, parameter: Value) -> Value {
         let name = parameter["name"].as_str().unwrap_or_default();
-        let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(parameter.to_string()));
-        let name = format!("{name}-{}", &hash[..HASH_LETTERS]);
+        let members = MEMBERS.iter().filter_map(|member| {
+            let value = parameter.get(member)?;
+            Some(format!("\"{member}\":{value}"))
+        });
+        let text = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+        let hash = &fnv(text.as_bytes()).to_be_bytes()[..HASH_BYTES];
+        let name = format!("{name}-{}", URL_SAFE_NO_PAD.encode(hash));
         let reference = json!({"$ref": format!("#/parameters/{name}")});
         self.0.entry(name).or_insert(parameter);
         reference
@@ -69,13 +97,15 @@ fn operation(operation: &Operation, names: &mut Names<'_>, shared: &mut Shared) 
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     let mut value = json!({
         "description": operation.description,
-        "consumes": takes,
         "produces": operation.media.answers(),
         "schemes": ["https"],
         "tags": [operation.tag],
         "operationId": operation.id,
         "responses": responses,
     });
+    if !takes.is_empty() {
+        value["consumes"] = json!(takes);
+    }
     let body = body.map(|body| {
         let (schema, required) = v3::body(body, names);
         let mut parameter = json!({"name": "body", "in": "body", "schema": to_v2(schema)});
@@ -112,8 +142,7 @@ fn parameter(parameter: &Parameter, shared: &mut Shared) -> Value {
     if *place == "path" {
         value["required"] = json!(true);
     }
-    // The names of objects are described by their kinds.
-    if *name == "name" {
+    if NOT_SHARED.contains(name) {
         value
     } else {
         shared.refer(value)
@@ -125,6 +154,7 @@ impl Media {
     fn questions(self) -> &'static [&'static str] {
         match self {
             Self::Discovery | Self::Custom | Self::Json => self.answers(),
+            Self::Keys | Self::KeyConfiguration => &[],
             Self::Object | Self::List | Self::Log | Self::Anything => &["*/*"],
         }
     }

@@ -122,7 +122,8 @@ impl Media {
                 "application/vnd.kubernetes.protobuf;stream=watch",
             ],
             Self::Custom => &["application/json", "application/yaml"],
-            Self::Json => &["application/json"],
+            Self::Json | Self::KeyConfiguration => &["application/json"],
+            Self::Keys => &["application/jwk-set+json"],
             Self::Log => &[
                 "text/plain",
                 "application/json",

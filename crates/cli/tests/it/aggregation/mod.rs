@@ -4,6 +4,7 @@ mod conditions;
 mod hostile;
 mod passed_on;
 mod stand_in;
+mod traced;
 
 use std::fs;
 use std::net::Ipv4Addr;

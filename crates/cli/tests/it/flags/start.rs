@@ -59,11 +59,7 @@ async fn log_lines_are_json_if_that_is_asked_for() {
 fn refused_and_wrong_flags_are_one_line() {
     for (flags, words) in [
         (
-            &["--tracing-config-file=x"][..],
-            "--tracing-config-file cannot be used here: ",
-        ),
-        (
-            &["--authorization-policy-file=x"],
+            &["--authorization-policy-file=x"][..],
             "write roles for the mode RBAC",
         ),
         (

@@ -2,8 +2,10 @@
 //!
 //! Families that clients cannot move are asserted beside their code; `guard` knows every family and demands a test for each.
 
+mod admission;
 mod flow_control;
 mod guard;
+mod health;
 mod process;
 mod requests;
 mod store;

@@ -31,10 +31,15 @@ pub(crate) type Answer = fn(&str, &Value) -> Reply;
 /// The requests to a webhook: paths, without their queries, and reviews.
 pub(crate) type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
+/// The heads of requests to a webhook.
+pub(crate) type Heads = Arc<Mutex<Vec<String>>>;
+
 /// A webhook, until it is dropped.
 pub(crate) struct Webhook {
     pub(crate) address: SocketAddr,
     pub(crate) asked: Asked,
+    /// The heads of all requests, in lower case.
+    pub(crate) heads: Heads,
     /// Its certificate, in PEM.
     certificate: String,
     _tasks: JoinSet<()>,
@@ -61,12 +66,13 @@ impl Webhook {
         let listener = listener.expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked = Asked::default();
-        let told = Arc::clone(&asked);
+        let heads = Heads::default();
+        let told = (Arc::clone(&asked), Arc::clone(&heads));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((tcp, _)) = listener.accept().await {
-                let (acceptor, told) = (acceptor.clone(), Arc::clone(&told));
+                let (acceptor, told) = (acceptor.clone(), told.clone());
                 connections.spawn(async move {
                     if let Ok(stream) = acceptor.accept(tcp).await {
                         let _ = serve(stream, answer, &told).await;
@@ -77,6 +83,7 @@ impl Webhook {
         Self {
             address,
             asked,
+            heads,
             certificate: made.cert.pem(),
             _tasks: tasks,
         }
@@ -106,13 +113,14 @@ impl Webhook {
 async fn serve(
     mut stream: TlsStream<TcpStream>,
     answer: Answer,
-    asked: &Asked,
+    (asked, heads): &(Asked, Heads),
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await?);
     }
     let head = String::from_utf8_lossy(&head).to_lowercase();
+    heads.lock().expect("sound").push(head.clone());
     let length = head
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "));

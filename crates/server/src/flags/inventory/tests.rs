@@ -130,7 +130,7 @@ fn a_flag_without_effect_says_so_when_it_is_given() {
 #[test]
 fn refused_flags_say_what_to_do() {
     for flag in [
-        "--tracing-config-file=x",
+        "--service-account-signing-endpoint=x",
         "--egress-selector-config-file",
         "--authorization-policy-file=x",
     ] {
@@ -166,7 +166,7 @@ fn help_shows_no_refused_flag_and_says_which_have_no_effect() {
         let shows = |text: &str| text.split([' ', '\n', '[']).any(|word| word == line);
         assert!(!shows(working) && shows(without_effect), "{line}");
     }
-    assert!(!help.contains("--tracing-config-file"));
+    assert!(!help.contains("--authorization-policy-file"));
 }
 
 /// Returns the table of all flags for the document.

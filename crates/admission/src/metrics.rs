@@ -1,0 +1,99 @@
+//! How long admission takes: as a whole, and each plugin.
+//!
+//! Ported from `admission/metrics/metrics.go` of Kubernetes 1.36.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use ringwatch_registry::Operation;
+
+use crate::steps::Step;
+
+/// The histograms of admission's times.
+#[derive(Clone, Debug)]
+pub struct AdmissionMetrics {
+    steps: Family<StepLabels, Histogram, fn() -> Histogram>,
+    plugins: Family<PluginLabels, Histogram, fn() -> Histogram>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabels {
+    operation: &'static str,
+    rejected: &'static str,
+    r#type: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PluginLabels {
+    name: &'static str,
+    operation: &'static str,
+    rejected: &'static str,
+    r#type: &'static str,
+}
+
+impl Default for AdmissionMetrics {
+    fn default() -> Self {
+        Self {
+            steps: Family::new_with_constructor(buckets),
+            plugins: Family::new_with_constructor(buckets),
+        }
+    }
+}
+
+fn buckets() -> Histogram {
+    Histogram::new([0.005, 0.025, 0.1, 0.5, 1.0, 2.5])
+}
+
+fn rejected(is_rejected: bool) -> &'static str {
+    if is_rejected { "true" } else { "false" }
+}
+
+impl AdmissionMetrics {
+    /// Registers the families.
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "apiserver_admission_step_admission_duration_seconds",
+            "[STABLE] Time that all plugins together took to change an object (admit) or to check it (validate), in seconds",
+            metrics.steps.clone(),
+        );
+        registry.register(
+            "apiserver_admission_controller_admission_duration_seconds",
+            "[STABLE] Time that one plugin took to change an object (admit) or to check it (validate), in seconds",
+            metrics.plugins.clone(),
+        );
+        metrics
+    }
+
+    pub(crate) fn step(&self, step: Step, operation: Operation, took: Duration, is_rejected: bool) {
+        let labels = StepLabels {
+            operation: operation.name(),
+            rejected: rejected(is_rejected),
+            r#type: step.name(),
+        };
+        let histogram = self.steps.get_or_create_owned(&labels);
+        histogram.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn plugin(
+        &self,
+        name: &'static str,
+        step: Step,
+        operation: Operation,
+        took: Duration,
+        is_rejected: bool,
+    ) {
+        let labels = PluginLabels {
+            name,
+            operation: operation.name(),
+            rejected: rejected(is_rejected),
+            r#type: step.name(),
+        };
+        let histogram = self.plugins.get_or_create_owned(&labels);
+        histogram.observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,57 @@
+//! Spans of requests, exported to a collector that the tests serve.
+
+mod collector;
+mod failures;
+mod traces;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Request;
+use ringwatch_server::{Builder, InProcessServer};
+use tempfile::NamedTempFile;
+
+/// How often a condition is looked at, and how many times at most: a minute in all.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+const LOOKS_MAX: u32 = 3_000;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// A file for the flag that names a collector.
+fn config(address: SocketAddr, per_million: u32) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    write!(
+        file,
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n\
+         endpoint: {address}\nsamplingRatePerMillion: {per_million}\n"
+    )
+    .unwrap();
+    file
+}
+
+/// The flag with this file.
+fn flag(file: &NamedTempFile) -> String {
+    format!("--tracing-config-file={}", file.path().display())
+}
+
+async fn start(file: &NamedTempFile, change: impl FnOnce(Builder) -> Builder) -> InProcessServer {
+    let builder = InProcessServer::builder().flag(flag(file));
+    change(builder).start().await.unwrap()
+}
+
+/// Sends a request with a caller's span, and returns the status.
+async fn ask(client: &kube::Client, method: &str, path: &str, parent: &str, body: &str) -> u16 {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    if !parent.is_empty() {
+        request = request.header("traceparent", parent);
+    }
+    let body = kube::client::Body::from(body.as_bytes().to_vec());
+    let answer = client.send(request.body(body).unwrap()).await.unwrap();
+    let (head, body) = answer.into_parts();
+    body.collect_bytes().await.unwrap();
+    head.status.as_u16()
+}

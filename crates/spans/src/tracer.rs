@@ -1,0 +1,121 @@
+//! The start of a trace: the span of a request, and the decision if it is sampled.
+
+use http::HeaderMap;
+use jiff::Timestamp;
+use opentelemetry::Context;
+use opentelemetry::trace::{
+    Link, SpanContext, SpanKind, TraceContextExt, Tracer as _, TracerProvider as _,
+};
+use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
+use ringwatch::clock::Clock;
+
+use crate::attribute::Attribute;
+use crate::headers::extract;
+use crate::metrics::SpanMetrics;
+use crate::queue::queue;
+use crate::span::{Span, Traced, system_time};
+use crate::{Endpoint, Exporter};
+
+/// The scope of all spans.
+const SCOPE: &str = "ringwatch";
+
+/// The share of requests whose spans are exported, among those whose caller has not decided it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// The number among a million.
+    pub per_million: u32,
+}
+
+impl Sampling {
+    /// Returns the sampler: the caller's decision is kept.
+    fn sampler(self) -> Sampler {
+        let root = match self.per_million {
+            0 => Sampler::AlwaysOff,
+            some => Sampler::TraceIdRatioBased(f64::from(some) / 1e6),
+        };
+        Sampler::ParentBased(Box::new(root))
+    }
+}
+
+/// Starts the spans of requests.
+#[derive(Clone, Debug)]
+pub struct Tracer {
+    spans: SdkTracer,
+    clock: Clock,
+}
+
+/// A request that has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The headers, which may name the caller's span.
+    pub headers: &'a HeaderMap,
+    /// True if the caller may decide about sampling, and its span becomes the parent. Else there is a link to it.
+    pub is_trusted: bool,
+    /// The time at which it came.
+    pub since: Timestamp,
+    /// The audit id.
+    pub audit_id: &'a str,
+}
+
+impl Tracer {
+    /// Creates a tracer, and the exporter of its spans to a collector. `instance` names this server among others.
+    #[must_use]
+    pub fn new(
+        sampling: Sampling,
+        endpoint: &Endpoint,
+        instance: String,
+        metrics: SpanMetrics,
+        clock: Clock,
+    ) -> (Self, Exporter) {
+        let (queue, ended) = queue(metrics.clone());
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(sampling.sampler())
+            .with_span_processor(queue)
+            .build();
+        let tracer = Self {
+            spans: provider.tracer(SCOPE),
+            clock: clock.clone(),
+        };
+        let exporter = Exporter::new(ended, endpoint, instance, metrics, clock);
+        (tracer, exporter)
+    }
+
+    /// Starts the span of a request, which is the current one for what runs within it.
+    ///
+    /// As `WithTracing` of Kubernetes 1.36 (`endpoints/filters/traces.go`), which uses `otelhttp`.
+    #[must_use]
+    pub fn request<A: IntoIterator<Item = Attribute>>(
+        &self,
+        name: String,
+        incoming: Incoming<'_>,
+        attributes: impl FnOnce() -> A,
+    ) -> Span {
+        let caller = extract(incoming.headers);
+        let mut builder = self
+            .spans
+            .span_builder(name)
+            .with_kind(SpanKind::Server)
+            .with_start_time(system_time(incoming.since));
+        let span = if incoming.is_trusted {
+            self.spans.build_with_context(builder, &caller)
+        } else {
+            let of_caller = caller.span().span_context().clone();
+            if of_caller.is_valid() {
+                builder = builder.with_links(vec![link(of_caller)]);
+            }
+            self.spans.build_with_context(builder, &Context::new())
+        };
+        let context = caller.with_span(span).with_value(Traced {
+            spans: self.spans.clone(),
+            clock: self.clock.clone(),
+            audit_id: incoming.audit_id.into(),
+        });
+        let span = Span::new(context, self.clock.clone());
+        span.set(attributes);
+        span
+    }
+}
+
+fn link(to: SpanContext) -> Link {
+    Link::new(to, Vec::new(), 0)
+}
