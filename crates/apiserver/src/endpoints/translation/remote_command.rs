@@ -436,6 +436,7 @@ async fn send(to_client: &ToClient, channel: u8, bytes: &[u8]) -> io::Result<()>
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests bound what they wait for")]
 mod tests {
     use futures::StreamExt;
     use jiff::Timestamp;
