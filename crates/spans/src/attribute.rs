@@ -1,4 +1,6 @@
-//! Attributes of spans, whose texts are bounded: clients choose many of them, and the queue holds them.
+//! Names and attributes of spans, whose texts are bounded: clients choose many of them, and the queue holds them.
+
+use std::borrow::Cow;
 
 use opentelemetry::KeyValue;
 
@@ -11,8 +13,19 @@ pub type Attribute = KeyValue;
 /// Returns an attribute with a text, which is cut off if it is long.
 #[must_use]
 pub fn text(key: &'static str, value: &str) -> Attribute {
-    let end = value.floor_char_boundary(TEXT_BYTES_MAX);
-    KeyValue::new(key, value[..end].to_owned())
+    KeyValue::new(key, bounded(value).to_owned())
+}
+
+/// Returns a name, which is cut off if it is long.
+pub(crate) fn name(name: Cow<'static, str>) -> Cow<'static, str> {
+    match name.len() {
+        0..=TEXT_BYTES_MAX => name,
+        _ => Cow::Owned(bounded(&name).to_owned()),
+    }
+}
+
+fn bounded(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }
 
 /// Returns an attribute with a number; one that does not fit is the largest.
@@ -32,5 +45,6 @@ mod tests {
         assert_eq!(cut.len(), TEXT_BYTES_MAX - 1);
         assert!(long.starts_with(&cut));
         assert_eq!(text("key", "short").value.as_str(), "short");
+        assert_eq!(name(long.into()).len(), TEXT_BYTES_MAX - 1);
     }
 }

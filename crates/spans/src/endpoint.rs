@@ -50,13 +50,11 @@ impl Endpoint {
         if uri.host().is_empty() || place.contains('@') {
             return Err("it is no HOST:PORT".to_owned());
         }
-        match uri.port() {
-            Some(port) if port.as_str().parse::<u16>().is_err() => {
-                Err(format!("{port} is no port"))
-            }
-            Some(_) => Ok(Self::Network(place.to_owned())),
-            None if place.ends_with(':') => Err("it is no HOST:PORT".to_owned()),
-            None => Ok(Self::Network(format!("{place}:{PORT_DEFAULT}"))),
+        let after_host = place.strip_prefix(uri.host()).unwrap_or_default();
+        match after_host.strip_prefix(':') {
+            Some(port) if port.parse::<u16>().is_ok() => Ok(Self::Network(place.to_owned())),
+            None if after_host.is_empty() => Ok(Self::Network(format!("{place}:{PORT_DEFAULT}"))),
+            _ => Err("it is no HOST:PORT".to_owned()),
         }
     }
 
@@ -97,7 +95,7 @@ mod tests {
             ("unix-abstract:///otel", "without a file"),
             ("", "empty"),
             ("localhost:", "HOST:PORT"),
-            ("localhost:70000", "70000 is no port"),
+            ("localhost:70000", "HOST:PORT"),
             ("a b", "invalid"),
             ("user@host:1", "HOST:PORT"),
         ] {

@@ -7,6 +7,7 @@ use opentelemetry::Context;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use crate::metrics::SpanMetrics;
 
@@ -38,14 +39,19 @@ impl SpanProcessor for Queue {
 
     /// Queues a span that has ended, or drops it. Never waits.
     fn on_end(&self, span: SpanData) {
-        if self.sender.try_send(span).is_err() {
-            self.metrics.queue_was_full();
-            self.told.call_once(|| {
-                tracing::warn!(
-                    "spans are dropped, since {SPANS_MAX} wait to be exported; \
-                     ringwatch_tracing_dropped_spans_total counts them"
-                );
-            });
+        match self.sender.try_send(span) {
+            Ok(()) => {}
+            // The server ends.
+            Err(TrySendError::Closed(_)) => self.metrics.export_failed(1),
+            Err(TrySendError::Full(_)) => {
+                self.metrics.queue_was_full();
+                self.told.call_once(|| {
+                    tracing::warn!(
+                        "spans are dropped, since {SPANS_MAX} wait to be exported; \
+                         ringwatch_tracing_dropped_spans_total counts them"
+                    );
+                });
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, Tracer 
 use opentelemetry_sdk::trace::SdkTracer;
 use ringwatch::clock::Clock;
 
-use crate::attribute::Attribute;
+use crate::attribute::{self, Attribute};
 use crate::headers::{TRACEPARENT, extract};
 
 /// The facts of the request that is being handled, in its context.
@@ -82,7 +82,7 @@ fn begin<A: IntoIterator<Item = Attribute>>(
         };
         let builder = traced
             .spans
-            .span_builder(name)
+            .span_builder(attribute::name(name.into()))
             .with_kind(kind)
             .with_start_time(system_time(traced.clock.wall()));
         let span = traced.spans.build_with_context(builder, parent);

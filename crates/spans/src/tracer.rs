@@ -9,7 +9,7 @@ use opentelemetry::trace::{
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use ringwatch::clock::Clock;
 
-use crate::attribute::Attribute;
+use crate::attribute::{self, Attribute};
 use crate::headers::extract;
 use crate::metrics::SpanMetrics;
 use crate::queue::queue;
@@ -93,7 +93,7 @@ impl Tracer {
         let caller = extract(incoming.headers);
         let mut builder = self
             .spans
-            .span_builder(name)
+            .span_builder(attribute::name(name.into()))
             .with_kind(SpanKind::Server)
             .with_start_time(system_time(incoming.since));
         let span = if incoming.is_trusted {
