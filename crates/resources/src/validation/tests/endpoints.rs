@@ -55,11 +55,11 @@ fn slices_that_are_wrong() {
     ];
     for (kind, endpoint, expected) in table {
         let object = json!({"addressType": kind, "endpoints": [endpoint]});
-        let mut found = messages(&found_in(slice_endpoints, &object));
-        found.sort();
+        let mut wrong = messages(&found(slice_endpoints, &object));
+        wrong.sort();
         let mut expected = expected.to_vec();
         expected.sort();
-        assert_eq!(found, expected, "{kind} {endpoint}");
+        assert_eq!(wrong, expected, "{kind} {endpoint}");
         // Endpoints that do not change stay as they are.
         let unchanged = found_in_change(slice_update, &object, &object);
         assert_eq!(messages(&unchanged), [""; 0], "{kind} {endpoint}");
