@@ -77,7 +77,8 @@ pub async fn leave(work: Work) {
 }
 
 /// Returns the bytes of memory that work on this content may take at once.
-fn memory_for(work: Work, content: &[u8]) -> u64 {
+#[must_use]
+pub fn memory_for(work: Work, content: &[u8]) -> u64 {
     let bytes = content.len() as u64;
     if work == Work::ProtobufBody {
         return bytes.saturating_mul(PROTOBUF_FACTOR);

@@ -24,6 +24,8 @@ mod negotiation;
 mod object_response;
 mod openapi;
 mod params;
+#[cfg(any(test, feature = "testing"))]
+pub mod parsers;
 mod patches;
 mod relay;
 mod request_info;

@@ -43,6 +43,9 @@ impl Lists {
             Fault::StaleList if is_list && !is_later => {
                 Ok(self.stale(format!("{path} {is_json}"), body))
             }
+            Fault::StaleGet if path.contains("/secrets/") => {
+                Ok(self.stale(format!("{path} {is_json}"), body))
+            }
             Fault::MixedPages | Fault::ForgedPage if is_list && is_later && is_json => {
                 self.page_of_another_state(path, body).await
             }

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     WrongType,
     /// A list that was answered before is answered again.
     StaleList,
+    /// An object is read as it was before.
+    StaleGet,
     /// A list of the objects of a type shows those of all types.
     IgnoredType,
     /// A later page is of a later state, and says so.
@@ -59,11 +61,15 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Returns true if it is planted in lists.
-    pub(crate) fn is_of_lists(self) -> bool {
+    /// Returns true if it is planted in lists and reads of objects.
+    pub(crate) fn is_of_reads(self) -> bool {
         matches!(
             self,
-            Self::IgnoredType | Self::StaleList | Self::MixedPages | Self::ForgedPage
+            Self::IgnoredType
+                | Self::StaleList
+                | Self::StaleGet
+                | Self::MixedPages
+                | Self::ForgedPage
         )
     }
 

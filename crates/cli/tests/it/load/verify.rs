@@ -101,7 +101,7 @@ async fn a_server_that_is_killed_keeps_its_promises() {
 async fn is_named(fault: Fault, rule: &str) {
     let mut server = Server::start(&["--storage-backend", "memory"]);
     let client = server.client().await;
-    let one_of = if fault.is_of_lists() {
+    let one_of = if fault.is_of_reads() {
         ONE_LIST_OF
     } else {
         ONE_EVENT_OF
@@ -163,6 +163,11 @@ async fn a_wrong_type_is_named() {
 #[tokio::test]
 async fn a_stale_list_is_named() {
     is_named(Fault::StaleList, "stale-read").await;
+}
+
+#[tokio::test]
+async fn a_stale_get_is_named() {
+    is_named(Fault::StaleGet, "linearizable").await;
 }
 
 #[tokio::test]

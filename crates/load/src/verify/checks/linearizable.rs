@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{get_name, read_name};
 use crate::verify::history::{
-    Answer, History, Key, Nanos, Read, Refusal, RevisionMatch, Selector, Verb, Version, Write,
-    WriteId,
+    Answer, Group, History, Key, Nanos, Read, Refusal, RevisionMatch, Selector, Verb, Version,
+    Write, WriteId,
 };
 use crate::verify::linearizability::{
     Counterexample, Demand, Effect, Linearizability, Operation, State, linearizability,
@@ -94,8 +94,7 @@ fn consistent_at(read: &Read) -> Option<(Nanos, Nanos)> {
 
 /// Returns true if an object that a list does not show was absent. One that is selected by its label may have another.
 fn shows_absence(selector: &Selector, key: Key) -> bool {
-    let any_group = crate::verify::history::Group::NONE;
-    !selector.can_be_left() && selector.selects(key, any_group)
+    !selector.can_be_left() && selector.selects(key, Group::NONE)
 }
 
 /// The writes by the versions that they made, as far as these were told.

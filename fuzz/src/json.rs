@@ -1,0 +1,62 @@
+//! Bodies in JSON. The parser agrees with serde_json's own, what it has read can be written and read as the same, and takes a few
+//! times the memory that is set aside for a body. An object of a built-in kind can be written as protobuf.
+
+use ringwatch::codec;
+use ringwatch_apimachinery::GroupVersion;
+use ringwatch_apimachinery::work::{Work, memory_for};
+use ringwatch_apiserver::endpoints::parsers;
+use serde_json::Value;
+
+use crate::memory::within;
+
+pub(crate) const MEDIA_TYPE: &str = "application/json";
+
+/// How many times the memory that is set aside for a body its tree may take: lists of short values take most, while they
+/// grow.
+pub(crate) const BODY_FACTOR: usize = 4;
+
+/// How many times the size of its JSON an object in protobuf may take.
+const FACTOR: usize = 16;
+
+pub(crate) fn run(bytes: &[u8]) -> bool {
+    let memory = BODY_FACTOR * usize::try_from(memory_for(Work::Body, bytes)).unwrap();
+    let read = within(memory, "a document", || {
+        parsers::document(MEDIA_TYPE, bytes)
+    });
+    let plain = serde_json::from_slice::<Value>(bytes);
+    let value = match (read, plain) {
+        (Ok(document), Ok(plain)) => {
+            assert_eq!(document.value, plain, "both parsers read the same");
+            plain
+        }
+        (Err(_), Err(_)) => return false,
+        (read, plain) => panic!("the parsers differ: {read:?}, {plain:?}"),
+    };
+    let text = value.to_string();
+    let again = parsers::document(MEDIA_TYPE, text.as_bytes());
+    assert_eq!(again.map(|it| it.value).as_ref(), Ok(&value));
+    let written = within(FACTOR * bytes.len(), "to protobuf", || {
+        codec::encode_value(&value)
+    });
+    // Some of what JSON can say has no place in protobuf, but the bytes are whole.
+    let _ = written.map(|it| codec::decode(&it, ("", "")));
+    typed(bytes, &value, memory);
+    true
+}
+
+/// Reads a body as an object of the kind that it says it is.
+pub(crate) fn typed(bytes: &[u8], value: &Value, memory: usize) {
+    let text = |name: &str| value[name].as_str().unwrap_or_default();
+    let version = text("apiVersion");
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let group_version = GroupVersion::new(group, version);
+    let read = within(memory, "an object", || {
+        parsers::object(MEDIA_TYPE, bytes, &group_version, text("kind"))
+    });
+    let Ok(object) = read else {
+        return;
+    };
+    let written = object.to_string();
+    let again = parsers::object(MEDIA_TYPE, written.as_bytes(), &group_version, text("kind"));
+    assert_eq!(again, Ok(object), "an object is read as the same once more");
+}

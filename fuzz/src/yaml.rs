@@ -1,0 +1,52 @@
+//! Bodies in YAML. What is read is a tree of JSON and takes a few times the memory that is set aside for a body. Of JSON, which is
+//! YAML, both parsers read the same.
+
+use ringwatch_apimachinery::work::{Work, memory_for};
+use ringwatch_apiserver::endpoints::parsers;
+use serde_json::Value;
+
+use crate::json;
+use crate::memory::within;
+
+const MEDIA_TYPE: &str = "application/yaml";
+
+/// Bytes beside those for the body: the aliases of a small document may stand for 20,000 nodes.
+const ALIASES_BYTES: usize = 4 << 20;
+
+pub(crate) fn run(bytes: &[u8]) -> bool {
+    let memory = json::BODY_FACTOR * usize::try_from(memory_for(Work::Body, bytes)).unwrap();
+    let read = within(memory + ALIASES_BYTES, "a document", || {
+        parsers::document(MEDIA_TYPE, bytes)
+    });
+    let Ok(document) = read else {
+        return false;
+    };
+    let text = document.value.to_string();
+    let again = parsers::document(json::MEDIA_TYPE, text.as_bytes());
+    assert_eq!(again.map(|it| it.value).as_ref(), Ok(&document.value));
+    if let Ok(json) = parsers::document(json::MEDIA_TYPE, bytes) {
+        let is_same = is_same(&document.value, &json.value);
+        assert!(is_same, "JSON is YAML: {}, {}", document.value, json.value);
+    }
+    true
+}
+
+/// Returns true if two trees are equal but for the form of numbers: -0 is an integer in YAML, and none in JSON.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let mut members = one.iter();
+            one.len() == other.len()
+                && members.all(|(name, one)| other.get(name).is_some_and(|it| is_same(one, it)))
+        }
+        _ => one == other,
+    }
+}
