@@ -70,7 +70,7 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
         };
         let served = connections.serve_http(server, Protocol::Http1);
         let all = join(served, join(client, reading));
-        let ended = tokio::time::timeout(END_MAX, all).await;
+        let ended = Clock::real().timeout(END_MAX, all).await;
         ended.expect("the connection ends").1.1
     });
     let answers = String::from_utf8_lossy(&answers);

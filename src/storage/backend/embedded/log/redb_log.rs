@@ -25,6 +25,7 @@
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -112,13 +113,17 @@ impl RedbLog {
 
     fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
         let file = TentativeFile::new(file)?;
-        let database = open_database(&file)?;
+        let (database, records, leases) = guarded(|| {
+            let database = open_database(&file)?;
+            let records = read_records(&database)?;
+            let leases = read_leases(&database)?;
+            Ok((database, records, leases))
+        })?;
         let Records {
             state,
             obsolete,
             used_bytes,
-        } = read_records(&database)?;
-        let leases = read_leases(&database)?;
+        } = records;
         let mut log = Self {
             database: Some(database),
             file,
@@ -153,8 +158,11 @@ impl RedbLog {
     fn reopen(&mut self, since: u64) -> Result<Recovered, Failure> {
         self.close();
         self.file.roll_back()?;
-        let database = open_database(&self.file)?;
-        let (recovered, used_bytes) = read_since(&database, since)?;
+        let (database, recovered, used_bytes) = guarded(|| {
+            let database = open_database(&self.file)?;
+            let (recovered, used_bytes) = read_since(&database, since)?;
+            Ok((database, recovered, used_bytes))
+        })?;
         let accepted = self.file.accept().map_err(Failure::from);
         if let Err(failure) = accepted.and_then(|()| Ok(prove_writable(&database)?)) {
             // The database does not know of the failure, and must not write when it is closed.
@@ -268,6 +276,13 @@ fn sync_folder(path: &Path) -> io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
         _ => File::open(".")?.sync_all(),
     }
+}
+
+/// Reads a database, and takes a panic for damage: redb follows some pages before it has verified them, and panics where
+/// they make no sense. Nothing is changed by then, since the file holds changes back.
+fn guarded<T>(read: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let read = catch_unwind(AssertUnwindSafe(read));
+    read.unwrap_or_else(|_| Err(Failure::damaged("its pages make no sense")))
 }
 
 /// Opens the database in a file that holds changes back.
