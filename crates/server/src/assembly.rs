@@ -133,8 +133,7 @@ impl Assembly<'_> {
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
-        let (issuers, clock) = (security.issuers, self.clock.clone());
-        background.run(issuers.follow(Arc::clone(&authenticator), clock));
+        background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
         let files = (audit, security.spans);
         let observers = self.observers(files, &resources, &ledger, &mut registry, background);
         let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);

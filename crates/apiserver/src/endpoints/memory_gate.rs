@@ -31,9 +31,9 @@ const LIST_BYTES: u64 = 64 << 10;
 /// the connection.
 const WATCH_BYTES: u64 = 8 << 10;
 
-/// Cost of a watch in bytes for each byte of its selectors: each short value is kept twice, as text and as a key for
-/// lookups.
-const SELECTOR_FACTOR: u64 = 20;
+/// Cost of a watch in bytes for each byte of its selectors: a requirement on a label of one letter takes that much, mostly
+/// while it is read.
+const SELECTOR_FACTOR: u64 = 200;
 
 /// Admits lists and watches while there is memory.
 #[derive(Clone, Debug)]

@@ -120,11 +120,11 @@ pub(crate) fn slice_endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks the zones and nodes for which an endpoint is meant. Follows `validateHints` in pkg/apis/discovery/validation.
 fn hints(hints: &Field<'_, '_>, errors: &mut Errors) {
-    let lists: [(&str, fn(&str) -> Vec<String>); 2] = [
-        ("forZones", formats::label_value),
-        ("forNodes", formats::dns_subdomain),
-    ];
-    for (list, format) in lists {
+    for list in ["forZones", "forNodes"] {
+        let format = match list {
+            "forZones" => formats::label_value,
+            _ => formats::dns_subdomain,
+        };
         if too_many(&hints.at(list), HINTS_MAX, errors) {
             return;
         }
@@ -174,7 +174,8 @@ fn domain_name(at: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(at.required(""));
         return;
     }
-    let name = at.text().strip_suffix('.').unwrap_or(at.text());
+    let text = at.text();
+    let name = text.strip_suffix('.').unwrap_or(text);
     let wrong = formats::dns_subdomain(name);
     if !wrong.is_empty() {
         errors.push(at.invalid_value(name, wrong.join(",")));

@@ -7,6 +7,7 @@ use super::refused;
 use crate::validation::*;
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn roles_and_bindings_that_are_wrong() {
     let role = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
     refused(

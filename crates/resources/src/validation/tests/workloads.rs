@@ -83,6 +83,7 @@ fn deployments_that_are_wrong() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn stateful_sets_mount_their_claims_and_change_little() {
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}}}});
