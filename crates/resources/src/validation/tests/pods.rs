@@ -38,6 +38,7 @@ fn pods_that_are_wrong_as_a_whole() {
                     "spec.volumes[0].projected.path: Required value",
                     "spec.volumes[0].projected.sources[2].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
                     "spec.volumes[0].projected.sources[2].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
+                    "spec.containers[0].volumeMounts[0].name: Not found: \"v\"",
                 ],
             ),
             (
