@@ -120,22 +120,24 @@ pub(crate) fn slice_endpoints(object: &Field<'_, '_>, errors: &mut Errors) {
 
 /// Checks the zones and nodes for which an endpoint is meant. Follows `validateHints` in pkg/apis/discovery/validation.
 fn hints(hints: &Field<'_, '_>, errors: &mut Errors) {
-    for list in ["forZones", "forNodes"] {
-        let format = match list {
-            "forZones" => formats::label_value,
-            _ => formats::dns_subdomain,
-        };
-        if too_many(&hints.at(list), HINTS_MAX, errors) {
-            return;
+    let (zones, nodes) = (hints.at("forZones"), hints.at("forNodes"));
+    if too_many(&zones, HINTS_MAX, errors) {
+        return;
+    }
+    hinted_names(&zones, formats::label_value, errors);
+    if !too_many(&nodes, HINTS_MAX, errors) {
+        hinted_names(&nodes, formats::dns_subdomain, errors);
+    }
+}
+
+fn hinted_names(list: &Field<'_, '_>, format: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    let mut names = BTreeSet::new();
+    for one in list.items("") {
+        let name = one.at("name");
+        if !names.insert(name.text()) {
+            errors.push(name.duplicate_of(name.text()));
         }
-        let mut names = BTreeSet::new();
-        for one in hints.items(list) {
-            let name = one.at("name");
-            if !names.insert(name.text()) {
-                errors.push(name.duplicate_of(name.text()));
-            }
-            name.must_conform(format, errors);
-        }
+        name.must_conform(format, errors);
     }
 }
 

@@ -31,10 +31,10 @@ use super::core::{
     volume::claim_validation,
 };
 use super::events::{self, Events};
-use super::networking::ingress_points;
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
 use super::strategy::stored;
+use super::validation::ingress_points;
 
 /// The core group in its only version.
 const V1: Group = Group::CORE_V1;

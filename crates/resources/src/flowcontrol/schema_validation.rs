@@ -261,7 +261,6 @@ mod tests {
             "spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"N\": each member of this list must be '*' or a DNS-1123 label; {label}"
         );
         let resource = "/spec/rules/0/resourceRules/0";
-        let path = "/spec/rules/0/nonResourceRules/0";
         for (at, value, wrong) in [
             (
                 "/spec/matchingPrecedence".to_owned(),
@@ -324,7 +323,7 @@ mod tests {
                 "spec.rules[0].resourceRules[0].namespaces: Required value: resource rules that are not cluster scoped must supply at least one namespace",
             ),
             (
-                format!("{path}/nonResourceURLs"),
+                "/spec/rules/0/nonResourceRules/0/nonResourceURLs".to_owned(),
                 json!(["/a/*b"]),
                 "spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: \"/a/*b\": wildcard can only do suffix matching",
             ),

@@ -2,7 +2,6 @@
 
 mod addresses;
 pub(crate) mod defaults;
-pub(crate) mod ingress_points;
 pub(crate) mod table;
 pub(crate) mod validation;
 
@@ -14,6 +13,7 @@ use super::core::pod::warnings;
 
 use super::strategy::generic::Generic;
 use super::strategy::row::{Group, Row};
+use super::validation::ingress_points;
 
 const V1: Group = Group::new("networking.k8s.io", "v1");
 

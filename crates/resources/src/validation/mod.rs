@@ -6,6 +6,7 @@
 
 pub(crate) mod conditions;
 pub(crate) mod field;
+pub(crate) mod ingress_points;
 pub(crate) mod labels;
 pub(crate) mod quantities;
 pub(crate) mod values;

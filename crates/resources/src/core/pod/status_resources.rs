@@ -1,4 +1,4 @@
-//! What the status of a pod says of claims, devices and allocated resources.
+//! Checks of what the status of a pod says of claims, devices and allocated resources.
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 

@@ -7,7 +7,23 @@ use super::refused;
 use crate::validation::*;
 
 #[test]
-#[allow(clippy::too_many_lines)] // a table
+fn aggregated_roles_that_are_wrong() {
+    let selector = json!([{"matchExpressions": [{"key": "a", "operator": "Odd"}]}]);
+    refused(
+        crate::rbac::validation::cluster_role,
+        &json!({}),
+        &[(
+            "aggregationRule",
+            json!({"clusterRoleSelectors": selector}),
+            &[
+                "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator: Invalid value: \"Odd\": not a valid selector operator",
+                "aggregationRule.clusterRoleSelectors[0]: Invalid value: null: invalid label selector.",
+            ],
+        )],
+    );
+}
+
+#[test]
 fn roles_and_bindings_that_are_wrong() {
     let role = json!({"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]});
     refused(
@@ -31,19 +47,6 @@ fn roles_and_bindings_that_are_wrong() {
                 ],
             ),
         ],
-    );
-    let selector = json!([{"matchExpressions": [{"key": "a", "operator": "Odd"}]}]);
-    refused(
-        crate::rbac::validation::cluster_role,
-        &role,
-        &[(
-            "aggregationRule",
-            json!({"clusterRoleSelectors": selector}),
-            &[
-                "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator: Invalid value: \"Odd\": not a valid selector operator",
-                "aggregationRule.clusterRoleSelectors[0]: Invalid value: null: invalid label selector.",
-            ],
-        )],
     );
     let binding = json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
         "subjects": [{"kind": "User", "name": "u", "apiGroup": "rbac.authorization.k8s.io"}]});

@@ -82,9 +82,7 @@ fn deployments_that_are_wrong() {
     );
 }
 
-#[test]
-#[allow(clippy::too_many_lines)] // a table
-fn stateful_sets_mount_their_claims_and_change_little() {
+fn good_stateful_set() -> Value {
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}}}});
     let mut good = good_deployment();
@@ -96,11 +94,16 @@ fn stateful_sets_mount_their_claims_and_change_little() {
     );
     set(&mut good, "spec.volumeClaimTemplates", json!([claim]));
     let mounts = json!([{"name": "data", "mountPath": "/data"}]);
-    let good = with(
+    with(
         &good,
         "spec.template.spec.containers.0/volumeMounts",
         mounts,
-    );
+    )
+}
+
+#[test]
+fn stateful_sets_mount_their_claims() {
+    let good = good_stateful_set();
     refused(
         crate::apps::validation::stateful_set,
         &good,
@@ -142,6 +145,11 @@ fn stateful_sets_mount_their_claims_and_change_little() {
             ),
         ],
     );
+}
+
+#[test]
+fn stateful_sets_have_services_and_change_little() {
+    let good = good_stateful_set();
     refused(
         crate::apps::validation::new_stateful_set,
         &good,
