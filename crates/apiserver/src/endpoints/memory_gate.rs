@@ -240,7 +240,7 @@ mod tests {
     fn a_watch_holds_what_its_selectors_take() {
         let (gate, ledger) = gate(1 << 20);
         let watch = gate.watch(1_000).expect("room");
-        assert_eq!(ledger.total(), WATCH_BYTES + 20_000);
+        assert_eq!(ledger.total(), WATCH_BYTES + 1_000 * SELECTOR_FACTOR);
         assert!(gate.watch(1 << 20).is_err());
         drop(watch);
         assert_eq!(ledger.total(), 0);
