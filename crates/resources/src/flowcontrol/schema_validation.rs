@@ -253,7 +253,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::too_many_lines)] // a table
     fn schemas_that_are_wrong() {
         assert_eq!(found(flow_schema, &good()), []);
         let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
