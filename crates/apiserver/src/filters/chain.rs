@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
@@ -22,12 +22,15 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
 use super::drain::Draining;
-use super::{ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline};
+use super::{
+    ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline,
+    impersonation,
+};
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
-    self, Api, Impersonated, Impersonation, NotImpersonated, ProxiedResponse, Refusal, RequestBody,
-    RequestInfo, RequestVerb, ResponseBody, TextError,
+    self, Api, Impersonation, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
+    ResponseBody, TextError,
 };
 
 /// Answers the requests of authenticated users.
@@ -307,7 +310,7 @@ impl Filters {
                 }
                 other.user
             }
-            Ok(Err(error)) => return not_impersonated(error).map(HeldBody::from),
+            Ok(Err(error)) => return impersonation::refused(error).map(HeldBody::from),
             Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
         };
         let fairness = self.limits.fairness.as_ref();
@@ -321,29 +324,6 @@ impl Filters {
             classification.add_headers(response.headers_mut());
         }
         response
-    }
-
-    /// Returns the user that a request impersonates; `None` if it is made as the authenticated user.
-    async fn impersonated(
-        &self,
-        user: &User,
-        info: &Arc<RequestInfo>,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> Result<Result<Option<Impersonated>, NotImpersonated>, TooMany> {
-        if !endpoints::impersonates(headers) {
-            return Ok(Ok(None));
-        }
-        let requester = Requester::from(user);
-        let impersonation = Arc::clone(&self.impersonation);
-        let (user, info) = (user.clone(), Arc::clone(info));
-        let (uri, headers) = (uri.clone(), headers.clone());
-        let step = async move {
-            let query = uri.query().unwrap_or_default();
-            let impersonated = impersonation.impersonated(&user, &info, query, &headers);
-            impersonated.await
-        };
-        self.limits.large_work.run(Box::pin(step), &requester).await
     }
 
     async fn long_running(
@@ -442,16 +422,6 @@ impl Filters {
         };
         let large_work = &self.limits.large_work;
         large_work.answer(Box::pin(request), &requester).await
-    }
-}
-
-/// Returns the response to a request that may not impersonate, or has parts of an identity without a user.
-fn not_impersonated(error: NotImpersonated) -> Response<ResponseBody> {
-    match error {
-        NotImpersonated::Refused(refusal) => *refusal,
-        NotImpersonated::NoUser(identity) => {
-            answer::refused(&Refusal::NobodyImpersonated(identity))
-        }
     }
 }
 

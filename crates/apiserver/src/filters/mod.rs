@@ -24,6 +24,7 @@ mod deadline;
 mod drain;
 mod goaway;
 mod held_body;
+mod impersonation;
 mod in_flight;
 mod large_work;
 mod outer;

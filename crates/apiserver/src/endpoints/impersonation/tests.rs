@@ -483,6 +483,7 @@ async fn attempts_and_checks_are_counted() {
         "apiserver_impersonation_attempts_total{mode=\"user-info\",decision=\"allowed\"} 1",
         "apiserver_impersonation_attempts_duration_seconds_count{mode=\"user-info\",decision=\"allowed\"} 1",
         "apiserver_impersonation_authorization_attempts_total{mode=\"user-info\",decision=\"allowed\"} 2",
+        "apiserver_impersonation_authorization_attempts_duration_seconds_count{mode=\"user-info\",decision=\"allowed\"} 2",
     ] {
         assert!(text.contains(line), "{text}");
     }

@@ -33,7 +33,7 @@ pub(super) struct Part {
 const STATUS: &[Part] = &[part("status", true)];
 /// A status, and a verdict.
 const DECIDED: &[Part] = &[part("status", true), part("approval", true)];
-/// A status that comes without metadata.
+/// A status by which metadata is not written.
 const BARE_STATUS: &[Part] = &[part("status", false)];
 
 const fn part(name: &'static str, annotates: bool) -> Part {
@@ -183,7 +183,7 @@ fn network() -> Vec<Kind> {
         .cluster(),
         of("servicecidrs", json!({"spec": {"cidrs": ["10.1.1.0/24"]}}))
             .cluster()
-            .parts(STATUS),
+            .parts(BARE_STATUS),
         of("ipaddresses", json!({"spec": {"parentRef": parent}}))
             .cluster()
             .only("10.2.0.1"),

@@ -1,6 +1,7 @@
 //! The log, which makes changes durable.
 
 mod disk_file;
+mod failure;
 mod memory;
 #[cfg(test)]
 mod recording_log;

@@ -29,12 +29,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-    TableHandle,
-};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
 use super::disk_file::{Disk, DiskFile, OnDisk, SystemFile};
+use super::failure::Failure;
 use super::tentative_file::TentativeFile;
 use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::embedded::mvcc::{Record, State};
@@ -54,7 +52,7 @@ const META_FORMAT: &str = "format";
 const META_COMPACTED: &str = "compacted";
 
 /// The format that this program reads and writes.
-const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 1;
 /// Maximum number of bytes that redb may cache. Little: after opening, nothing is read but the paths of new pages.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// The size of the trial write after which writes are accepted again: more than the largest record.
@@ -421,98 +419,4 @@ fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
         leases.push((LeaseId(lease.value()), ttl_seconds.value()));
     }
     Ok(leases)
-}
-
-/// An [`OpenError`] without the path.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    InUse,
-    Foreign,
-    Damaged(String),
-    Format(u64),
-    Io(io::Error),
-}
-
-impl Failure {
-    fn damaged(detail: &str) -> Self {
-        Self::Damaged(detail.to_owned())
-    }
-
-    /// Returns the reason without the name of the file.
-    fn into_reason(self) -> String {
-        match self {
-            Self::InUse => "another process has it open".to_owned(),
-            Self::Foreign => "it is no longer a ringwatch database".to_owned(),
-            Self::Damaged(detail) => format!("it is damaged: {detail}"),
-            Self::Format(found) => format!("it has format {found}"),
-            Self::Io(error) => error.to_string(),
-        }
-    }
-
-    fn into_error(self, path: &Path) -> OpenError {
-        let path = path.to_owned();
-        match self {
-            Self::InUse => OpenError::InUse { path },
-            Self::Foreign => OpenError::Foreign { path },
-            Self::Damaged(detail) => OpenError::Damaged { path, detail },
-            Self::Format(found) => OpenError::Format {
-                path,
-                found,
-                known: FORMAT,
-            },
-            Self::Io(source) => OpenError::Io { path, source },
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // redb's error about a file without its magic number.
-            io::ErrorKind::InvalidData => Self::Foreign,
-            io::ErrorKind::UnexpectedEof => Self::damaged("it is cut off"),
-            _ => Self::Io(error),
-        }
-    }
-}
-
-impl From<DatabaseError> for Failure {
-    fn from(error: DatabaseError) -> Self {
-        match error {
-            DatabaseError::DatabaseAlreadyOpen => Self::InUse,
-            DatabaseError::Storage(error) => error.into(),
-            other => Self::Damaged(other.to_string()),
-        }
-    }
-}
-
-impl From<StorageError> for Failure {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::Io(error) => error.into(),
-            StorageError::Corrupted(detail) => Self::Damaged(detail),
-            other => Self::Damaged(other.to_string()),
-        }
-    }
-}
-
-impl From<redb::TransactionError> for Failure {
-    fn from(error: redb::TransactionError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::TableError> for Failure {
-    fn from(error: redb::TableError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::Error> for Failure {
-    fn from(error: redb::Error) -> Self {
-        match error {
-            redb::Error::Io(error) => error.into(),
-            other => Self::Damaged(other.to_string()),
-        }
-    }
 }
