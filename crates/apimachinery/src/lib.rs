@@ -31,6 +31,6 @@ pub mod work;
 pub use self::error::{Error, FieldError, FieldErrorKind, PolicyDenial, PolicyKind};
 pub use self::group_version::GroupVersion;
 pub use self::network::Network;
-pub use self::user::{SERVICE_ACCOUNT_PREFIX, User, service_account};
+pub use self::user::{SERVICE_ACCOUNT_PREFIX, User, service_account, valid_service_account};
 pub use self::validation::formats::NameRule;
 pub use self::version_order::version_order;

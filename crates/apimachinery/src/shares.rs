@@ -11,7 +11,16 @@ use tokio::sync::Semaphore;
 pub struct Shares<K: Eq + Hash + Clone> {
     /// Maximum number of pieces of work of a client at a time.
     of_each_max: usize,
-    shares: Mutex<HashMap<K, Arc<Semaphore>>>,
+    shares: Mutex<HashMap<K, Share>>,
+}
+
+/// The share of a client.
+#[derive(Debug)]
+struct Share {
+    /// The places of its work under way.
+    places: Arc<Semaphore>,
+    /// The number of its pieces of work, under way and waiting; the share is removed with the last.
+    work: usize,
 }
 
 impl<K: Eq + Hash + Clone> Shares<K> {
@@ -26,28 +35,34 @@ impl<K: Eq + Hash + Clone> Shares<K> {
 
     /// Does a piece of work of a client, once the client has room for it. Those that wait have their turns in order.
     pub async fn within<T>(&self, client: K, work: impl Future<Output = T>) -> T {
-        let semaphore = self.share(&client);
+        let places = self.enter(&client);
         let _leaving = Leaving {
             shares: self,
             client,
         };
         // It is never closed.
-        let _place = semaphore.acquire().await;
+        let _place = places.acquire().await;
         work.await
     }
 
-    fn share(&self, client: &K) -> Arc<Semaphore> {
-        let new = || Arc::new(Semaphore::new(self.of_each_max));
+    /// Counts a piece of work of a client, until its [`Leaving`] is dropped, and returns the client's places.
+    fn enter(&self, client: &K) -> Arc<Semaphore> {
+        let new = || Share {
+            places: Arc::new(Semaphore::new(self.of_each_max)),
+            work: 0,
+        };
         let mut shares = self.shares();
-        Arc::clone(shares.entry(client.clone()).or_insert_with(new))
+        let share = shares.entry(client.clone()).or_insert_with(new);
+        share.work += 1;
+        Arc::clone(&share.places)
     }
 
-    fn shares(&self) -> MutexGuard<'_, HashMap<K, Arc<Semaphore>>> {
+    fn shares(&self) -> MutexGuard<'_, HashMap<K, Share>> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Forgets a client when its last work is over. It is dropped before the client's semaphore.
+/// Forgets a client when its last work is over, or given up.
 struct Leaving<'a, K: Eq + Hash + Clone> {
     shares: &'a Shares<K>,
     client: K,
@@ -56,9 +71,11 @@ struct Leaving<'a, K: Eq + Hash + Clone> {
 impl<K: Eq + Hash + Clone> Drop for Leaving<'_, K> {
     fn drop(&mut self) {
         let mut shares = self.shares.shares();
-        let share = shares.get(&self.client);
-        // Its own, and that in the map.
-        if share.is_some_and(|it| Arc::strong_count(it) <= 2) {
+        let Some(share) = shares.get_mut(&self.client) else {
+            return;
+        };
+        share.work -= 1;
+        if share.work == 0 {
             shares.remove(&self.client);
         }
     }
@@ -66,6 +83,8 @@ impl<K: Eq + Hash + Clone> Drop for Leaving<'_, K> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use futures::{FutureExt, poll};
     use tokio::sync::oneshot;
 
@@ -93,5 +112,39 @@ mod tests {
         }
         assert_eq!(shares.within("a", async { 1 }).now_or_never(), Some(1));
         assert!(shares.shares().is_empty(), "nobody is left");
+    }
+
+    #[tokio::test]
+    async fn those_that_give_up_leave_nothing_behind() {
+        let shares = Shares::new(1);
+        let mut working = shares.within("a", std::future::pending::<()>()).boxed();
+        let mut waiting = shares.within("a", std::future::pending::<()>()).boxed();
+        assert!(poll!(&mut working).is_pending());
+        assert!(poll!(&mut waiting).is_pending());
+        drop(working);
+        assert_eq!(shares.shares()["a"].work, 1, "one is left");
+        assert!(poll!(&mut waiting).is_pending());
+        let next = shares.within("a", async { 1 }).now_or_never();
+        assert_eq!(next, None, "its place is kept");
+        drop(waiting);
+        assert!(shares.shares().is_empty(), "nobody is left");
+    }
+
+    #[test]
+    fn those_that_leave_at_once_leave_nothing_behind() {
+        const ROUNDS: usize = 200;
+        let shares = Shares::new(2);
+        for round in 0..ROUNDS {
+            let both_work = Barrier::new(2);
+            std::thread::scope(|threads| {
+                for _ in 0..2 {
+                    threads.spawn(|| {
+                        let work = async { both_work.wait() };
+                        shares.within("a", work).now_or_never().expect("has room");
+                    });
+                }
+            });
+            assert!(shares.shares().is_empty(), "round {round}");
+        }
     }
 }

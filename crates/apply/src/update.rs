@@ -69,7 +69,7 @@ pub(super) fn note(
 ) {
     let schema = manager.schema(new);
     let (old, new) = (comparable(schema, old), comparable(schema, new));
-    let comparison = Comparison::new(schema, &old, &new).excluding(&manager.reset_fields(schema));
+    let comparison = Comparison::new(schema, &old, &new).limited_to(&manager.writable(schema));
     managed.take(&comparison.removed);
     let mut changed = comparison.into_changed();
     managed.take(&changed);
@@ -272,6 +272,58 @@ mod tests {
         let list = entries(&new);
         assert_eq!(list[0]["fieldsV1"], labels);
         assert_eq!(list[1]["fieldsV1"], json!({"f:status": {"f:phase": {}}}));
+    }
+
+    #[test]
+    fn parts_of_a_pod_are_managed_through_its_subresources() {
+        let mut live = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {}}]}});
+        update(None, &mut live, &manager("one"));
+        let mut sent = live.clone();
+        sent["metadata"]["labels"] = json!({"a": "b"});
+        sent["spec"]["nodeName"] = json!("n");
+        sent["spec"]["containers"][0]["image"] = json!("j");
+        sent["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}});
+        sent["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "i", "resources": {}}]);
+        sent["status"] = json!({"phase": "Running"});
+        let resources = json!({"f:resources": {"f:limits": {".": {}, "f:cpu": {}}}});
+        let container = json!({".": {}, "f:image": {}, "f:name": {}, "f:resources": {}});
+        for (subresource, managed) in [
+            (
+                "resize",
+                json!({"f:containers": {"k:{\"name\":\"c\"}": resources}}),
+            ),
+            (
+                "ephemeralcontainers",
+                json!({"f:ephemeralContainers": {".": {}, "k:{\"name\":\"e\"}": container}}),
+            ),
+        ] {
+            let mut new = sent.clone();
+            let writer = Manager::for_tests("two", "v1", subresource);
+            update(Some(&live), &mut new, &writer);
+            let list = entries(&new);
+            assert_eq!(list[0], entries(&live)[0], "{subresource}");
+            assert_eq!(list[1]["fieldsV1"], json!({ "f:spec": managed }));
+        }
+    }
+
+    #[test]
+    fn who_finalizes_a_namespace_manages_nothing_of_its_status() {
+        let mut live = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
+        let mut creator = manager("one");
+        creator.has_status_subresource = true;
+        update(None, &mut live, &creator);
+        let mut new = live.clone();
+        new["spec"]["finalizers"] = json!(["kubernetes", "other"]);
+        new["status"]["phase"] = json!("Terminating");
+        let mut writer = Manager::for_tests("two", "v1", "finalize");
+        writer.has_status_subresource = true;
+        update(Some(&live), &mut new, &writer);
+        let mut list = entries(&new).into_iter();
+        let managed = list.find(|it| it["subresource"] == "finalize");
+        let managed = managed.expect("an entry");
+        assert_eq!(managed["fieldsV1"], json!({"f:spec": {"f:finalizers": {}}}));
     }
 
     #[test]

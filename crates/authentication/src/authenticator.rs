@@ -103,18 +103,19 @@ impl Authenticator {
     }
 
     /// Returns the user behind a request; `None` if it has no valid credentials, for which the answer is 401. `path`
-    /// decides whether it needs any. It comes from the peer, at the address. The credentials are removed from the headers, so that no server to which the
-    /// request is passed on gets or believes them.
+    /// decides whether it needs any. `from` is the address of the TCP peer, if it is known. The credentials are removed from
+    /// the headers, so that no server to which the request is passed on gets or believes them.
     ///
     /// Ported from Kubernetes 1.36, apiserver/pkg/endpoints/filters/authentication.go `withAuthentication`.
     pub async fn authenticate(
         &self,
-        (peer, from): (&Peer, Option<IpAddr>),
+        peer: &Peer,
+        from: Option<IpAddr>,
         headers: &mut HeaderMap,
         path: &str,
         now: Timestamp,
     ) -> Option<User> {
-        let user = self.user((peer, from), headers, path, now).await?;
+        let user = self.user(peer, from, headers, path, now).await?;
         headers.remove(AUTHORIZATION);
         if let Ok(Some(WebSocketToken { others, .. })) = WebSocketToken::read(headers) {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
@@ -128,7 +129,8 @@ impl Authenticator {
 
     async fn user(
         &self,
-        (peer, from): (&Peer, Option<IpAddr>),
+        peer: &Peer,
+        from: Option<IpAddr>,
         headers: &HeaderMap,
         path: &str,
         now: Timestamp,
@@ -315,7 +317,7 @@ mod tests {
             ..Peer::default()
         };
         Authenticator::new(tokens)
-            .authenticate((&peer, None), &mut headers, "/api", now)
+            .authenticate(&peer, None, &mut headers, "/api", now)
             .await
     }
 
@@ -361,7 +363,7 @@ mod tests {
         let authenticator = Authenticator::new(tokens).with_anonymous(Anonymous::Served);
         let now = Timestamp::from_second(100).expect("a time");
         let peer = Peer::default();
-        let user = authenticator.authenticate((&peer, None), &mut headers, "/api", now);
+        let user = authenticator.authenticate(&peer, None, &mut headers, "/api", now);
         let user = user.await.map(|user| user.name);
         let left = headers.iter().map(|(name, value)| {
             let value = value.to_str().expect("text").to_owned();
@@ -439,7 +441,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert("x-remote-user", name.parse().expect("a header"));
             headers.insert("x-remote-group", group.parse().expect("a header"));
-            let user = authenticator.authenticate((&proxy, None), &mut headers, "/api", now);
+            let user = authenticator.authenticate(&proxy, None, &mut headers, "/api", now);
             let user = user.await.expect("a user");
             assert_eq!(user.groups, groups, "{name} in {group:?}");
         }
@@ -480,7 +482,7 @@ mod tests {
             if let Some(value) = authorization {
                 headers.insert(AUTHORIZATION, value.parse().expect("a header"));
             }
-            let user = authenticator.authenticate((&peer, None), &mut headers, "/livez", now);
+            let user = authenticator.authenticate(&peer, None, &mut headers, "/livez", now);
             let user = user.await;
             let name = user.as_ref().map(|it| it.name.as_str());
             assert_eq!(name, expected, "{peer:?} {authorization:?}");

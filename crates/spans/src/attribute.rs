@@ -1,4 +1,5 @@
-//! Names and attributes of spans, whose texts are bounded: clients choose many of them, and the queue holds them.
+//! Names, descriptions and attributes of spans, whose texts are bounded: clients choose many of them, and the queue
+//! holds them.
 
 use std::borrow::Cow;
 
@@ -16,11 +17,11 @@ pub fn text(key: &'static str, value: &str) -> Attribute {
     KeyValue::new(key, bounded(value).to_owned())
 }
 
-/// Returns a name, which is cut off if it is long.
-pub(crate) fn name(name: Cow<'static, str>) -> Cow<'static, str> {
-    match name.len() {
-        0..=TEXT_BYTES_MAX => name,
-        _ => Cow::Owned(bounded(&name).to_owned()),
+/// Returns a name or a description, which is cut off if it is long.
+pub(crate) fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
+    match text.len() {
+        0..=TEXT_BYTES_MAX => text,
+        _ => Cow::Owned(bounded(&text).to_owned()),
     }
 }
 
@@ -41,10 +42,10 @@ mod tests {
     #[test]
     fn long_texts_are_cut_between_characters() {
         let long = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        let cut = text("key", &long).value.as_str().into_owned();
-        assert_eq!(cut.len(), TEXT_BYTES_MAX - 1);
-        assert!(long.starts_with(&cut));
+        let value = text("key", &long).value.as_str().into_owned();
+        assert_eq!(value.len(), TEXT_BYTES_MAX - 1);
+        assert!(long.starts_with(&value));
         assert_eq!(text("key", "short").value.as_str(), "short");
-        assert_eq!(name(long.into()).len(), TEXT_BYTES_MAX - 1);
+        assert_eq!(cut(long.into()).len(), TEXT_BYTES_MAX - 1);
     }
 }

@@ -8,6 +8,11 @@ use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
 
 /// The header with the caller's span.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The header with facts that the caller passes on to all servers.
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
+
+/// Maximum number of bytes of the baggage that is kept while its request lasts; more is ignored.
+const BAGGAGE_BYTES_MAX: usize = 1 << 10;
 
 /// The headers of a request, to read from.
 struct From<'a>(&'a HeaderMap);
@@ -34,11 +39,16 @@ impl Injector for Into<'_> {
     }
 }
 
-/// Returns the context of the caller: its span and its baggage, as far as the headers have them.
+/// Returns the context of the caller: its span and its baggage, as far as the headers have them and it is not too long.
 pub(crate) fn extract(headers: &HeaderMap) -> Context {
     let carrier = From(headers);
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
-    BaggagePropagator::new().extract_with_context(&context, &carrier)
+    match headers.get(BAGGAGE) {
+        Some(baggage) if baggage.len() <= BAGGAGE_BYTES_MAX => {
+            BaggagePropagator::new().extract_with_context(&context, &carrier)
+        }
+        _ => context,
+    }
 }
 
 /// Writes the current span into the headers of a request to another server, in the place of one that is there; does
@@ -62,11 +72,11 @@ mod tests {
 
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-    fn sent(received: &[(&'static str, &'static str)]) -> HeaderMap {
+    fn sent(received: &[(&'static str, &str)]) -> HeaderMap {
         let headers = received.iter().map(|(name, value)| {
             (
                 HeaderName::from_static(name),
-                HeaderValue::from_static(value),
+                HeaderValue::from_str(value).expect("a value"),
             )
         });
         let headers: HeaderMap = headers.collect();
@@ -89,6 +99,16 @@ mod tests {
         assert_eq!(sent["traceparent"], PARENT);
         assert_eq!(sent["tracestate"], "vendor=1");
         assert_eq!(sent["baggage"], "tenant=a");
+    }
+
+    #[test]
+    fn long_baggage_stays_behind() {
+        for (length, is_kept) in [(BAGGAGE_BYTES_MAX, true), (BAGGAGE_BYTES_MAX + 1, false)] {
+            let baggage = format!("tenant={}", "a".repeat(length - "tenant=".len()));
+            let sent = sent(&[("traceparent", PARENT), ("baggage", &*baggage)]);
+            assert_eq!(sent["traceparent"], PARENT);
+            assert_eq!(sent.contains_key("baggage"), is_kept, "{length}");
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn begin<A: IntoIterator<Item = Attribute>>(
         };
         let builder = traced
             .spans
-            .span_builder(attribute::name(name.into()))
+            .span_builder(attribute::cut(name.into()))
             .with_kind(kind)
             .with_start_time(system_time(traced.clock.wall()));
         let span = traced.spans.build_with_context(builder, parent);
@@ -138,9 +138,10 @@ impl Span {
         }
     }
 
-    /// Marks the step as failed, with a description unless it is empty.
+    /// Marks the step as failed, with a description unless it is empty, which is cut off if it is long.
     pub fn fail(&self, description: impl Into<Cow<'static, str>>) {
         if let Some(running) = self.sampled() {
+            let description = attribute::cut(description.into());
             running
                 .context
                 .span()

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use opentelemetry::Context;
 use opentelemetry::trace::{
-    Link, SpanContext, SpanKind, TraceContextExt, Tracer as _, TracerProvider as _,
+    Link, SpanContext, SpanKind, TraceContextExt, TraceState, Tracer as _, TracerProvider as _,
 };
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use ringwatch::clock::Clock;
@@ -93,15 +93,14 @@ impl Tracer {
         let caller = extract(incoming.headers);
         let mut builder = self
             .spans
-            .span_builder(attribute::name(name.into()))
+            .span_builder(attribute::cut(name.into()))
             .with_kind(SpanKind::Server)
             .with_start_time(system_time(incoming.since));
         let span = if incoming.is_trusted {
             self.spans.build_with_context(builder, &caller)
         } else {
-            let of_caller = caller.span().span_context().clone();
-            if of_caller.is_valid() {
-                builder = builder.with_links(vec![link(of_caller)]);
+            if let Some(link) = link(caller.span().span_context()) {
+                builder = builder.with_links(vec![link]);
             }
             self.spans.build_with_context(builder, &Context::new())
         };
@@ -116,6 +115,67 @@ impl Tracer {
     }
 }
 
-fn link(to: SpanContext) -> Link {
-    Link::new(to, Vec::new(), 0)
+/// Returns a link to a caller's span, if there is one, without the caller's state: the queue holds links, and a stranger
+/// may choose a state of many KiB.
+fn link(caller: &SpanContext) -> Option<Link> {
+    caller.is_valid().then(|| {
+        let to = SpanContext::new(
+            caller.trace_id(),
+            caller.span_id(),
+            caller.trace_flags(),
+            caller.is_remote(),
+            TraceState::NONE,
+        );
+        Link::new(to, Vec::new(), 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use opentelemetry::trace::Status;
+
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn what_strangers_send_takes_little_room_in_the_queue() {
+        let (queue, mut ended) = queue(SpanMetrics::default());
+        let every = Sampling {
+            per_million: 1_000_000,
+        };
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(every.sampler())
+            .with_span_processor(queue)
+            .build();
+        let tracer = Tracer {
+            spans: provider.tracer(SCOPE),
+            clock: Clock::real(),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("traceparent", HeaderValue::from_static(PARENT));
+        headers.insert("tracestate", HeaderValue::from_static("vendor=1"));
+        let incoming = Incoming {
+            headers: &headers,
+            is_trusted: false,
+            since: Timestamp::UNIX_EPOCH,
+            audit_id: "a",
+        };
+        let span = tracer.request("get".to_owned(), incoming, || []);
+        span.fail("x".repeat(1 << 20));
+        drop(span);
+        let span = ended.try_recv().expect("a span");
+        let [link] = &span.links.links[..] else {
+            panic!("one link: {:?}", span.links);
+        };
+        let caller = u128::from_be_bytes(link.span_context.trace_id().to_bytes());
+        assert_eq!(caller, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
+        assert_eq!(link.span_context.trace_state().header(), "");
+        assert_ne!(span.span_context.trace_id(), link.span_context.trace_id());
+        let Status::Error { description } = span.status else {
+            panic!("failed");
+        };
+        assert_eq!(description.len(), 1 << 10);
+    }
 }

@@ -162,9 +162,8 @@ impl Cacher {
     #[must_use]
     pub fn cached(&self, key: &str) -> Option<Arc<Object>> {
         let cache = self.present.load();
-        if !cache.readiness().is_ready() {
-            return None;
-        }
+        // Not of a history that the store has left: a transaction would take its revisions for those of the new one.
+        cache.check_ready().ok()?;
         match cache.view().state().get(key) {
             Some(Entry::Readable(object)) => Some(Arc::clone(object)),
             Some(Entry::Unreadable { .. }) | None => None,

@@ -11,7 +11,7 @@
 //!
 //! Selectors are about objects as they are served. So a list or watch with selectors of labels or of the type's own
 //! fields converts everything in its scope, and selects after that. Watches share what is converted for their events
-//! ([`shared_conversions`]).
+//! (`shared_conversions`).
 
 mod list;
 mod selection;

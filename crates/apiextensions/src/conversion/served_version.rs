@@ -58,10 +58,10 @@ impl ServedVersion {
     }
 
     /// Returns a stored object as all watches are served it.
-    async fn watched(&self, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
-        self.shared
-            .get_or_convert(object, self.object(object))
-            .await
+    async fn watched(self: &Arc<Self>, object: &Arc<Object>) -> Result<Arc<Object>, StorageError> {
+        let (shown, stored) = (Arc::clone(self), Arc::clone(object));
+        let convert = async move { shown.object(&stored).await };
+        self.shared.get_or_convert(object, convert).await
     }
 
     /// Replaces stored objects by what they are in the version that is served, those of another together.
@@ -103,7 +103,7 @@ impl ServedVersion {
     /// Returns what a watch sees of an event about stored objects. `None` if it selects neither the object as it is nor
     /// as it was.
     pub(super) async fn event(
-        &self,
+        self: &Arc<Self>,
         event: WatchEvent,
         selection: &Selection,
     ) -> Result<Option<WatchEvent>, StorageError> {

@@ -3,14 +3,18 @@
 //! All watches of a version see an event at about the same time. The first has the object converted, the others wait for
 //! the same answer; later ones, such as those that begin, find it as long as it is kept. The oldest conversions are
 //! evicted first. Failures are shared by those that wait, and not kept.
+//!
+//! The hard part is that a watch is polled only while its client reads. So a conversion belongs to no watch: each that
+//! waits for it moves it on, and it ends early only when all of them have gone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt;
+use futures::future::{self, BoxFuture, WeakShared};
 use ringwatch::budget::{Account, Ledger, Share};
 use ringwatch::meta::Object;
 use ringwatch::storage::StorageError;
-use tokio::sync::OnceCell;
 
 /// Maximum number of bytes of the conversions that are kept, or of one that is larger.
 const KEPT_BYTES_MAX: usize = 16 << 20;
@@ -18,6 +22,12 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 /// Estimate of the bytes of a conversion beside the encodings of its objects: their records and attributes, and its place
 /// in the maps.
 const OVERHEAD_BYTES: usize = 1_500;
+
+/// The outcome of a conversion, for all that wait for it.
+type Outcome = Result<Arc<Object>, Arc<StorageError>>;
+
+/// A conversion that may be under way.
+type Conversion = future::Shared<BoxFuture<'static, Outcome>>;
 
 /// The conversions to all versions of all definitions. Clones are the same.
 #[derive(Clone, Debug)]
@@ -62,14 +72,22 @@ struct Key {
 struct Entry {
     number: u64,
     bytes: usize,
-    conversion: Arc<Conversion>,
+    original: Arc<Object>,
+    state: State,
 }
 
 #[derive(Debug)]
-struct Conversion {
-    original: Arc<Object>,
-    /// The outcome, once it is there.
-    outcome: OnceCell<Result<Arc<Object>, Arc<StorageError>>>,
+enum State {
+    /// The conversion, which is there as long as somebody waits for it.
+    Begun(WeakShared<BoxFuture<'static, Outcome>>),
+    Converted(Arc<Object>),
+}
+
+/// A conversion as it is found, or begun.
+enum Found {
+    Converted(Arc<Object>),
+    /// The number of the entry, and what to wait for.
+    Begun(u64, Conversion),
 }
 
 impl SharedConversions {
@@ -101,41 +119,50 @@ impl SharedConversions {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the conversion of an object to a version, which may have begun.
-    fn conversion(&self, key: &Key, object: &Arc<Object>) -> Arc<Conversion> {
+    /// Returns the conversion of an object to a version. It begins as `convert` unless it is known or under way.
+    fn find_or_begin(
+        &self,
+        key: &Key,
+        object: &Arc<Object>,
+        convert: impl Future<Output = Result<Arc<Object>, StorageError>> + Send + 'static,
+    ) -> Found {
         let mut kept = self.kept();
-        let known = kept.by_key.get(key).map(|entry| &entry.conversion);
-        if let Some(known) = known.filter(|it| it.is_of(object)) {
-            return Arc::clone(known);
+        if let Some(found) = kept.find(key, object) {
+            return found;
         }
         kept.remove(key);
-        let conversion = Arc::new(Conversion {
-            original: Arc::clone(object),
-            outcome: OnceCell::new(),
-        });
-        kept.add(key, &conversion);
+        let conversion = convert.map(|it| it.map_err(Arc::new)).boxed().shared();
+        let number = kept.number();
+        // Only one that has ended has none.
+        if let Some(begun) = conversion.downgrade() {
+            kept.add(key, number, object, begun);
+        }
         kept.evict(&self.0.ledger);
-        conversion
+        Found::Begun(number, conversion)
     }
 
-    /// Counts the converted object of a conversion.
-    fn count(&self, key: &Key, conversion: &Arc<Conversion>, converted: &Arc<Object>) {
-        if Arc::ptr_eq(&conversion.original, converted) {
+    /// Keeps, and counts, the converted object of an entry.
+    fn keep(&self, key: &Key, number: u64, converted: &Arc<Object>) {
+        let mut kept = self.kept();
+        let Some(entry) = kept.entry(key, number) else {
+            return;
+        };
+        if matches!(entry.state, State::Converted(_)) {
             return;
         }
-        let mut kept = self.kept();
-        let bytes = converted.bytes().len();
-        if let Some(entry) = kept.entry(key, conversion) {
+        entry.state = State::Converted(Arc::clone(converted));
+        if !Arc::ptr_eq(&entry.original, converted) {
+            let bytes = converted.bytes().len();
             entry.bytes += bytes;
             kept.bytes += bytes;
             kept.evict(&self.0.ledger);
         }
     }
 
-    /// Removes a conversion that has failed.
-    fn forget(&self, key: &Key, conversion: &Arc<Conversion>) {
+    /// Removes the entry of a conversion that has failed.
+    fn forget(&self, key: &Key, number: u64) {
         let mut kept = self.kept();
-        if kept.entry(key, conversion).is_some() {
+        if kept.entry(key, number).is_some() {
             kept.remove(key);
         }
     }
@@ -149,31 +176,26 @@ impl VersionConversions {
     pub(super) async fn get_or_convert(
         &self,
         object: &Arc<Object>,
-        convert: impl Future<Output = Result<Arc<Object>, StorageError>>,
+        convert: impl Future<Output = Result<Arc<Object>, StorageError>> + Send + 'static,
     ) -> Result<Arc<Object>, StorageError> {
         let key = Key {
             version: self.version,
             revision: object.revision(),
             uid: object.uid().into(),
         };
-        let conversion = self.all.conversion(&key, object);
-        let mut is_new = false;
-        // If the caller that converts goes, the next one that waits converts.
-        let outcome = conversion.outcome.get_or_init(async || {
-            let converted = convert.await.map_err(Arc::new);
-            is_new = true;
-            converted
-        });
-        match outcome.await {
+        let (number, conversion) = match self.all.find_or_begin(&key, object, convert) {
+            Found::Converted(converted) => return Ok(converted),
+            Found::Begun(number, conversion) => (number, conversion),
+        };
+        // Until its outcome is kept, others find the conversion.
+        match conversion.clone().await {
             Ok(converted) => {
-                if is_new {
-                    self.all.count(&key, &conversion, converted);
-                }
-                Ok(Arc::clone(converted))
+                self.all.keep(&key, number, &converted);
+                Ok(converted)
             }
             Err(error) => {
-                self.all.forget(&key, &conversion);
-                Err(StorageError::Shared(Arc::clone(error)))
+                self.all.forget(&key, number);
+                Err(StorageError::Shared(error))
             }
         }
     }
@@ -186,20 +208,36 @@ impl Kept {
         number
     }
 
-    /// Returns the entry of a key, if it is that of this conversion.
-    fn entry(&mut self, key: &Key, conversion: &Arc<Conversion>) -> Option<&mut Entry> {
+    /// Returns the entry of a key, if it has this number.
+    fn entry(&mut self, key: &Key, number: u64) -> Option<&mut Entry> {
         let entry = self.by_key.get_mut(key);
-        entry.filter(|it| Arc::ptr_eq(&it.conversion, conversion))
+        entry.filter(|it| it.number == number)
     }
 
-    fn add(&mut self, key: &Key, conversion: &Arc<Conversion>) {
+    /// Returns the conversion of an object, if it has ended or somebody waits for it.
+    fn find(&self, key: &Key, object: &Arc<Object>) -> Option<Found> {
+        let entry = self.by_key.get(key).filter(|it| it.is_of(object))?;
+        match &entry.state {
+            State::Converted(converted) => Some(Found::Converted(Arc::clone(converted))),
+            State::Begun(begun) => Some(Found::Begun(entry.number, begun.upgrade()?)),
+        }
+    }
+
+    fn add(
+        &mut self,
+        key: &Key,
+        number: u64,
+        object: &Arc<Object>,
+        begun: WeakShared<BoxFuture<'static, Outcome>>,
+    ) {
         let entry = Entry {
-            number: self.number(),
-            bytes: OVERHEAD_BYTES + key.uid.len() + conversion.original.bytes().len(),
-            conversion: Arc::clone(conversion),
+            number,
+            bytes: OVERHEAD_BYTES + key.uid.len() + object.bytes().len(),
+            original: Arc::clone(object),
+            state: State::Begun(begun),
         };
         self.bytes += entry.bytes;
-        self.order.insert(entry.number, key.clone());
+        self.order.insert(number, key.clone());
         self.by_key.insert(key.clone(), entry);
     }
 
@@ -223,7 +261,7 @@ impl Kept {
     }
 }
 
-impl Conversion {
+impl Entry {
     fn is_of(&self, object: &Arc<Object>) -> bool {
         Arc::ptr_eq(&self.original, object) || self.original.bytes() == object.bytes()
     }
@@ -233,9 +271,9 @@ impl Conversion {
 mod tests {
     use std::future::{pending, ready};
 
-    use futures::FutureExt;
     use ringwatch::meta::FieldSchema;
     use serde_json::json;
+    use tokio::sync::oneshot;
 
     use super::*;
 
@@ -251,7 +289,8 @@ mod tests {
     }
 
     async fn convert(conversions: &VersionConversions, object: &Arc<Object>) -> Arc<Object> {
-        let converted = async { Ok(self::object(object.revision(), "converted")) };
+        let revision = object.revision();
+        let converted = async move { Ok(self::object(revision, "converted")) };
         let converted = conversions.get_or_convert(object, converted).await;
         converted.expect("converted")
     }
@@ -275,11 +314,11 @@ mod tests {
     async fn those_who_wait_share_the_outcome() {
         let (conversions, ledger) = new();
         let object = object(1, "a");
-        let (answer, asked) = tokio::sync::oneshot::channel();
+        let (answer, asked) = oneshot::channel();
         let why = || StorageError::Internal {
             message: "no".to_owned(),
         };
-        let failing = async {
+        let failing = async move {
             asked.await.expect("an answer");
             Err(why())
         };
@@ -295,17 +334,64 @@ mod tests {
         convert(&conversions, &object).await;
     }
 
+    /// Returns a conversion to the object itself, which ends when it is told to.
+    fn told(
+        object: &Arc<Object>,
+    ) -> (
+        oneshot::Sender<()>,
+        BoxFuture<'static, Result<Arc<Object>, StorageError>>,
+    ) {
+        let (end, told) = oneshot::channel();
+        let object = Arc::clone(object);
+        let conversion = async move {
+            told.await.expect("told");
+            Ok(object)
+        };
+        (end, conversion.boxed())
+    }
+
     #[tokio::test]
-    async fn a_caller_that_goes_leaves_the_conversion_to_the_next() {
+    async fn a_caller_that_is_not_polled_holds_up_nobody() {
         let (conversions, _) = new();
         let object = object(1, "a");
-        let mut first = Box::pin(conversions.get_or_convert(&object, pending()));
+        let (end, conversion) = told(&object);
+        let mut first = Box::pin(conversions.get_or_convert(&object, conversion));
         assert!((&mut first).now_or_never().is_none());
-        let same = ready(Ok(Arc::clone(&object)));
-        let mut second = Box::pin(conversions.get_or_convert(&object, same));
+        end.send(()).expect("it is awaited");
+        let second = conversions
+            .get_or_convert(&object, pending())
+            .now_or_never();
+        let second = second.expect("it has ended").expect("converted");
+        assert!(Arc::ptr_eq(&second, &object));
+        assert!(Arc::ptr_eq(&first.await.expect("converted"), &object));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_leaves_the_conversion_to_the_others() {
+        let (conversions, _) = new();
+        let object = object(1, "a");
+        let (end, conversion) = told(&object);
+        let mut first = Box::pin(conversions.get_or_convert(&object, conversion));
+        assert!((&mut first).now_or_never().is_none());
+        let mut second = Box::pin(conversions.get_or_convert(&object, pending()));
         assert!((&mut second).now_or_never().is_none());
         drop(first);
+        end.send(()).expect("it is awaited");
         assert!(Arc::ptr_eq(&second.await.expect("converted"), &object));
+    }
+
+    #[tokio::test]
+    async fn a_conversion_ends_with_the_last_that_waits() {
+        let (conversions, _) = new();
+        let object = object(1, "a");
+        let (end, conversion) = told(&object);
+        let mut first = Box::pin(conversions.get_or_convert(&object, conversion));
+        assert!((&mut first).now_or_never().is_none());
+        drop(first);
+        assert!(end.is_closed());
+        let same = ready(Ok(Arc::clone(&object)));
+        let second = conversions.get_or_convert(&object, same).await;
+        assert!(Arc::ptr_eq(&second.expect("converted"), &object));
     }
 
     #[tokio::test]

@@ -227,7 +227,8 @@ pub(super) async fn open(
     (to_client, from_client::FromClient::new(reader, unread))
 }
 
-/// Closes a WebSocket, and waits for the client to do the same: what it has not read yet would be lost otherwise.
+/// Closes a WebSocket, and waits for the client to do the same, unless it has already: what it has not read yet would be
+/// lost otherwise.
 ///
 /// # Errors
 /// [`io::ErrorKind::TimedOut`] if the client takes too long, and those of the connection.
@@ -277,5 +278,52 @@ impl Form {
             Self::Binary => Message::binary(chunk),
             Self::Base64 => Message::text(BASE64_STANDARD.encode(chunk)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// Returns both ends of a WebSocket: the client's, and the two directions of the server's.
+    async fn connected(
+        clock: &Clock,
+    ) -> (
+        WebSocketStream<tokio::io::DuplexStream>,
+        ToClient,
+        FromClient,
+    ) {
+        let (client, server) = tokio::io::duplex(RECEIVED_BYTES_MAX);
+        let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        let (to_client, from_client) = open(Box::new(server), Bytes::new(), clock).await;
+        (client, to_client, from_client)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_closed_is_not_waited_for() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let (mut client, to_client, mut from_client) = connected(&clock).await;
+        client.send(Message::Close(None)).await.expect("sent");
+        assert_eq!(from_client.next().await.expect("no error"), None);
+        // Neither the client nor the clock does anything meanwhile.
+        let ended = end(&clock, &to_client, &mut from_client).now_or_never();
+        ended.expect("without waiting").expect("ended");
+        let reply = client.next().await.expect("a reply").expect("a reply");
+        assert_eq!(reply, Message::Close(Some(normal())));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_not_closed_is_waited_for() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let (mut client, to_client, mut from_client) = connected(&clock).await;
+        let ending = end(&clock, &to_client, &mut from_client);
+        tokio::pin!(ending);
+        assert!(futures::poll!(&mut ending).is_pending());
+        // Reading the close frame sends the reply.
+        while let Some(Ok(_)) = client.next().now_or_never().flatten() {}
+        ending.await.expect("ended");
     }
 }

@@ -234,7 +234,7 @@ impl Filters {
         let from = side.and_then(|it| Some(it.address?.ip()));
         let headers = request.headers_mut();
         let authenticator = &self.authenticator;
-        let authenticated = authenticator.authenticate((peer, from), headers, path, now);
+        let authenticated = authenticator.authenticate(peer, from, headers, path, now);
         let authenticated = self.clock.timeout(self.left(end), authenticated).await;
         let (user, refusal) = match authenticated {
             Ok(user) => (user, Refusal::Unauthenticated),
@@ -301,11 +301,15 @@ impl Filters {
     ) -> Response<HeldBody> {
         let from = self.clock.now();
         let (uri, headers) = (request.uri(), request.headers());
-        let user = match self.impersonated(&user, info, uri, headers).await {
+        let impersonated = self.impersonated(&user, info, uri, headers).await;
+        let recording = recording(&request).filter(|_| endpoints::impersonates(headers));
+        if let Some(recording) = recording {
+            recording.took("impersonation", self.clock.now().duration_since(from));
+        }
+        let user = match impersonated {
             Ok(Ok(None)) => user,
             Ok(Ok(Some(other))) => {
-                if let Some(recording) = recording(&request) {
-                    recording.took("impersonation", self.clock.now().duration_since(from));
+                if let Some(recording) = recording {
                     recording.impersonated(&other.user, other.constraint);
                 }
                 other.user
@@ -463,6 +467,7 @@ fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
@@ -719,10 +724,23 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn authentication_is_within_the_time_limit() {
-        let (filters, _) = filters(1);
-        let mut filters = Arc::into_inner(filters).expect("the only owner");
+    /// A webhook for tokens that takes a second to know each of them.
+    #[derive(Debug)]
+    struct Slow(Clock);
+
+    #[async_trait]
+    impl WebhookClient for Slow {
+        async fn post(&self, _: &ClientConfig, _: Bytes, _: Duration) -> Result<Bytes, CallError> {
+            self.0.sleep(Duration::from_secs(1)).await;
+            Ok(Bytes::from_static(
+                br#"{"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1",
+                    "status": {"authenticated": true, "user": {"username": "slow"}}}"#,
+            ))
+        }
+    }
+
+    /// Returns an authenticator that asks a webhook about all tokens.
+    fn asking(client: Arc<dyn WebhookClient>) -> Arc<Authenticator> {
         let config = TokenWebhookConfig {
             to: ClientConfig {
                 target: Target::Url("https://webhook".to_owned()),
@@ -733,9 +751,17 @@ mod tests {
             version: ReviewVersion::V1,
             ttl: Duration::ZERO,
         };
-        let webhook = TokenWebhook::new(config, Arc::new(Silent), Clock::real());
-        let authenticator = Authenticator::new(TokenFile::default()).with_webhook(Some(webhook));
-        filters.authenticator = Arc::new(authenticator);
+        let webhook = TokenWebhook::new(config, client, Clock::real());
+        Authenticator::new(TokenFile::default())
+            .with_webhook(Some(webhook))
+            .into()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn authentication_is_within_the_time_limit() {
+        let (filters, _) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        filters.authenticator = asking(Arc::new(Silent));
         filters.limits.request_timeout = Duration::from_secs(10);
         for (path, seconds) in [
             ("/api/v1/pods?timeout=5s", 5),
@@ -832,15 +858,17 @@ mod tests {
         assert_eq!(response.headers()[AUDIT_ID], "x".repeat(100));
     }
 
-    #[tokio::test]
-    async fn panics_and_clients_that_go_are_recorded() {
-        let (filters, entered) = filters(1);
-        let mut filters = Arc::into_inner(filters).expect("the only owner");
-        let log = tempfile::NamedTempFile::new().expect("a file");
-        let (clock, end) = (Clock::real(), CancellationToken::new());
-        let (file, _) = LogFile::open(log.path(), None, clock.clone()).expect("a log");
+    /// Has all requests recorded in a log, and returns what writes it until `end` is cancelled.
+    fn audit(
+        filters: &mut Filters,
+        log: &Path,
+        format: Format,
+        end: &CancellationToken,
+    ) -> LogWriter {
+        let clock = Clock::real();
+        let (file, _) = LogFile::open(log, None, clock.clone()).expect("a log");
         let options = LogOptions {
-            format: Format::Legacy,
+            format,
             queue: QueueOptions {
                 mode: Mode::Batch,
                 events_max: 100,
@@ -860,6 +888,50 @@ mod tests {
         let policy = Policy::parse(&policy).expect("a policy");
         let auditor = Auditor::new(policy, vec![queue], metrics, Ledger::unlimited(), clock);
         filters.auditor = Some(Arc::new(auditor));
+        writer
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_requests_tell_how_long_a_denied_impersonation_took() {
+        let (filters, _) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        filters.authenticator = asking(Arc::new(Slow(Clock::real())));
+        let nothing_is_allowed = Arc::new(Authorizer::new(Vec::new()));
+        filters.impersonation =
+            Impersonation::new(nothing_is_allowed, Clock::real(), &mut Registry::default()).into();
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let end = CancellationToken::new();
+        let writer = audit(&mut filters, log.path(), Format::Json, &end);
+        for (path, impersonates, code) in [
+            ("/api/v1/pods?limit=1", true, 403),
+            ("/api/v1/pods?limit=2", false, 200),
+        ] {
+            let mut request = get(path, "slow");
+            if impersonates {
+                let other = HeaderValue::from_static("joe");
+                request.headers_mut().insert("impersonate-user", other);
+            }
+            let response = filters.answer(request, NOBODY, &|_| {}).await;
+            assert_eq!(response.status(), code, "{path}");
+            text(response).await;
+        }
+        end.cancel();
+        writer.run().await;
+        let lines = std::fs::read_to_string(log.path()).expect("lines");
+        let told: Vec<bool> = lines
+            .lines()
+            .map(|it| it.contains(r#""apiserver.latency.k8s.io/impersonation":"#))
+            .collect();
+        assert_eq!(told, [true, false], "{lines}");
+    }
+
+    #[tokio::test]
+    async fn panics_and_clients_that_go_are_recorded() {
+        let (filters, entered) = filters(1);
+        let mut filters = Arc::into_inner(filters).expect("the only owner");
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let end = CancellationToken::new();
+        let writer = audit(&mut filters, log.path(), Format::Legacy, &end);
 
         let panicked = filters.answer(get("/api/v1/panic", "view"), NOBODY, &|_| {});
         assert_eq!(panicked.await.status(), 500);

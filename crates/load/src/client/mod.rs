@@ -45,6 +45,7 @@ pub(crate) use event::{Event, EventKind, OwnedEvent};
 pub(crate) use field::{Field, leading_number};
 pub(crate) use list_head::ListHead;
 pub(crate) use request::{Content, Request, Response};
+pub(crate) use status::Failure;
 pub(crate) use watch::Watch;
 
 use super::target::{Target, TargetError};

@@ -1,6 +1,7 @@
 //! The group `batch`: Jobs and CronJobs.
 
 mod defaults;
+mod failure_policy;
 mod job;
 mod job_status;
 mod schedule;

@@ -22,12 +22,17 @@ pub(super) fn success_policy(spec: &Field<'_, '_>, errors: &mut Errors) {
         let why = "at least one rules must be specified when the successPolicy is specified";
         errors.push(rules.required(why));
     }
-    if rules.len() > RULES_MAX {
-        let why = format!("{}: must have at most {RULES_MAX} items", rules.len());
-        errors.push(FieldError::new(FieldErrorKind::TooMany, rules.field(), why));
-    }
+    must_have_at_most(RULES_MAX, &rules, errors);
     for rule in rules.items("") {
         self::rule(&rule, completions, errors);
+    }
+}
+
+/// Adds an error if a list is longer.
+pub(super) fn must_have_at_most(most: usize, list: &Field<'_, '_>, errors: &mut Errors) {
+    if list.len() > most {
+        let why = format!("{}: must have at most {most} items", list.len());
+        errors.push(FieldError::new(FieldErrorKind::TooMany, list.field(), why));
     }
 }
 

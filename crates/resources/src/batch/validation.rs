@@ -7,6 +7,7 @@ use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
+use super::failure_policy::failure_policy;
 use super::schedule;
 use super::success_policy::success_policy;
 use crate::core::pod::validation::{Claims, template};
@@ -205,81 +206,6 @@ fn indexes(spec: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(failed.invalid("must be less than or equal to completions"));
     }
     success_policy(spec, errors);
-}
-
-fn failure_policy(spec: &Field<'_, '_>, errors: &mut Errors) {
-    const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
-    for rule in spec.items("podFailurePolicy.rules") {
-        let action = rule.at("action");
-        if action.is_empty() {
-            let words: Vec<String> = ACTIONS.iter().map(|it| format!("{it:?}")).collect();
-            errors.push(action.required(&format!("valid values: [{}]", words.join(" "))));
-        } else if action.text() == "FailIndex" && !spec.at("backoffLimitPerIndex").is_set() {
-            errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
-        } else {
-            action.may_be_one_of(ACTIONS, errors);
-        }
-        let codes = rule.at("onExitCodes");
-        if codes.is_set() {
-            codes
-                .at("operator")
-                .must_be_one_of(&["In", "NotIn"], errors);
-            let name = codes.at("containerName");
-            let mut all = ["containers", "initContainers"]
-                .map(|list| format!("template.spec.{list}"))
-                .into_iter();
-            let has = |list: String| {
-                spec.items(&list)
-                    .any(|it| it.at("name").text() == name.text())
-            };
-            if name.is_set() && !all.any(has) {
-                let why = "must be one of the container or initContainer names in the pod template";
-                errors.push(name.invalid(why));
-            }
-            exit_codes(&codes, errors);
-        }
-        for condition in rule.items("onPodConditions") {
-            condition
-                .at("type")
-                .must_conform(formats::label_key, errors);
-            let status = condition.at("status");
-            if status.is_empty() {
-                errors.push(status.required("valid values: [\"False\" \"True\" \"Unknown\"]"));
-            } else {
-                status.may_be_one_of(&["False", "True", "Unknown"], errors);
-            }
-        }
-        let conditions = !rule.at("onPodConditions").is_empty();
-        let why = match (codes.is_set(), conditions) {
-            (true, true) => "specifying both OnExitCodes and OnPodConditions is not supported",
-            (false, false) => "specifying one of OnExitCodes and OnPodConditions is required",
-            _ => continue,
-        };
-        let mut error = rule.invalid(why);
-        error.detail = why.to_owned();
-        errors.push(error);
-    }
-}
-
-fn exit_codes(codes: &Field<'_, '_>, errors: &mut Errors) {
-    let values = codes.at("values");
-    if values.is_empty() {
-        errors.push(values.invalid_value(values.value().clone(), "at least one value is required"));
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    for code in codes.items("values") {
-        let number = code.number().unwrap_or(0);
-        if codes.at("operator").text() == "In" && number == 0 {
-            errors.push(code.invalid("must not be 0 for the In operator"));
-        }
-        if !seen.insert(number) {
-            errors.push(code.duplicate());
-        }
-    }
-    let numbers: Vec<_> = codes.items("values").map(|code| code.number()).collect();
-    if !numbers.is_sorted() {
-        errors.push(values.invalid("must be ordered"));
-    }
 }
 
 /// Pods that run to their end do not begin again whatever happens.

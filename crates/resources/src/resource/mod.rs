@@ -2,6 +2,7 @@
 
 mod claim_validation;
 mod class_validation;
+mod deallocation;
 mod defaults;
 mod device_validation;
 mod slice;
@@ -9,7 +10,7 @@ mod slice_validation;
 mod status_validation;
 pub(crate) mod table;
 
-use ringwatch_registry::subresource::SubresourceMetadata;
+use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 
 use self::slice::ResourceSlices;
 use super::strategy::generic::Generic;
@@ -33,7 +34,12 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::RESOURCE_CLAIM)
                     .check_on_create(claim_validation::claim)
                     .check_on_update(claim_validation::update)
-                    .status_update(SubresourceMetadata::KeepsAll, status_validation::status),
+                    .part(
+                        "status",
+                        SubresourceStrategy::new("status", SubresourceMetadata::KeepsAll)
+                            .finish(|_, claim, old| deallocation::drop_statuses(claim, old))
+                            .validate_update(status_validation::status),
+                    ),
             ),
         V1.namespaced("resourceclaimtemplates", "ResourceClaimTemplate")
             .strategy(

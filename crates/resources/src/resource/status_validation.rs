@@ -210,7 +210,7 @@ fn interface_address(text: &str) -> Vec<String> {
 }
 
 /// Returns what tells an allocated device from the others.
-fn device_id<'v>(device: &Field<'v, '_>) -> [&'v str; 4] {
+pub(super) fn device_id<'v>(device: &Field<'v, '_>) -> [&'v str; 4] {
     ["driver", "pool", "device", "shareID"].map(|member| device.at(member).text())
 }
 

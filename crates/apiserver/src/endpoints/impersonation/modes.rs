@@ -8,7 +8,7 @@
 
 use async_trait::async_trait;
 use ringwatch_apimachinery::validation::formats;
-use ringwatch_apimachinery::{FieldError, User, service_account};
+use ringwatch_apimachinery::{FieldError, User, valid_service_account};
 use ringwatch_authorization::{Attributes, Decision};
 use serde_json::json;
 
@@ -107,11 +107,11 @@ impl Mode {
             extra,
         } = wanted;
         let is_name_alone = uid.is_empty() && groups.is_empty() && extra.is_empty();
-        let (node, account) = (node(name), service_account(name));
+        let (node, account) = (node(name), valid_service_account(name));
         match self {
             Self::AssociatedNode => {
                 let own = requestor.extra.get(NODE_NAME_KEY);
-                let own = own.filter(|_| service_account(&requestor.name).is_some());
+                let own = own.filter(|_| valid_service_account(&requestor.name).is_some());
                 is_name_alone && node.is_some_and(|it| own.is_some_and(|own| *own == [it]))
             }
             Self::ArbitraryNode => is_name_alone && node.is_some(),
@@ -239,7 +239,7 @@ impl<'a> Check<'a> {
             };
             user.groups = vec![NODES.to_owned()];
         }
-        if let Some((namespace, account)) = service_account(&name) {
+        if let Some((namespace, account)) = valid_service_account(&name) {
             (part.resource, part.namespace, part.name) = ("serviceaccounts", namespace, account);
             if user.groups.is_empty() {
                 user.groups = vec![

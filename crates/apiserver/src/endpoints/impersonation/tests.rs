@@ -174,6 +174,12 @@ async fn users_of_each_kind_have_a_mode() {
             &["system:authenticated"],
         ),
         (
+            "system:serviceaccount:ns:Not_Valid",
+            Mode::UserInfo,
+            "impersonate:user-info users.authentication.k8s.io /system:serviceaccount:ns:Not_Valid",
+            &["system:authenticated"],
+        ),
+        (
             "system:node:node1",
             Mode::ArbitraryNode,
             "impersonate:arbitrary-node nodes.authentication.k8s.io /node1",

@@ -9,6 +9,7 @@
 //! Kubelets that say in their node's status that they take these WebSockets get them as they are, and so do all kubelets
 //! those of other protocols.
 
+mod channels;
 mod remote_command;
 mod spdy;
 mod status;

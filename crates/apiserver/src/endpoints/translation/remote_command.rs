@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{io, iter};
 
 use async_trait::async_trait;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
 use serde_json::Value;
@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::channels::{Data, Inputs, Malformed, STATUS, STDERR, STDOUT};
 use super::spdy::{self, Frame};
 use super::{SENT_BYTES_MAX, STALL_MAX, spdy_request, speaks_spdy, status};
 use crate::endpoints::relay::{Backend, Relayed, Switched, Throttle, exchange};
@@ -38,15 +39,6 @@ const STATUS_BYTES_MAX: usize = 64 << 10;
 const OPEN_MAX: Duration = Duration::from_secs(30);
 /// How many pings of the kubelet may wait to be answered; others are not answered.
 const PONGS_MAX: usize = 1;
-
-// The channels of the WebSocket.
-const STDIN: u8 = 0;
-const STDOUT: u8 = 1;
-const STDERR: u8 = 2;
-const STATUS: u8 = 3;
-const RESIZE: u8 = 4;
-/// The channel on which the client says that it has closed another.
-const CLOSED: u8 = 255;
 
 /// The streams that the client asks for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,12 +121,11 @@ impl RemoteCommand {
         let (pongs, waiting) = mpsc::channel(PONGS_MAX);
         let (clock, throttle) = (&self.backend.clock, throttle.as_ref());
         let mut input = Input {
-            opened: &opened,
+            streams: Inputs::new(opened.stdin, opened.resize),
             throttle,
             clock,
             to_client,
             to_kubelet,
-            channel: None,
         };
         let mut output = Output {
             opened: &opened,
@@ -256,18 +247,16 @@ impl Opened {
 
 /// The way from the client to the kubelet.
 struct Input<'a, W> {
-    opened: &'a Opened,
+    streams: Inputs,
     throttle: Option<&'a Throttle>,
     clock: &'a Clock,
     to_client: &'a ToClient,
     to_kubelet: W,
-    /// The channel of the message of which there is more to come.
-    channel: Option<u8>,
 }
 
 impl<W: AsyncWrite + Unpin> Input<'_, W> {
-    /// Passes on what the client says, until it has gone. A kubelet that does not listen any more may still have the status
-    /// to say, so that ends nothing.
+    /// Passes on what the client says, until it has gone, or sends a message that makes no sense. A kubelet that does not
+    /// listen any more may still have the status to say, so that ends nothing.
     async fn run(&mut self, from_client: &mut FromClient, mut pongs: mpsc::Receiver<[u8; 4]>) {
         let mut listens = true;
         loop {
@@ -275,10 +264,13 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
                 Some(pong) = pongs.recv(), if listens => self.write(&spdy::pong(pong), b"").await,
                 piece = from_client.next() => match piece {
                     // A message may be text as well.
-                    Ok(Some(Piece::Message { bytes, last, .. })) if listens => {
-                        self.pass_on(bytes, last).await
+                    Ok(Some(Piece::Message { bytes, last, .. })) => {
+                        match self.streams.take(bytes, last) {
+                            Ok(Some(data)) if listens => self.pass_on(&data).await,
+                            Ok(_) => Ok(()),
+                            Err(Malformed) => return,
+                        }
                     }
-                    Ok(Some(Piece::Message { .. })) => Ok(()),
                     Ok(Some(Piece::Ping(ping))) => {
                         self.to_client.note_ping(ping);
                         Ok(())
@@ -290,32 +282,12 @@ impl<W: AsyncWrite + Unpin> Input<'_, W> {
         }
     }
 
-    /// Passes on a piece of a message, whose first byte is its channel.
-    async fn pass_on(&mut self, mut bytes: Bytes, last_of_message: bool) -> io::Result<()> {
-        let channel = match self.channel {
-            Some(channel) => channel,
-            None if bytes.is_empty() => return Ok(()),
-            None => bytes.get_u8(),
-        };
-        self.channel = (!last_of_message).then_some(channel);
-        let (channel, last) = match (channel, &*bytes) {
-            (CLOSED, &[closed]) => (closed, true),
-            (channel, _) => (channel, false),
-        };
-        let stream = match channel {
-            STDIN => self.opened.stdin,
-            RESIZE => self.opened.resize,
-            _ => None,
-        };
-        let bytes = if last { b"" } else { &*bytes };
-        let Some(stream) = stream.filter(|_| last || !bytes.is_empty()) else {
-            return Ok(());
-        };
+    async fn pass_on(&mut self, data: &Data) -> io::Result<()> {
         let start = self.clock.now();
-        self.write(&spdy::data(stream, bytes.len(), last), bytes)
-            .await?;
+        let head = spdy::data(data.stream, data.bytes.len(), data.last);
+        self.write(&head, &data.bytes).await?;
         if let Some(throttle) = self.throttle {
-            throttle.pause(bytes.len(), start).await;
+            throttle.pause(data.bytes.len(), start).await;
         }
         Ok(())
     }

@@ -126,6 +126,8 @@ impl Upgraded for Tunnelled {
             () = to_client.answer_pings() => {}
             () = end => {}
         }
+        // The backend's connection does not stay open until the client has closed its own.
+        drop((from_backend, to_backend));
         // A client that is gone already returns an error, which is ignored.
         let _ = websocket::end(clock, &to_client, &mut from_client).await;
         Ok(())

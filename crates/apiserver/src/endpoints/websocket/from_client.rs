@@ -23,6 +23,8 @@ pub(in crate::endpoints) struct FromClient<R> {
     frame: Option<Frame>,
     /// The kind of the message of which frames are left.
     message: Option<Kind>,
+    /// True once the client has closed the WebSocket, or its connection.
+    is_closed: bool,
 }
 
 /// A piece of what a client sends.
@@ -75,27 +77,30 @@ impl<R: AsyncRead + Unpin> FromClient<R> {
             buffer: unread.into(),
             frame: None,
             message: None,
+            is_closed: false,
         }
     }
 
-    /// Returns the next piece; `None` once the client has closed the WebSocket, or its connection. May be dropped while it
-    /// waits.
+    /// Returns the next piece; `None` once the client has closed the WebSocket, or its connection, from then on without
+    /// waiting. May be dropped while it waits.
     ///
     /// # Errors
     /// `InvalidData` for what RFC 6455 does not allow, and the errors of the connection.
     pub(in crate::endpoints) async fn next(&mut self) -> io::Result<Option<Piece>> {
-        loop {
+        while !self.is_closed {
             match self.parse()? {
                 Next::Piece(piece) => return Ok(Some(piece)),
-                Next::Closed => return Ok(None),
+                Next::Closed => {
+                    self.is_closed = true;
+                    break;
+                }
                 Next::Unknown => {}
             }
             self.buffer.reserve(PIECE_BYTES_MAX);
             let mut bounded = (&mut self.buffer).limit(PIECE_BYTES_MAX);
-            if self.reader.read_buf(&mut bounded).await? == 0 {
-                return Ok(None);
-            }
+            self.is_closed = self.reader.read_buf(&mut bounded).await? == 0;
         }
+        Ok(None)
     }
 
     /// Reads and ignores what the client still sends.
@@ -241,6 +246,8 @@ mod tests {
                 ping @ Piece::Ping(_) => ping,
             });
         }
+        // The end stays the end, whatever has come behind it.
+        assert_eq!(client.next().await?, None);
         Ok(pieces)
     }
 

@@ -271,7 +271,7 @@ fn others() -> Vec<Kind> {
     let signed = json!({"request": request(), "signerName": "example.com/e2e",
         "usages": ["server auth"]});
     vec![
-        Kind::new(DEVICES, "resourceclaims", json!({"spec": asked})).parts(STATUS),
+        Kind::new(DEVICES, "resourceclaims", json!({"spec": asked})).parts(BARE_STATUS),
         Kind::new(
             DEVICES,
             "resourceclaimtemplates",

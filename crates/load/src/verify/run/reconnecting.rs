@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::client::{Client, ClientError, Connection, Encoding, Request, Response};
-use crate::verify::history::{Get, Key, Nanos, Page, Read, RevisionMatch, Selector};
+use crate::client::{Client, ClientError, Connection, Encoding, Failure, Request, Response};
+use crate::verify::history::{Get, Key, Nanos, Page, Read, Refusal, RevisionMatch, Selector};
 
 use super::journal::Journal;
 use super::objects;
@@ -108,9 +108,10 @@ impl ReconnectingConnection {
         let path = format!("{}/{key}", scope.collection);
         let answer = self.ask(Request::get(path).accepting(encoding)).await?;
         let answered = journal.now();
+        let is_absent = refusal(&answer) == Refusal::NotFound;
         let found = match answer.success() {
             Ok(body) => objects::object(&body, encoding).map_err(ClientError::Malformed)?,
-            Err(ClientError::Refused { code: 404, .. }) => None,
+            Err(_) if is_absent => None,
             Err(error) => return Err(error),
         };
         journal.get(Get {
@@ -151,6 +152,16 @@ impl ReconnectingConnection {
             }
         }
         Err(ClientError::Malformed("a list without an end"))
+    }
+}
+
+/// Returns what a refusal says of the object. The Status says it, since others may send the same code as well.
+pub(super) fn refusal(answer: &Response) -> Refusal {
+    let failure = Failure::read(&answer.body);
+    match failure.reason.as_str() {
+        "AlreadyExists" | "Conflict" => Refusal::Conflict,
+        "NotFound" if !failure.details.name.is_empty() => Refusal::NotFound,
+        _ => Refusal::Other,
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn report(history: &History, checked: &Checked, trouble: Vec<String>)
         run.note(name, "", count as f64);
     }
     run.note("uncertain events", "", uncertain as f64);
+    run.note("objects not judged", "", checked.undecided.len() as f64);
     let answered = history.writes.iter().filter_map(Write::acknowledged_at);
     run.lower(
         "longest time without a write done",

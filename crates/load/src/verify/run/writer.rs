@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::StdRng;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::client::{ClientError, Content, Encoding, Request, Response};
 use crate::time::{Instant, now};
@@ -20,7 +20,7 @@ use crate::verify::history::{
 
 use super::journal::Journal;
 use super::objects::{self, Wanted};
-use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope};
+use super::reconnecting::{ListRequest, RETRY_PAUSE, ReconnectingConnection, Scope, refusal};
 use super::resource::Resource;
 
 /// Of a hundred writes to an object that is there, so many delete it.
@@ -248,17 +248,6 @@ fn judge(
             Some(Some(KnownObject { revision, group })),
         )
     })
-}
-
-/// Returns why a write was refused. The reason is in the Status, since others may send the same code as well.
-fn refusal(answer: &Response) -> Refusal {
-    let reason =
-        serde_json::from_slice(&answer.body).map(|status: Value| match status["reason"].as_str() {
-            Some("AlreadyExists" | "Conflict") => Refusal::Conflict,
-            Some("NotFound") if status["details"]["name"].is_string() => Refusal::NotFound,
-            _ => Refusal::Other,
-        });
-    reason.unwrap_or(Refusal::Other)
 }
 
 #[cfg(test)]

@@ -53,6 +53,10 @@ pub(super) fn forbidden(object: &Value, old: &Value) -> Vec<FieldError> {
     if !nominated.is_empty() && nominated != text(old, NOMINATED) {
         let wrong = formats::dns_subdomain(nominated).into_iter();
         errors.extend(wrong.map(|why| FieldError::invalid(NOMINATED, &json!(nominated), why)));
+        if !text(old, "spec.nodeName").is_empty() {
+            let why = "may not be set on pods that are already bound to a node";
+            errors.push(FieldError::forbidden(NOMINATED, why));
+        }
     }
     let observed = Field::root(object);
     let observed = observed.at("status.observedGeneration");
@@ -209,6 +213,22 @@ mod tests {
             let expected: &[&str] = if allowed { &[] } else { &refused };
             assert_eq!(messages(&errors), expected, "{policy} {own} {code}");
             assert_eq!(forbidden(&old, &old), []);
+        }
+    }
+
+    #[test]
+    fn a_bound_pod_is_nominated_for_no_other_node() {
+        let pod = |bound: &str, nominated: &str| json!({"spec": {"nodeName": bound}, "status": {"nominatedNodeName": nominated}});
+        let refused = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node";
+        for (bound, before, nominated, wrong) in [
+            ("", "", "n", &[][..]),
+            ("m", "", "n", &[refused]),
+            ("m", "m", "n", &[refused]),
+            ("m", "n", "n", &[]),
+            ("m", "n", "", &[]),
+        ] {
+            let errors = forbidden(&pod(bound, nominated), &pod(bound, before));
+            assert_eq!(messages(&errors), wrong, "{bound} {before} {nominated}");
         }
     }
 

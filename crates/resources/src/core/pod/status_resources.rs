@@ -3,6 +3,7 @@
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
 use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
@@ -53,18 +54,14 @@ fn extended_claim(pod: &Field<'_, '_>, status: &Field<'_, '_>, errors: &mut Erro
     if mappings.is_empty() {
         errors.push(mappings.required("at least one request mapping is required"));
     }
+    // A container comes before an init container of the same name.
+    let asked = ["spec.containers", "spec.initContainers"].map(|list| Asked::read(pod, list));
     let mut seen = HashSet::new();
     for mapping in mappings.items("") {
         let [container, resource, request] =
             ["containerName", "resourceName", "requestName"].map(|it| mapping.at(it));
-        // A container comes before an init container of the same name.
-        let lists = ["spec.containers", "spec.initContainers"];
-        let requested = lists.iter().find_map(|list| {
-            let mut all = pod.items(list);
-            let found = all.find(|it| it.at("name").text() == container.text())?;
-            Some(found.at("resources.requests").value())
-        });
-        match requested {
+        let mut lists = asked.iter();
+        match lists.find_map(|it| it.requests.get(container.text())) {
             None => {
                 let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
                 errors.push(container.invalid(why));
@@ -97,14 +94,11 @@ pub(super) fn allocated(pod: &Value) -> Errors {
         ("status.containerStatuses", "spec.containers"),
         ("status.initContainerStatuses", "spec.initContainers"),
     ] {
+        let asked = Asked::read(&pod, containers);
         for status in pod.items(statuses) {
-            let name = status.at("name").text();
-            let mut specs = pod.items(containers);
-            let container = specs.find(|it| it.at("name").text() == name);
+            let container = status.at("name").text();
             for allocated in status.items("allocatedResourcesStatus") {
-                if let Some(container) = &container {
-                    requested(container, &allocated.at("name"), &mut errors);
-                }
+                asked.must_hold(container, &allocated.at("name"), &mut errors);
                 health(&allocated, &mut errors);
             }
         }
@@ -118,28 +112,52 @@ pub(super) fn allocated(pod: &Value) -> Errors {
     errors
 }
 
-/// Checks that a container asks for a resource or for the claim that a name means.
-fn requested(container: &Field<'_, '_>, name: &Field<'_, '_>, errors: &mut Errors) {
-    if let Some(wanted) = name.text().strip_prefix(CLAIM) {
-        let mut claims = container.items("resources.claims");
-        let is_it = |claim: Field<'_, '_>| {
-            let (claim, request) = (claim.at("name").text(), claim.at("request").text());
-            match wanted.split_once('/') {
-                Some(both) if !request.is_empty() => both == (claim, request),
-                _ => wanted == claim && request.is_empty(),
+/// The resources and claims that containers of a list ask for. Of those of one name the first counts.
+#[derive(Default)]
+struct Asked<'v> {
+    /// The resources by the names of the containers.
+    requests: HashMap<&'v str, &'v Value>,
+    /// The names of containers, of their claims, and of requests of these; empty for a claim as a whole.
+    claims: HashSet<[&'v str; 3]>,
+}
+
+impl<'v> Asked<'v> {
+    fn read(pod: &Field<'v, '_>, list: &str) -> Self {
+        let mut asked = Self::default();
+        for container in pod.items(list) {
+            let name = container.at("name").text();
+            let Entry::Vacant(place) = asked.requests.entry(name) else {
+                continue;
+            };
+            place.insert(container.at("resources.requests").value());
+            for claim in container.items("resources.claims") {
+                let [claim, request] = ["name", "request"].map(|it| claim.at(it).text());
+                asked.claims.insert([name, claim, request]);
             }
-        };
-        if !claims.any(is_it) {
-            let why = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
-            errors.push(name.invalid(why));
         }
-    } else if container
-        .at("resources.requests")
-        .value()
-        .get(name.text())
-        .is_none()
-    {
-        errors.push(name.invalid("must match one of the container's resource requests"));
+        asked
+    }
+
+    /// Checks that a container, if there is one of this name, asks for a resource or for the claim that a text means.
+    fn must_hold(&self, container: &str, text: &Field<'_, '_>, errors: &mut Errors) {
+        let Some(requests) = self.requests.get(container) else {
+            return;
+        };
+        let Some(wanted) = text.text().strip_prefix(CLAIM) else {
+            if requests.get(text.text()).is_none() {
+                errors.push(text.invalid("must match one of the container's resource requests"));
+            }
+            return;
+        };
+        let part = wanted.split_once('/').filter(|(_, it)| !it.is_empty());
+        let is_part = part.is_some_and(|(claim, request)| {
+            let part = [container, claim, request];
+            self.claims.contains(&part)
+        });
+        if !is_part && !self.claims.contains(&[container, wanted, ""]) {
+            let why = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
+            errors.push(text.invalid(why));
+        }
     }
 }
 
@@ -218,6 +236,29 @@ mod tests {
             *status.pointer_mut(at).expect("a field") = value;
             assert_eq!(messages(&claims(&pod(status))), [wrong]);
         }
+    }
+
+    #[test]
+    fn of_containers_of_one_name_the_first_counts() {
+        let container = |resource: &str| json!({"name": "a", "resources": {"requests": {resource: "1"}, "claims": [{"name": resource}]}});
+        let pod = json!({"spec": {"containers": [container("x"), container("y")],
+            "initContainers": [container("z")]}, "status": {
+            "extendedResourceClaimStatus": {"resourceClaimName": "e", "requestMappings": [
+                {"containerName": "a", "resourceName": "x", "requestName": "r"},
+                {"containerName": "a", "resourceName": "z", "requestName": "r"}]},
+            "containerStatuses": [{"name": "a", "allocatedResourcesStatus": [
+                {"name": "x"}, {"name": "y"}, {"name": "claim:x"}, {"name": "claim:y"}]}]}});
+        let fields =
+            |errors: Errors| -> Vec<String> { errors.into_iter().map(|it| it.field).collect() };
+        assert_eq!(
+            fields(claims(&pod)),
+            ["status.extendedResourceClaimStatus.requestMappings[1].resourceName"]
+        );
+        let at = "status.containerStatuses[0].allocatedResourcesStatus";
+        assert_eq!(
+            fields(allocated(&pod)),
+            [1, 3].map(|it| format!("{at}[{it}].name"))
+        );
     }
 
     #[test]

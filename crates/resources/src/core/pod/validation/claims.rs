@@ -2,8 +2,10 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use ringwatch_apimachinery::error::ERROR_BYTES_MAX;
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::json;
@@ -13,8 +15,15 @@ use crate::validation::field::{Errors, Field};
 const CLAIM: &str = "resourceClaimName";
 const TEMPLATE: &str = "resourceClaimTemplateName";
 
-/// Checks the claims of a pod. Follows `validatePodResourceClaims`.
-pub(super) fn of_pod(spec: &Field<'_, '_>, errors: &mut Errors) {
+/// The claims of a pod by their names.
+pub(super) struct OwnClaims<'v> {
+    names: BTreeSet<&'v str>,
+    /// The bytes of the errors so far that show all names.
+    shown_bytes: Cell<usize>,
+}
+
+/// Checks the claims of a pod, and returns them. Follows `validatePodResourceClaims`.
+pub(super) fn of_pod<'v>(spec: &Field<'v, '_>, errors: &mut Errors) -> OwnClaims<'v> {
     let mut names = BTreeSet::new();
     for claim in spec.items("resourceClaims") {
         let name = claim.at("name");
@@ -47,14 +56,17 @@ pub(super) fn of_pod(spec: &Field<'_, '_>, errors: &mut Errors) {
             it.must_conform(formats::dns_subdomain, errors);
         }
     }
+    OwnClaims {
+        names,
+        shown_bytes: Cell::new(0),
+    }
 }
 
 /// Checks the claims that a container, or the pod as a whole, uses. Follows `validateResourceClaimNames`.
-pub(super) fn used(spec: &Field<'_, '_>, resources: &Field<'_, '_>, errors: &mut Errors) {
-    let own = spec.items("resourceClaims").map(|it| it.at("name").text());
-    let own: BTreeSet<&str> = own.filter(|it| !it.is_empty()).collect();
+pub(super) fn used(own: &OwnClaims<'_>, resources: &Field<'_, '_>, errors: &mut Errors) {
     let mut whole = BTreeSet::new();
     let mut parts: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut with_parts = BTreeSet::new();
     for claim in resources.items("claims") {
         let (name, request) = (claim.at("name").text(), claim.at("request"));
         if name.is_empty() {
@@ -64,33 +76,43 @@ pub(super) fn used(spec: &Field<'_, '_>, resources: &Field<'_, '_>, errors: &mut
         if whole.contains(name) {
             errors.push(claim.duplicate_of(name));
         } else if request.is_empty() {
-            if parts.iter().any(|(claim, _)| *claim == name) {
+            if with_parts.contains(name) {
                 errors.push(claim.duplicate_of(name));
             }
             whole.insert(name);
         } else {
+            with_parts.insert(name);
             request.must_conform(formats::dns_label, errors);
             if !parts.insert((name, request.text())) {
                 errors.push(claim.duplicate_of(&format!("{name}/{}", request.text())));
             }
         }
-        if !own.contains(name) {
-            let known = own.iter().copied().collect::<Vec<_>>().join(", ");
-            let known = if known.is_empty() {
-                " which is empty".to_owned()
-            } else {
-                format!(": {known}")
-            };
-            let why = format!(
-                "{}: must be one of the names in pod.spec.resourceClaims{known}",
-                json!(name)
-            );
-            errors.push(FieldError::new(
-                FieldErrorKind::NotFound,
-                claim.field(),
-                why,
-            ));
+        if !own.names.contains(name) {
+            errors.extend(own.unknown(name, &claim));
         }
+    }
+}
+
+impl OwnClaims<'_> {
+    /// Returns the error that there is no claim of this name. It shows the names of all, so there is none after
+    /// [`ERROR_BYTES_MAX`] of such errors: the pod is refused all the same.
+    fn unknown(&self, name: &str, at: &Field<'_, '_>) -> Option<FieldError> {
+        let shown_bytes = self.shown_bytes.get();
+        if shown_bytes > ERROR_BYTES_MAX {
+            return None;
+        }
+        let known = if self.names.is_empty() {
+            " which is empty".to_owned()
+        } else {
+            let names: Vec<_> = self.names.iter().copied().collect();
+            format!(": {}", names.join(", "))
+        };
+        let why = format!(
+            "{}: must be one of the names in pod.spec.resourceClaims{known}",
+            json!(name)
+        );
+        self.shown_bytes.set(shown_bytes + why.len());
+        Some(FieldError::new(FieldErrorKind::NotFound, at.field(), why))
     }
 }
 
@@ -106,6 +128,16 @@ mod tests {
         let mut errors = Errors::new();
         check(&Field::root(&pod).at("spec"), &mut errors);
         messages(&errors)
+    }
+
+    fn own(spec: &Field<'_, '_>, errors: &mut Errors) {
+        of_pod(spec, errors);
+    }
+
+    /// Checks what is used, and not the claims themselves.
+    fn uses(spec: &Field<'_, '_>, errors: &mut Errors) {
+        let own = of_pod(spec, &mut Errors::new());
+        used(&own, &spec.at("resources"), errors);
     }
 
     #[test]
@@ -137,19 +169,14 @@ mod tests {
             ),
         ] {
             let expected: Vec<&str> = why.into_iter().collect();
-            assert_eq!(
-                wrong(&json!({ "resourceClaims": claims }), of_pod),
-                expected
-            );
+            assert_eq!(wrong(&json!({ "resourceClaims": claims }), own), expected);
         }
     }
 
     #[test]
     fn a_container_uses_claims_of_its_pod() {
         let spec = |used: Value| json!({"resourceClaims": [{"name": "a"}, {"name": "b"}], "resources": {"claims": used}});
-        let check: fn(&Field<'_, '_>, &mut Errors) =
-            |spec, errors| used(spec, &spec.at("resources"), errors);
-        let wrong = |used: Value| wrong(&spec(used), check);
+        let wrong = |used: Value| wrong(&spec(used), uses);
         assert_eq!(
             wrong(json!([{"name": "a"}, {"name": "b", "request": "r"}])),
             [""; 0]
@@ -175,5 +202,27 @@ mod tests {
         ] {
             assert_eq!(wrong(claims), [why]);
         }
+    }
+
+    #[test]
+    fn errors_that_show_all_claims_are_not_without_end() {
+        let own: Vec<_> = (0..1000)
+            .map(|it| json!({"name": format!("c{it}")}))
+            .collect();
+        let unknown: Vec<_> = (0..20_000)
+            .map(|it| json!({"name": format!("u{it}")}))
+            .collect();
+        let pod = json!({"spec": {"resourceClaims": own, "resources": {"claims": unknown}}});
+        let root = Field::root(&pod);
+        let spec = root.at("spec");
+        let (own, mut errors) = (of_pod(&spec, &mut Errors::new()), Errors::new());
+        for _container in 0..2 {
+            used(&own, &spec.at("resources"), &mut errors);
+        }
+        let bytes: usize = errors.iter().map(|it| it.detail.len()).sum();
+        assert!(
+            (ERROR_BYTES_MAX..2 * ERROR_BYTES_MAX).contains(&bytes),
+            "{bytes}"
+        );
     }
 }

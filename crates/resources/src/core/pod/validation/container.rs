@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use ringwatch_apimachinery::validation::formats;
 
 use super::Claims;
+use super::claims::{self, OwnClaims};
 use super::mounts::{Volumes, mounts};
 use super::probes::{no_probes, probes};
-use super::{claims, env, security};
+use super::{env, security};
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities;
 use crate::validation::values::{PROTOCOLS, port_name};
@@ -20,6 +21,7 @@ pub(super) struct Pod<'a, 'v, 'p> {
     pub(super) spec: &'a Field<'v, 'p>,
     pub(super) volumes: &'a Volumes<'v, 'p>,
     pub(super) claims: &'a Claims<'a>,
+    pub(super) own_claims: &'a OwnClaims<'v>,
     pub(super) grace: Option<i64>,
 }
 
@@ -142,7 +144,7 @@ fn common(container: &Field<'_, '_>, pod: Pod<'_, '_, '_>, errors: &mut Errors) 
         quantities::container_name,
         errors,
     );
-    claims::used(pod.spec, &container.at("resources"), errors);
+    claims::used(pod.own_claims, &container.at("resources"), errors);
     resize_policy(container, pod.spec, errors);
     let host_users = pod.spec.at("hostUsers");
     let host_users = !host_users.is_set() || host_users.is_true();

@@ -2,6 +2,8 @@
 //!
 //! Follows pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 
+use std::collections::HashMap;
+
 use ringwatch_apimachinery::NameRule;
 use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
@@ -123,6 +125,13 @@ fn value_from(variable: &Field<'_, '_>, errors: &mut Errors) {
 /// Checks that the files with the values of variables are in volumes of the pod of the type `emptyDir`. Follows
 /// `validateFileKeyRefVolumes`.
 pub(super) fn files(spec: &Field<'_, '_>, errors: &mut Errors) {
+    // The first of a name counts.
+    let mut volumes = HashMap::new();
+    for volume in spec.items("volumes") {
+        let is_empty_dir = volume.at("emptyDir").is_set();
+        let name = volume.at("name").text();
+        volumes.entry(name).or_insert(is_empty_dir);
+    }
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.items(list) {
             for variable in container.items("env") {
@@ -131,13 +140,12 @@ pub(super) fn files(spec: &Field<'_, '_>, errors: &mut Errors) {
                     continue;
                 }
                 let name = file.at("volumeName");
-                let mut volumes = spec.items("volumes");
-                match volumes.find(|it| it.at("name").text() == name.text()) {
+                match volumes.get(name.text()) {
                     None => errors.push(name.not_found()),
-                    Some(volume) if !volume.at("emptyDir").is_set() => {
+                    Some(false) => {
                         errors.push(name.invalid("referenced volume must be of type emptyDir"));
                     }
-                    Some(_) => {}
+                    Some(true) => {}
                 }
             }
         }
@@ -198,5 +206,35 @@ pub(crate) fn resource_field(at: &Field<'_, '_>, of_file: bool, errors: &mut Err
         errors.push(resource.required(""));
     } else if !RESOURCE_FIELDS.contains(&name) && !pages.iter().any(|it| name.starts_with(it)) {
         errors.push(resource.unsupported(RESOURCE_FIELDS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::validation::messages;
+
+    #[test]
+    fn of_volumes_of_one_name_the_first_counts() {
+        let variable = |volume: &str| json!({"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": volume}}});
+        let pod = json!({"spec": {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "a"},
+            {"name": "b"}, {"name": "b", "emptyDir": {}}],
+            "containers": [{"env": [variable("a"), variable("b"), variable("c")]}]}});
+        let mut errors = Errors::new();
+        files(&Field::root(&pod).at("spec"), &mut errors);
+        let at =
+            |index: u32| format!("spec.containers[0].env[{index}].valueFrom.fileKeyRef.volumeName");
+        assert_eq!(
+            messages(&errors),
+            [
+                format!(
+                    "{}: Invalid value: \"b\": referenced volume must be of type emptyDir",
+                    at(1)
+                ),
+                format!("{}: Not found: \"c\"", at(2)),
+            ]
+        );
     }
 }

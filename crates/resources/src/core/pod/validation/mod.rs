@@ -98,18 +98,19 @@ fn spec(spec: &Field<'_, '_>, template: Option<&Claims<'_>>, errors: &mut Errors
     let of_pod = template.is_none();
     let grace = spec.at("terminationGracePeriodSeconds").number();
     let volumes = validation::volumes(spec, of_pod, errors);
-    claims::of_pod(spec, errors);
+    let own_claims = claims::of_pod(spec, errors);
     let none = Claims::new();
     let pod = Pod {
         spec,
         volumes: &volumes,
         claims: template.unwrap_or(&none),
+        own_claims: &own_claims,
         grace,
     };
     containers(pod, errors);
     init_containers(pod, errors);
     ephemeral_containers(pod, errors);
-    pod_resources(spec, errors);
+    pod_resources(spec, &own_claims, errors);
     spec.at("restartPolicy")
         .may_be_one_of(&["Always", "OnFailure", "Never"], errors);
     spec.at("dnsPolicy").may_be_one_of(

@@ -4,7 +4,7 @@
 
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 
-use super::claims;
+use super::claims::{self, OwnClaims};
 use crate::validation::field::{Errors, Field};
 use crate::validation::quantities::{is_pages, requirements};
 use crate::{RequestsOrLimits, ResourceList, resources_of_containers};
@@ -13,7 +13,7 @@ use crate::{RequestsOrLimits, ResourceList, resources_of_containers};
 const OF_PODS: [&str; 3] = ["cpu", "hugepages-", "memory"];
 
 /// Checks the resources in the spec of a pod. Follows `validatePodResources`.
-pub(super) fn pod_resources(spec: &Field<'_, '_>, errors: &mut Errors) {
+pub(super) fn pod_resources(spec: &Field<'_, '_>, own_claims: &OwnClaims<'_>, errors: &mut Errors) {
     let whole = spec.at("resources");
     if !whole.is_set() {
         return;
@@ -27,7 +27,7 @@ pub(super) fn pod_resources(spec: &Field<'_, '_>, errors: &mut Errors) {
         errors.push(whole.at("claims").forbidden(why));
     }
     requirements(&whole, of_pods, errors);
-    claims::used(spec, &whole, errors);
+    claims::used(own_claims, &whole, errors);
     covers_the_containers(spec, errors);
     let limits = whole.at("limits");
     for (index, container) in spec.items("containers").enumerate() {
@@ -92,7 +92,10 @@ mod tests {
     fn wrong(spec: &Value) -> Vec<String> {
         let mut errors = Errors::new();
         let pod = json!({"spec": spec});
-        pod_resources(&Field::root(&pod).at("spec"), &mut errors);
+        let root = Field::root(&pod);
+        let spec = root.at("spec");
+        let own_claims = claims::of_pod(&spec, &mut Errors::new());
+        pod_resources(&spec, &own_claims, &mut errors);
         messages(&errors)
     }
 
