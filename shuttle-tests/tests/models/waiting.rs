@@ -26,7 +26,7 @@ const BREAKS: f64 = 0.2;
 /// progress. One that is forgotten gives up at its deadline, and the store answers the list.
 #[test]
 fn the_newest_state_is_read_from_memory_though_nothing_changes() {
-    explore(600, &["read"], |seen| read(seen, false));
+    explore(2_400, &["read"], |seen| read(seen, false));
 }
 
 /// Those who wait in a new history of the store are heard as well.
