@@ -51,8 +51,8 @@ pub fn run(flags: &LoadFlags) -> Result<bool, LoadError> {
 
 async fn load(flags: &LoadFlags, scenario: &Scenario) -> Result<Outcome, LoadError> {
     let mut interruptions = Interruptions::new()?;
-    let targets = Target::find(&flags.target).await?;
-    let client = Client::new(targets, flags.run.http)?;
+    let (target, others) = Target::find(&flags.target).await?;
+    let client = Client::of_cluster(target, others, flags.run.http)?;
     let workspace = Workspace::new(flags.run.namespace.as_deref());
     let mut workspace = workspace.with_custom(scenario.custom_resource().cloned());
     let limit = flags.run.time_limit;

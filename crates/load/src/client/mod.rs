@@ -99,7 +99,7 @@ impl Encoding {
 pub(crate) struct Client {
     /// The server of this connection.
     target: Arc<Target>,
-    /// The servers, and the number of connections that were made to them. Not empty.
+    /// All servers, and the number of connections that were made to them.
     servers: Arc<(Vec<Arc<Target>>, AtomicUsize)>,
     tls: Option<Arc<ClientConfig>>,
     http: HttpVersion,
@@ -131,13 +131,26 @@ impl ClientError {
 }
 
 impl Client {
-    /// Returns a client of servers that have the same credentials. There must be one.
+    /// Returns a client of a server.
     ///
     /// # Errors
     /// The credentials cannot be used.
-    pub(crate) fn new(targets: Vec<Target>, http: HttpVersion) -> Result<Self, TargetError> {
-        let servers: Vec<Arc<Target>> = targets.into_iter().map(Arc::new).collect();
-        let first = servers.first().cloned().ok_or(TargetError::NoKubeconfig)?;
+    pub(crate) fn new(target: Target, http: HttpVersion) -> Result<Self, TargetError> {
+        Self::of_cluster(target, Vec::new(), http)
+    }
+
+    /// Returns a client of a server and of others that have the same credentials.
+    ///
+    /// # Errors
+    /// The credentials cannot be used.
+    pub(crate) fn of_cluster(
+        first: Target,
+        others: Vec<Target>,
+        http: HttpVersion,
+    ) -> Result<Self, TargetError> {
+        let first = Arc::new(first);
+        let mut servers = vec![Arc::clone(&first)];
+        servers.extend(others.into_iter().map(Arc::new));
         let tls = if first.tls {
             Some(tls::config(&first.credentials, http)?)
         } else {

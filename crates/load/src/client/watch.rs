@@ -280,7 +280,7 @@ mod tests {
             tls: false,
             credentials: Credentials::default(),
         };
-        let client = Client::new(vec![target], HttpVersion::One).expect("a client");
+        let client = Client::new(target, HttpVersion::One).expect("a client");
         let event = r#"{"type":"ADDED","object":{"metadata":{"name":"n","resourceVersion":"7"}}}"#;
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         let body = format!("{:x}\r\n{event}\n\r\n0\r\n\r\n", event.len() + 1);

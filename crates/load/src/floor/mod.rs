@@ -109,7 +109,7 @@ impl Floor {
         let builder = std::thread::Builder::new().name("floor".to_owned());
         builder.spawn(run).map_err(failed)?;
         Ok(Self {
-            client: Client::new(vec![target], HttpVersion::One)?,
+            client: Client::new(target, HttpVersion::One)?,
             orders,
         })
     }

@@ -110,32 +110,36 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Finds the servers that the flags name, if they may be loaded: one, and then all others of its cluster.
+    /// Finds the servers that the flags name, if they may be loaded: one, and the others of its cluster.
     ///
     /// # Errors
     /// One line that says what is wrong and what to do.
-    pub(crate) async fn find(flags: &TargetFlags) -> Result<Vec<Self>, TargetError> {
+    pub(crate) async fn find(flags: &TargetFlags) -> Result<(Self, Vec<Self>), TargetError> {
         let (url, mut credentials, server_name) = match &flags.server {
             Some(url) => (url.clone(), Credentials::default(), None),
             None => kubeconfig::read(flags)?,
         };
         credentials.overrule(flags)?;
-        let mut targets: Vec<Self> = Vec::new();
-        for url in [&url].into_iter().chain(&flags.also_servers) {
+        let at = async |url: &str| {
             let place = guard::ServerUrl::parse(url)?;
             let address = place.resolve(flags.i_own_this_cluster).await?;
-            if targets.first().is_some_and(|first| first.tls != place.tls) {
-                return Err(TargetError::Schemes);
-            }
-            targets.push(Self {
+            Ok::<_, TargetError>(Self {
                 address,
                 authority: place.authority,
                 server_name: server_name.clone().unwrap_or(place.host),
                 tls: place.tls,
                 credentials: credentials.clone(),
-            });
+            })
+        };
+        let first = at(&url).await?;
+        let mut others = Vec::new();
+        for url in &flags.also_servers {
+            others.push(at(url).await?);
         }
-        Ok(targets)
+        if others.iter().any(|other| other.tls != first.tls) {
+            return Err(TargetError::Schemes);
+        }
+        Ok((first, others))
     }
 
     /// Returns a server that connections of the caller's making lead to, without TLS.
