@@ -1,5 +1,5 @@
-//! Bodies in JSON. The parser agrees with serde_json's own, what it has read can be written and read as the same, and takes a few
-//! times the memory that is set aside for a body. An object of a built-in kind can be written as protobuf.
+//! Bodies in JSON. The parser agrees with serde_json's own, what it has read can be written and read as the same, and takes no
+//! more memory than is set aside for a body. An object of a built-in kind can be written as protobuf.
 
 use ringwatch::codec;
 use ringwatch_apimachinery::GroupVersion;
@@ -11,15 +11,11 @@ use crate::memory::within;
 
 pub(crate) const MEDIA_TYPE: &str = "application/json";
 
-/// How many times the memory that is set aside for a body its tree may take: lists of short values take most, while they
-/// grow.
-pub(crate) const BODY_FACTOR: usize = 4;
-
 /// How many times the size of its JSON an object in protobuf may take.
 const FACTOR: usize = 16;
 
 pub(crate) fn run(bytes: &[u8]) -> bool {
-    let memory = BODY_FACTOR * usize::try_from(memory_for(Work::Body, bytes)).unwrap();
+    let memory = usize::try_from(memory_for(Work::Body, bytes)).unwrap();
     let read = within(memory, "a document", || {
         parsers::document(MEDIA_TYPE, bytes)
     });

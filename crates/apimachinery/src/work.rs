@@ -29,6 +29,10 @@ const BYTE_FACTOR: u64 = 16;
 /// it holds, what its kind's defaults add, and what validation says of it.
 const MAP_BYTES: u64 = 2_400;
 
+/// Bytes of memory for a value of a list in the content, besides those for its bytes: a list is copied while it grows to twice
+/// its length.
+const VALUE_BYTES: u64 = 64;
+
 /// Bytes of memory for a byte of a body in protobuf. Nothing in its bytes tells how many messages it holds; five make
 /// one.
 const PROTOBUF_FACTOR: u64 = 128;
@@ -86,9 +90,12 @@ pub fn memory_for(work: Work, content: &[u8]) -> u64 {
     let count = |mark: u8| content.iter().filter(|byte| **byte == mark).count() as u64;
     // A map of JSON has a brace, one of YAML a colon.
     let maps = count(b'{').max(count(b':'));
+    // A value of JSON ends with a comma, one of YAML with its line.
+    let values = count(b',').max(count(b'\n'));
     bytes
         .saturating_mul(BYTE_FACTOR)
         .saturating_add(maps.saturating_mul(MAP_BYTES))
+        .saturating_add(values.saturating_mul(VALUE_BYTES))
 }
 
 /// Returns true if nobody waits for the answer of this request any more: its deadline is over or its client is gone.
@@ -230,11 +237,11 @@ mod tests {
     static CONTENT: [u8; LARGE_BYTES + 2] = [b'x'; LARGE_BYTES + 2];
 
     #[test]
-    fn memory_grows_with_bytes_and_maps() {
+    fn memory_grows_with_bytes_maps_and_values() {
         for (work, content, memory) in [
-            (Work::Body, "[0,0]", 5 * 16),
-            (Work::Body, "[{},{}]", 7 * 16 + 2 * 2_400),
-            (Work::Body, "- a: 0\n- b: 0\n", 14 * 16 + 2 * 2_400),
+            (Work::Body, "[0,0]", 5 * 16 + 64),
+            (Work::Body, "[{},{}]", 7 * 16 + 2 * 2_400 + 64),
+            (Work::Body, "- a: 0\n- b: 0\n", 14 * 16 + 2 * 2_400 + 2 * 64),
             (Work::ProtobufBody, "k8s\0{}:", 7 * 128),
         ] {
             assert_eq!(memory_for(work, content.as_bytes()), memory, "{content:?}");
