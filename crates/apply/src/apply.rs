@@ -52,9 +52,9 @@ pub fn apply(
         note(&empty, &bare, &mut managed, BEFORE_FIRST_APPLY, manager);
     }
 
-    let writable = manager.writable(schema);
+    let reset = manager.reset_fields(schema);
     let mut wanted = field_set(schema, config);
-    writable.limit(&mut wanted);
+    wanted.subtract_recursively(&reset);
     let identity = Identity::new(manager.name, Operation::Apply, "", manager.subresource);
     let last = managed.entries.remove(&identity);
     let merged = merge(schema, &mut Vec::new(), &bare, config);
@@ -68,7 +68,7 @@ pub fn apply(
     };
 
     let (old, new) = (comparable(schema, &bare), comparable(schema, &next));
-    let comparison = Comparison::new(schema, &old, &new).limited_to(&writable);
+    let comparison = Comparison::new(schema, &old, &new).excluding(&reset);
     let time = match last.and_then(|last| last.time) {
         Some(before) if comparison.is_same() => Some(before),
         _ => manager.time_text(),

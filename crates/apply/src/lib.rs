@@ -19,7 +19,6 @@ mod shape;
 mod tables;
 mod update;
 mod walk;
-mod writable;
 
 use std::sync::LazyLock;
 
@@ -32,7 +31,6 @@ pub use overlay::overlay;
 use schema::Schema;
 use set::FieldSet;
 pub use update::update;
-use writable::Writable;
 
 /// The manager of a write, and the way it writes.
 #[derive(Clone, Debug)]
@@ -59,9 +57,10 @@ impl Manager<'_> {
         Schema::new(self.api_version, kind.unwrap_or_default(), self.custom)
     }
 
-    /// Returns the fields that a write of this kind can change.
-    fn writable(&self, schema: Schema<'_>) -> Writable {
-        schema.writable(self.subresource, self.has_status_subresource)
+    /// Returns the fields that a write of this kind cannot change.
+    fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
+        let fields = schema.reset_fields(self.subresource, self.has_status_subresource);
+        fields.iter().copied().collect()
     }
 
     /// Returns the time as entries have it.

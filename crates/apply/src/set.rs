@@ -120,27 +120,6 @@ impl FieldSet {
         self.take_away(other, true);
     }
 
-    /// Keeps the paths at and below the places, and the members on the way there. A place is a path like `a.b`, in which
-    /// `*` stands for any step.
-    pub(super) fn keep_towards(&mut self, places: &[&str]) {
-        self.children.retain(|element, child| {
-            let rests: Vec<&str> = places
-                .iter()
-                .copied()
-                .filter_map(|place: &str| {
-                    let (step, rest) = place.split_once('.').unwrap_or((place, ""));
-                    let fits =
-                        step == "*" || matches!(element, PathElement::Field(name) if name == step);
-                    fits.then_some(rest)
-                })
-                .collect();
-            if !rests.is_empty() && !rests.contains(&"") {
-                child.keep_towards(&rests);
-            }
-            !rests.is_empty() && !child.is_empty()
-        });
-    }
-
     fn take_away(&mut self, other: &Self, recursive: bool) {
         if recursive && other.member {
             *self = Self::default();

@@ -69,7 +69,7 @@ pub(super) fn note(
 ) {
     let schema = manager.schema(new);
     let (old, new) = (comparable(schema, old), comparable(schema, new));
-    let comparison = Comparison::new(schema, &old, &new).limited_to(&manager.writable(schema));
+    let comparison = Comparison::new(schema, &old, &new).excluding(&manager.reset_fields(schema));
     managed.take(&comparison.removed);
     let mut changed = comparison.into_changed();
     managed.take(&changed);
@@ -275,35 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_pod_are_managed_through_its_subresources() {
+    fn all_that_is_written_through_subresources_of_pods_is_managed() {
         let mut live = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
-            "spec": {"containers": [{"name": "c", "image": "i", "resources": {}}]}});
+            "spec": {"containers": [{"name": "c", "image": "i"}]}});
         update(None, &mut live, &manager("one"));
-        let mut sent = live.clone();
-        sent["metadata"]["labels"] = json!({"a": "b"});
-        sent["spec"]["nodeName"] = json!("n");
-        sent["spec"]["containers"][0]["image"] = json!("j");
-        sent["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}});
-        sent["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "i", "resources": {}}]);
-        sent["status"] = json!({"phase": "Running"});
-        let resources = json!({"f:resources": {"f:limits": {".": {}, "f:cpu": {}}}});
-        let container = json!({".": {}, "f:image": {}, "f:name": {}, "f:resources": {}});
-        for (subresource, managed) in [
-            (
-                "resize",
-                json!({"f:containers": {"k:{\"name\":\"c\"}": resources}}),
-            ),
-            (
-                "ephemeralcontainers",
-                json!({"f:ephemeralContainers": {".": {}, "k:{\"name\":\"e\"}": container}}),
-            ),
-        ] {
-            let mut new = sent.clone();
+        for subresource in ["resize", "ephemeralcontainers"] {
+            let mut new = live.clone();
+            new["metadata"]["labels"] = json!({"a": "b"});
             let writer = Manager::for_tests("two", "v1", subresource);
             update(Some(&live), &mut new, &writer);
-            let list = entries(&new);
-            assert_eq!(list[0], entries(&live)[0], "{subresource}");
-            assert_eq!(list[1]["fieldsV1"], json!({ "f:spec": managed }));
+            let managed = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}});
+            assert_eq!(entries(&new)[1]["fieldsV1"], managed, "{subresource}");
         }
     }
 

@@ -12,7 +12,6 @@ use super::path::PathElement;
 use super::schema::{Schema, item_key};
 use super::set::FieldSet;
 use super::shape::Shape;
-use super::writable::Writable;
 
 /// The differences between two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,10 +44,10 @@ impl Comparison {
         self.modified.is_empty() && self.added.is_empty() && self.removed.is_empty()
     }
 
-    /// Returns the differences in fields that can be changed.
-    pub(super) fn limited_to(mut self, writable: &Writable) -> Self {
+    /// Returns the differences that are neither at nor below these paths.
+    pub(super) fn excluding(mut self, paths: &FieldSet) -> Self {
         for set in [&mut self.modified, &mut self.added, &mut self.removed] {
-            writable.limit(set);
+            set.subtract_recursively(paths);
         }
         self
     }
