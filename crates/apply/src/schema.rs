@@ -12,12 +12,11 @@ use super::shape::{Keys, Shape};
 use super::tables::{
     BUILT_IN_GROUPS, EXCEPTIONS, LISTS, MAPS, METADATA_LISTS, METADATA_MAPS, PRESENT, WHOLE,
 };
-use super::writable::Writable;
 
-/// Built-in kinds of which a write of the status does not change the metadata.
-const STATUS_ALONE: [&str; 8] = [
+/// Built-in kinds of which a write of the status does not change the metadata. CustomResourceDefinitions should be among them,
+/// but kube-apiserver lets their metadata be changed (kubernetes/kubernetes#137681).
+const STATUS_ALONE: [&str; 7] = [
     "APIService",
-    "CustomResourceDefinition",
     "FlowSchema",
     "PriorityLevelConfiguration",
     "ResourceClaim",
@@ -133,28 +132,14 @@ impl<'a> Schema<'a> {
             .any(|rule| applies(rule, path))
     }
 
-    /// Returns the fields that a write through a subresource can change, or of the object itself if the name is empty:
-    /// `GetResetFields` and `GetResetFieldsFilter` of Kubernetes' strategies.
-    pub(super) fn writable(&self, subresource: &str, has_status: bool) -> Writable {
-        match (self.kind, subresource) {
-            ("Pod", "ephemeralcontainers") if self.built_in => {
-                Writable::Only(&["spec.ephemeralContainers"])
-            }
-            ("Pod", "resize") if self.built_in => Writable::Only(&[
-                "spec.containers.*.resources",
-                "spec.containers.*.resizePolicy",
-                "spec.initContainers.*.resources",
-                "spec.initContainers.*.resizePolicy",
-            ]),
-            _ => {
-                let reset = self.reset_fields(subresource, has_status);
-                Writable::AllBut(reset.iter().copied().collect())
-            }
-        }
-    }
-
-    /// Returns the fields that a write through a subresource cannot change, if it can change all others.
-    fn reset_fields(&self, subresource: &str, has_status: bool) -> &'static [&'static str] {
+    /// Returns the fields that a write through a subresource cannot change, or of the object itself if the name is empty:
+    /// `GetResetFields` of Kubernetes' strategies. Only the object itself and its status have such fields, and for
+    /// CertificateSigningRequests the approval.
+    pub(super) fn reset_fields(
+        &self,
+        subresource: &str,
+        has_status: bool,
+    ) -> &'static [&'static str] {
         match (self.kind, subresource) {
             ("CertificateSigningRequest", "") if self.built_in => &["spec", "status"],
             ("CertificateSigningRequest", "status") if self.built_in => {

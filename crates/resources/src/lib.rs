@@ -147,6 +147,25 @@ mod tests {
     }
 
     #[test]
+    fn a_write_of_the_status_changes_metadata_of_definitions_but_not_of_api_services() {
+        let context = RequestContext::new(User::default(), String::new(), Clock::real());
+        let old = json!({"metadata": {"name": "a"}, "status": {}});
+        for (plural, labels) in [
+            ("customresourcedefinitions", json!({"a": "b"})),
+            ("apiservices", Value::Null),
+        ] {
+            let resources = built_in();
+            let mut named = resources.iter().filter(|one| one.plural == plural);
+            let resource = named.next().expect("a built-in resource");
+            let status = resource.strategy.subresource("status").expect("a status");
+            let mut new = old.clone();
+            new["metadata"]["labels"] = json!({"a": "b"});
+            status.prepare_for_update(&context, &mut new, &old);
+            assert_eq!(new["metadata"]["labels"], labels, "{plural}");
+        }
+    }
+
+    #[test]
     fn what_the_store_serves_below_an_object_has_a_strategy() {
         for resource in built_in() {
             for part in &resource.subresources {

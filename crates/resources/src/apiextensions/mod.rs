@@ -15,7 +15,6 @@ use ringwatch_apiextensions::schema::{Patterns, StructuralSchema};
 use ringwatch_apimachinery::conditions::put_condition;
 use ringwatch_apimachinery::path::{get, keep, list, remove, set};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_registry::subresource::SubresourceMetadata;
 use ringwatch_registry::{GarbageCollection, RequestContext};
 use serde_json::{Map, Value, json};
 
@@ -53,7 +52,6 @@ pub(super) fn rows() -> Vec<Row> {
                     .defaults(defaults::DEFINITION)
                     .hooks(Definitions)
                     .initial_status(status)
-                    .status_metadata(SubresourceMetadata::KeepsAll)
                     .garbage_collection(GarbageCollection::Unsupported)
                     .generation(&["spec"])
                     .conditional_update(),
