@@ -14,7 +14,8 @@ pub(crate) fn api_service(object: &Field<'_, '_>, errors: &mut Errors) {
     let (group, version) = (spec.at("group"), spec.at("version"));
     let named = format!("{}.{}", version.text(), group.text());
     let name = object.at("metadata.name");
-    if name.text() != named {
+    // That there must be a name is said of all objects.
+    if !name.is_empty() && name.text() != named {
         let why = format!("must be `spec.version+\".\"+spec.group`: {named:?}");
         errors.push(name.invalid(why));
     }

@@ -321,6 +321,15 @@ impl WrongType {
     }
 }
 
+/// Returns the name of the scheme that serves a group: the place in kube-apiserver's source where it is made.
+fn scheme_of(group: &str) -> &'static str {
+    match group {
+        "apiextensions.k8s.io" => "pkg/apiserver/apiserver.go:55",
+        "apiregistration.k8s.io" => "pkg/apiserver/scheme/scheme.go:28",
+        _ => "pkg/api/legacyscheme/scheme.go:30",
+    }
+}
+
 fn check_type(
     kind: &str,
     version: &str,
@@ -333,9 +342,9 @@ fn check_type(
     }
     let (group, short) = version.split_once('/').unwrap_or(("", version));
     if !expected.custom && !known(&GroupVersion::new(group, short), kind) {
+        let scheme = scheme_of(&expected.group_version.group);
         return Err(WrongType::OtherKind(format!(
-            "no kind {kind:?} is registered for version {version:?} in scheme \
-             \"pkg/api/legacyscheme/scheme.go:30\""
+            "no kind {kind:?} is registered for version {version:?} in scheme {scheme:?}"
         )));
     }
     if expected.custom || kind == expected.kind && group == expected.group_version.group {
