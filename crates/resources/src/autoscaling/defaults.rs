@@ -6,12 +6,12 @@ use ringwatch_apimachinery::path::set;
 use serde_json::{Value, json};
 
 use crate::defaults::Literal::{Empty, Int, Text};
-use crate::defaults::Rule::{self, In, Run, Set, With};
+use crate::defaults::Rule::{self, Fill, In, Set, With};
 use crate::defaults::is_absent;
 
 pub(crate) const AUTOSCALER: &[Rule] = &[
     Set("spec.minReplicas", Int(1)),
-    Run(&["spec.metrics"], watch_the_processor),
+    Fill("spec.metrics", watch_the_processor),
     With(
         "spec.behavior",
         &[
@@ -26,7 +26,7 @@ pub(crate) const AUTOSCALER: &[Rule] = &[
 const SCALE_UP: &[Rule] = &[
     Set("stabilizationWindowSeconds", Int(0)),
     Set("selectPolicy", Text("Max")),
-    Run(&["policies"], |rules| {
+    Fill("policies", |rules| {
         policies(
             rules,
             json!([
@@ -39,7 +39,7 @@ const SCALE_UP: &[Rule] = &[
 
 const SCALE_DOWN: &[Rule] = &[
     Set("selectPolicy", Text("Max")),
-    Run(&["policies"], |rules| {
+    Fill("policies", |rules| {
         policies(
             rules,
             json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),

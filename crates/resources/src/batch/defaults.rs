@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::core::pod::defaults::TEMPLATE;
 use crate::defaults::Literal::{Empty, False, Int, Text};
-use crate::defaults::Rule::{self, In, Run, Set, With, Zero};
+use crate::defaults::Rule::{self, Fill, In, Run, Set, With, Zero};
 use crate::defaults::is_absent;
 
 pub(crate) const JOB: &[Rule] = &[
     Run(&["spec.completions", "spec.parallelism"], count_pods),
-    Run(&["spec.backoffLimit"], limit_failures),
+    Fill("spec.backoffLimit", limit_failures),
     Set("spec.completionMode", Text("NonIndexed")),
     Set("spec.suspend", False),
     With(

@@ -3,10 +3,10 @@
 //! Follows pkg/apis/core/v1/defaults.go, of Kubernetes 1.36.
 
 use ringwatch_apimachinery::path::{get, remove, set, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::defaults::Literal::{Empty, Int, Null, Text, True};
-use crate::defaults::Rule::{self, In, Quantities, Run, Set, When, With, Zero};
+use crate::defaults::Rule::{self, Fill, In, Quantities, Run, Set, When, With, Zero};
 use crate::defaults::is_absent;
 use crate::strategy::stored::NAME_LABEL;
 
@@ -82,7 +82,10 @@ pub(crate) const NODE: &[Rule] = &[
     Zero("spec", Empty),
     Quantities("status.capacity"),
     Quantities("status.allocatable"),
-    Run(&["status.allocatable"], allocate_the_capacity),
+    With(
+        "status.capacity",
+        &[Fill("status.allocatable", allocate_the_capacity)],
+    ),
     In(
         "status.conditions[]",
         &[
@@ -119,8 +122,28 @@ pub(crate) const LIMIT_RANGE: &[Rule] = &[
             Quantities("default"),
             Quantities("defaultRequest"),
             Quantities("maxLimitRequestRatio"),
-            Run(&["default", "defaultRequest"], limit_by_default),
+            When("type", &["Container"], LIMITS_OF_CONTAINERS),
         ],
+    ),
+];
+
+/// The default limit of containers is the maximum, and the default request that limit or else the minimum.
+const LIMITS_OF_CONTAINERS: &[Rule] = &[
+    With(
+        "max",
+        &[Fill("default", |item| take_over(item, "default", "max"))],
+    ),
+    With(
+        "default",
+        &[Fill("defaultRequest", |item| {
+            take_over(item, "defaultRequest", "default")
+        })],
+    ),
+    With(
+        "min",
+        &[Fill("defaultRequest", |item| {
+            take_over(item, "defaultRequest", "min")
+        })],
     ),
 ];
 
@@ -166,35 +189,22 @@ fn allocate_the_capacity(node: &mut Value) {
     }
 }
 
-/// Sets the default limit of containers to the maximum, and the default request to that limit or else to the minimum.
-fn limit_by_default(item: &mut Value) {
-    if text(item, "type") != "Container" {
+/// Adds quantities of one map of a limit to another that does not name them.
+fn take_over(item: &mut Value, to: &str, from: &str) {
+    let source = get(item, from).and_then(Value::as_object).cloned();
+    let Some(members) = item.as_object_mut() else {
         return;
-    }
-    for (to, from) in [
-        ("default", "max"),
-        ("defaultRequest", "default"),
-        ("defaultRequest", "min"),
-    ] {
-        let source = get(item, from).and_then(Value::as_object).cloned();
-        for (name, quantity) in source.unwrap_or_default() {
-            let Some(members) = item.as_object_mut() else {
-                return;
-            };
-            let target = members
-                .entry(to)
-                .or_insert_with(|| Value::Object(serde_json::Map::new()));
-            if let Some(target) = target.as_object_mut() {
-                target.entry(name).or_insert(quantity);
-            }
+    };
+    for (name, quantity) in source.unwrap_or_default() {
+        let target = members.entry(to).or_insert_with(|| json!({}));
+        if let Some(target) = target.as_object_mut() {
+            target.entry(name).or_insert(quantity);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::defaults::apply;
 

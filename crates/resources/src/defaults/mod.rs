@@ -41,6 +41,8 @@ pub(super) enum Rule {
         &'static [&'static str],
         fn(&mut Value),
     ),
+    /// Runs a function that gives the path a value if it has none.
+    Fill(&'static str, fn(&mut Value)),
 }
 
 /// A value in a table of defaults.
@@ -96,9 +98,13 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
         match *rule {
             Rule::Set(path, literal) if pass == Pass::Values => fill(object, path, literal),
             Rule::Zero(path, literal) if pass == Pass::Zeros => fill(object, path, literal),
-            Rule::Run(_, run) if pass == Pass::Values => run(object),
+            Rule::Run(_, run) | Rule::Fill(_, run) if pass == Pass::Values => run(object),
             Rule::Quantities(path) if pass == Pass::Values => round(object, path),
-            Rule::Set(..) | Rule::Zero(..) | Rule::Run(..) | Rule::Quantities(_) => {}
+            Rule::Set(..)
+            | Rule::Zero(..)
+            | Rule::Run(..)
+            | Rule::Fill(..)
+            | Rule::Quantities(_) => {}
             Rule::In(path, rules) => visit(object, path, rules, pass),
             Rule::When(path, texts, rules) => {
                 if texts.contains(&text(object, path)) {
@@ -114,13 +120,13 @@ fn run(rules: &[Rule], object: &mut Value, pass: Pass) {
     }
 }
 
-/// Returns the values that objects have which were given these defaults. What functions among the rules give is left out,
-/// and so are zeros, which the wire often cannot tell from no value.
+/// Returns the values that objects have which were given these defaults. What a function may give or not ([`Rule::Run`]) is left
+/// out, and so are zeros, which the wire often cannot tell from no value.
 pub(super) fn wanted(rules: &[Rule]) -> Vec<Wanted> {
     let inner = |rules| Some(wanted(rules)).filter(|it| !it.is_empty());
     let of_rule = |rule: &Rule| match *rule {
         Rule::Set(_, literal) if literal.is_zero() => None,
-        Rule::Set(path, _) => Some(Wanted::Value(path)),
+        Rule::Set(path, _) | Rule::Fill(path, _) => Some(Wanted::Value(path)),
         Rule::In(path, rules) => Some(Wanted::Within(path, inner(rules)?)),
         Rule::When(path, texts, rules) => Some(Wanted::IfText(path, texts, inner(rules)?)),
         Rule::With(path, rules) => Some(Wanted::IfValue(path, inner(rules)?)),

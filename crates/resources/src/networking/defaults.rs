@@ -6,7 +6,7 @@ use ringwatch_apimachinery::path::set;
 use serde_json::{Value, json};
 
 use crate::defaults::Literal::{Empty, Null, Text};
-use crate::defaults::Rule::{self, In, Run, Set, Zero};
+use crate::defaults::Rule::{self, Fill, In, Set, Zero};
 use crate::defaults::is_absent;
 
 pub(crate) const INGRESS: &[Rule] = &[Zero("spec", Empty)];
@@ -20,7 +20,7 @@ pub(crate) const NETWORK_POLICY: &[Rule] = &[
     Zero("spec.podSelector", Empty),
     In("spec.ingress[].ports[]", PORT),
     In("spec.egress[].ports[]", PORT),
-    Run(&["spec.policyTypes"], name_the_directions),
+    Fill("spec.policyTypes", name_the_directions),
 ];
 
 pub(crate) const ENDPOINT_SLICE: &[Rule] = &[

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::image::is_latest;
 use crate::core::volume::defaults::VOLUME;
 use crate::defaults::Literal::{Empty, False, Int, Text, True};
-use crate::defaults::Rule::{self, In, Quantities, Run, Set, With, Zero};
+use crate::defaults::Rule::{self, Fill, In, Quantities, Run, Set, With, Zero};
 use crate::defaults::is_absent;
 use crate::{RequestsOrLimits, resources_of_containers};
 
@@ -89,7 +89,7 @@ const CONTAINER: &[Rule] = &[
     Quantities("resources.requests"),
     Set("terminationMessagePath", Text("/dev/termination-log")),
     Set("terminationMessagePolicy", Text("File")),
-    Run(&["imagePullPolicy"], pull_policy),
+    Fill("imagePullPolicy", pull_policy),
     In("ports[]", &[Set("protocol", Text("TCP"))]),
     In("env[].valueFrom.fieldRef", FIELD_REF),
     In("env[].valueFrom.fileKeyRef", &[Set("optional", False)]),
@@ -115,7 +115,7 @@ const HTTP_GET: &[Rule] = &[Set("path", Text("/")), Set("scheme", Text("HTTP"))]
 
 const REQUESTS: &[Rule] = &[With(
     "resources.limits",
-    &[Run(&["resources.requests"], request_the_limits)],
+    &[Fill("resources.requests", request_the_limits)],
 )];
 
 /// Sets the pull policy of a container: `Always` for the tag `latest`, else `IfNotPresent`.

@@ -6,10 +6,9 @@ use ringwatch::codec;
 use ringwatch::meta::Object;
 use ringwatch::storage::{Completion, Versioner};
 use ringwatch_registry::{DefaultsOnRead, Resource};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::table::{all_fields, stored};
-use crate::defaults::Literal;
 
 fn object(bytes: &[u8]) -> Object {
     codec::object(bytes, 7, &Default::default()).expect("an object")
@@ -49,7 +48,7 @@ fn what_lacks_a_default_and_nothing_else_is_parsed() {
         );
         // Zeros are not looked for, nor are some of the defaults that functions give.
         // Nodes have their info on the wire also if it is empty.
-        if field.literal.is_none_or(Literal::is_zero) || field.path == "status.nodeInfo" {
+        if !field.is_looked_for || field.path == "status.nodeInfo" {
             continue;
         }
         let expected = codec::tree(&object(&complete)).expect("a tree");
@@ -62,4 +61,44 @@ fn what_lacks_a_default_and_nothing_else_is_parsed() {
     }
     assert!(differ.is_empty(), "{differ:?}");
     assert!(count > 300, "{count} fields");
+}
+
+#[test]
+fn defaults_of_functions_and_of_another_version_are_given() {
+    let policy = json!({"matchConstraints": {"matchPolicy": "Exact"}});
+    let cases = [
+        (
+            "nodes",
+            json!({"apiVersion": "v1", "kind": "Node", "status": {"capacity": {"cpu": "4"}}}),
+            "/status/allocatable/cpu",
+            "4",
+        ),
+        (
+            "limitranges",
+            json!({"apiVersion": "v1", "kind": "LimitRange",
+                "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}}),
+            "/spec/limits/0/defaultRequest/cpu",
+            "2",
+        ),
+        (
+            "mutatingadmissionpolicies",
+            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "spec": policy}),
+            "/spec/failurePolicy",
+            "Fail",
+        ),
+        (
+            "mutatingadmissionpolicies",
+            json!({"apiVersion": "admissionregistration.k8s.io/v1beta1", "kind": "MutatingAdmissionPolicy", "spec": policy}),
+            "/spec/failurePolicy",
+            "Fail",
+        ),
+    ];
+    for (plural, object, path, value) in cases {
+        let mut resources = crate::built_in().into_iter();
+        let resource = resources.find(|one| one.plural == plural);
+        let bytes = codec::encode_value(&object).expect("protobuf");
+        let found = read(&resource.expect("a resource"), &bytes);
+        let default = found.pointer(path).and_then(Value::as_str);
+        assert_eq!(default, Some(value), "{found}");
+    }
 }

@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 /// Returns a value at a path, for the rules that need one there.
 pub(super) fn value(path: &str) -> Value {
     match path {
+        "default" | "max" => json!({"cpu": "2"}),
         "ip" => json!("192.0.2.1"),
+        "min" => json!({"cpu": "1"}),
         "resources.limits" => json!({"cpu": "1"}),
         "spec.behavior" => json!({}),
         "spec.externalIPs" => json!(["192.0.2.1"]),
         "spec.podFailurePolicy" => policy(),
+        "status.capacity" => json!({"cpu": "4"}),
         "spec.resources" => json!({"limits": {"cpu": "4"}, "requests": {"cpu": "2"}}),
         _ => panic!("a rule needs something at {path}: say what"),
     }

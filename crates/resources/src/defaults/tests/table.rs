@@ -29,7 +29,9 @@ pub(super) struct Field {
     pub(super) path: String,
     given: Vec<Given>,
     /// The value that the field gets; `None` if a function says.
-    pub(super) literal: Option<Literal>,
+    literal: Option<Literal>,
+    /// True if stored objects are known by the field to have their defaults.
+    pub(super) is_looked_for: bool,
 }
 
 /// A field as a client may leave it, each in an object that is otherwise the same.
@@ -49,18 +51,20 @@ fn join(base: &str, path: &str) -> String {
 
 /// Returns the fields that rules at a place fill in.
 fn fields(rules: &[Rule], base: &str, given: &[Given]) -> Vec<Field> {
-    let field = |path: &str, literal| Field {
+    let field = |path: &str, literal, is_looked_for| Field {
         base: base.to_owned(),
         path: join(base, path),
         given: given.to_vec(),
         literal,
+        is_looked_for,
     };
     let below = |rules: &[Rule], path: &str, value: Value| {
         fields(rules, base, &[given, &[(join(base, path), value)]].concat())
     };
     let of_rule = |rule: &Rule| match *rule {
-        Rule::Set(path, literal) => vec![field(path, Some(literal))],
-        Rule::Run(paths, _) => paths.iter().map(|path| field(path, None)).collect(),
+        Rule::Set(path, literal) => vec![field(path, Some(literal), !literal.is_zero())],
+        Rule::Run(paths, _) => paths.iter().map(|path| field(path, None, false)).collect(),
+        Rule::Fill(path, _) => vec![field(path, None, true)],
         Rule::Zero(..) | Rule::Quantities(_) => Vec::new(),
         Rule::In(path, rules) => fields(rules, &join(base, path), given),
         Rule::When(path, texts, rules) => {
