@@ -27,6 +27,8 @@ use super::resource::Resource;
 const DELETIONS_PERCENT: u32 = 20;
 /// Of a hundred updates, so many take whatever version is there.
 const UNCONDITIONAL_PERCENT: u32 = 10;
+/// What etcd says of a write that it refuses because its quota is reached. API servers pass it on with a 500.
+const OUT_OF_SPACE: &str = "database space exceeded";
 
 /// The part that the writers of a run share.
 #[derive(Debug)]
@@ -229,7 +231,8 @@ fn judge(
     let Some(answer) = answer else {
         return (WriteOutcome::Unknown, None);
     };
-    if answer.status.is_client_error() {
+    let is_out_of_space = || String::from_utf8_lossy(&answer.body).contains(OUT_OF_SPACE);
+    if answer.status.is_client_error() || !answer.status.is_success() && is_out_of_space() {
         // It did not happen, so something else has.
         return (WriteOutcome::Refused(refusal(answer)), None);
     }
@@ -301,6 +304,11 @@ mod tests {
             (404, r#"{"reason":"NotFound","details":{}}"#, Refusal::Other),
             (404, "404 page not found", Refusal::Other),
             (429, r#"{"reason":"TooManyRequests"}"#, Refusal::Other),
+            (
+                500,
+                r#"{"message":"etcdserver: mvcc: database space exceeded"}"#,
+                Refusal::Other,
+            ),
         ] {
             let outcome = outcome(Verb::Update, &answer(status, body));
             assert_eq!(outcome, WriteOutcome::Refused(refusal), "{body}");
