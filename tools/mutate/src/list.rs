@@ -79,3 +79,21 @@ pub(crate) fn choose(
     }
     Ok(mutations)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mutations themselves are tried by hand; that an edit of the code moved one of their places is noticed here.
+    #[test]
+    fn every_mutation_of_this_workspace_has_its_place() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for member in ["loom-tests", "shuttle-tests", "simulation"] {
+            for mutation in read(&root.join(member).join("mutations.toml")).expect("a list") {
+                let text = fs::read_to_string(root.join(&mutation.file)).expect("its file");
+                let edited = mutation.apply(&text);
+                edited.unwrap_or_else(|error| panic!("{member}: {error}"));
+            }
+        }
+    }
+}
