@@ -58,12 +58,12 @@ impl AdmissionMetrics {
         let metrics = Self::default();
         registry.register(
             "apiserver_admission_step_admission_duration_seconds",
-            "[STABLE] Time that all plugins together took to change an object (admit) or to check it (validate), in seconds",
+            "[STABLE] Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
             metrics.steps.clone(),
         );
         registry.register(
             "apiserver_admission_controller_admission_duration_seconds",
-            "[STABLE] Time that one plugin took to change an object (admit) or to check it (validate), in seconds",
+            "[STABLE] Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
             metrics.plugins.clone(),
         );
         metrics
