@@ -13,7 +13,8 @@ use crate::validation::quantities::is_extended;
 const SELECTORS_MAX: usize = 32;
 const CONFIGS_MAX: usize = 32;
 const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
-const PARAMETERS_BYTES_MAX: usize = 10 * 1024;
+/// Maximum length of the parameters and of the status of a device that its driver alone understands.
+const OPAQUE_BYTES_MAX: usize = 10 * 1024;
 
 /// Checks a DeviceClass. Follows `ValidateDeviceClass`.
 pub(crate) fn class(object: &Field<'_, '_>, errors: &mut Errors) {
@@ -56,16 +57,20 @@ pub(super) fn configuration(config: &Field<'_, '_>, errors: &mut Errors) {
     }
     let driver = opaque.at("driver");
     driver.must_be_set_and_conform(csi_driver, errors);
-    let parameters = opaque.at("parameters");
-    match parameters.value() {
-        Value::Null => errors.push(parameters.required("")),
-        Value::Object(_) if parameters.value().to_string().len() > PARAMETERS_BYTES_MAX => {
-            errors.push(too_long(&parameters, PARAMETERS_BYTES_MAX));
+    opaque_object(&opaque.at("parameters"), errors);
+}
+
+/// Checks an object that a driver alone understands. Follows `validateRawExtension`; the length is that of compact JSON.
+pub(super) fn opaque_object(field: &Field<'_, '_>, errors: &mut Errors) {
+    match field.value() {
+        Value::Null => errors.push(field.required("")),
+        value if value.to_string().len() > OPAQUE_BYTES_MAX => {
+            errors.push(too_long(field, OPAQUE_BYTES_MAX));
         }
         Value::Object(_) => {}
         _ => {
             let why = "must be a valid JSON object";
-            errors.push(parameters.invalid_value("<value omitted>", why));
+            errors.push(field.invalid_value("<value omitted>", why));
         }
     }
 }
@@ -116,7 +121,7 @@ mod tests {
             ),
             (
                 "config/0/opaque/parameters",
-                json!({"a": "x".repeat(PARAMETERS_BYTES_MAX)}),
+                json!({"a": "x".repeat(OPAQUE_BYTES_MAX)}),
                 "spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes",
             ),
             (

@@ -10,7 +10,7 @@ use ringwatch_apimachinery::validation::formats;
 use serde_json::Value;
 
 use super::claim_validation::{named_request, named_requests, request_names};
-use super::class_validation::configuration;
+use super::class_validation::{configuration, opaque_object};
 use super::device_validation::binding_conditions;
 use super::slice_validation::{has_too_many, pool_name, too_long};
 use crate::core::volume::validation::csi_driver;
@@ -148,9 +148,8 @@ fn allocated_devices(claim: &Field<'_, '_>, errors: &mut Errors) {
         has_too_many(&list, CONDITIONS_MAX, errors);
         conditions(&list, errors);
         let data = device.at("data");
-        if data.is_set() && !data.value().is_object() {
-            let why = "must be a valid JSON object";
-            errors.push(data.invalid_value("<value omitted>", why));
+        if data.is_set() {
+            opaque_object(&data, errors);
         }
         network_data(&device.at("networkData"), errors);
         if !seen.insert(device_id(&device)) {
@@ -240,6 +239,12 @@ mod tests {
         assert_eq!(
             wrong(json!([of("a"), of("a")])),
             ["status.devices[1]: Duplicate value: \"d/p/a\""]
+        );
+        let mut long = of("a");
+        long["data"] = json!({"d": "x".repeat(10 * 1024)});
+        assert_eq!(
+            wrong(json!([long])),
+            ["status.devices[0].data: Too long: may not be more than 10240 bytes"]
         );
     }
 
