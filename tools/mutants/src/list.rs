@@ -1,0 +1,90 @@
+//! The list of mutants, which cargo-mutants makes.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use tokio::process::Command;
+
+use crate::MutantsError;
+
+/// A mutant as cargo-mutants describes it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Mutant {
+    /// Relative to the root of the workspace.
+    pub(crate) file: String,
+    pub(crate) name: String,
+    pub(crate) genre: Genre,
+    pub(crate) replacement: String,
+    pub(crate) span: Span,
+    function: Option<Function>,
+}
+
+/// The kinds of mutants, of which each is switched on in its own way.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Genre {
+    FnValue,
+    BinaryOperator,
+    UnaryOperator,
+    MatchArm,
+    MatchArmGuard,
+    StructField,
+}
+
+/// The text that a mutant replaces.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Span {
+    pub(crate) start: Place,
+    pub(crate) end: Place,
+}
+
+/// A line and a column, both from 1; columns count characters.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Function {
+    return_type: String,
+}
+
+impl Mutant {
+    /// Returns true if it replaces what a function returns, and that is some type that the function keeps to itself.
+    pub(crate) fn is_opaque(&self) -> bool {
+        let function = self.function.as_ref();
+        function.is_some_and(|it| it.return_type.starts_with("-> impl "))
+    }
+
+    /// Returns the name without line and column, which stays the same while the file is edited elsewhere.
+    pub(crate) fn lasting_name(&self) -> String {
+        let Place { line, column } = self.span.start;
+        self.name.replacen(&format!(":{line}:{column}:"), ":", 1)
+    }
+}
+
+/// Asks cargo-mutants for the mutants of folders, and keeps those whose names contain the filter.
+pub(crate) async fn read(
+    root: &Path,
+    folders: &[String],
+    filter: Option<&str>,
+) -> Result<Vec<Mutant>, MutantsError> {
+    let mut command = Command::new("cargo-mutants");
+    command.args(["mutants", "--list", "--json"]);
+    for folder in folders {
+        command.args(["--file", &format!("{folder}/**")]);
+    }
+    let output = command.current_dir(root).output().await;
+    let output = output.map_err(MutantsError::NoLister)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(MutantsError::List(said));
+    }
+    let parsed = serde_json::from_slice(&output.stdout);
+    let mut mutants: Vec<Mutant> = parsed.map_err(|it| MutantsError::List(it.to_string()))?;
+    mutants.retain(|it| filter.is_none_or(|filter| it.name.contains(filter)));
+    if mutants.is_empty() {
+        return Err(MutantsError::NoMutants);
+    }
+    Ok(mutants)
+}
