@@ -189,4 +189,38 @@ mod tests {
         assert_eq!(named, [7]);
         assert_eq!(schedule.entries(), 1);
     }
+
+    #[test]
+    fn watchers_that_were_due_together_are_due_next_as_each_wants() {
+        let now = Clock::real().now();
+        let seconds = |seconds| now + Duration::from_secs(seconds);
+        let open = Bookmarks { deadline: None };
+        let timed = Bookmarks {
+            deadline: Some(seconds(100)),
+        };
+        let mut schedule = BookmarkSchedule::new(now);
+        for (number, bookmarks) in [(1, open), (2, timed), (3, open), (4, open)] {
+            schedule.add(number, bookmarks, now);
+        }
+        let mut due = |second| {
+            let mut named = Vec::new();
+            schedule.take_due(seconds(second), |number| named.push(number));
+            named.sort_unstable();
+            named
+        };
+        assert_eq!(due(60), [1, 2, 3, 4]);
+        assert_eq!(due(98), [2]);
+        assert_eq!(due(120), [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_schedule_that_is_cleared_names_nobody() {
+        let now = Clock::real().now();
+        let mut schedule = BookmarkSchedule::new(now);
+        schedule.add(0, Bookmarks { deadline: None }, now);
+        assert!(schedule.wants(0));
+        schedule.clear();
+        assert!(!schedule.wants(0));
+        assert_eq!(schedule.entries(), 0);
+    }
 }

@@ -131,3 +131,60 @@ impl Filter {
 pub(super) fn folders(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.match_indices('/').map(|(at, _)| &key[..=at])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::{FieldSelector, LabelSelector};
+
+    fn filter(label: &str, field: &str) -> Filter {
+        let predicate = SelectionPredicate {
+            label: LabelSelector::parse(label).expect("a selector"),
+            field: FieldSelector::parse(field).expect("a selector"),
+            ..SelectionPredicate::default()
+        };
+        Filter::new("/pods/", true, predicate)
+    }
+
+    #[test]
+    fn the_most_telling_term_is_the_exact_one() {
+        let (label, field) = (TermKind::Label, TermKind::Field);
+        for (labels, fields, expected) in [
+            ("", "", None),
+            ("app!=x", "", None),
+            ("app in (x,y)", "spec.nodeName!=n", None),
+            ("app=x", "", Some((label, "app", "x", true))),
+            ("tier,app=x", "", Some((label, "app", "x", false))),
+            (
+                "app=x",
+                "spec.nodeName=n",
+                Some((field, "spec.nodeName", "n", false)),
+            ),
+            (
+                "app=x",
+                "metadata.namespace=a",
+                Some((label, "app", "x", false)),
+            ),
+            (
+                "",
+                "metadata.namespace=a,spec.nodeName=n",
+                Some((field, "spec.nodeName", "n", false)),
+            ),
+            (
+                "",
+                "metadata.namespace=a",
+                Some((field, NAMESPACE_FIELD, "a", true)),
+            ),
+        ] {
+            let filter = filter(labels, fields);
+            let expected = expected.map(|(kind, name, value, is_all)| ExactTerm {
+                kind,
+                name: name.into(),
+                value: value.into(),
+                is_all,
+            });
+            assert_eq!(filter.exact_term(), expected, "{labels:?} {fields:?}");
+            assert_eq!(filter.is_scope(), (labels, fields) == ("", ""));
+        }
+    }
+}

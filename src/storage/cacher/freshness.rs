@@ -182,6 +182,7 @@ mod tests {
         let clock = Clock::real();
         let (mut publisher, published) = published(5);
         let fresh = Freshness::new(published, clock.clone());
+        assert_eq!(fresh.epoch(), 0);
         fresh.wait(5, fresh.deadline()).await.expect("reached");
         let begun = clock.now();
         let error = fresh.wait(6, fresh.deadline()).await.expect_err("too new");
@@ -197,6 +198,19 @@ mod tests {
             publisher.publish(7);
         });
         waited.expect("published");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_feed_that_has_ended_keeps_nobody_waiting() {
+        let clock = Clock::real();
+        let (publisher, published) = published(9);
+        let fresh = Freshness::new(published, clock.clone());
+        drop(publisher);
+        let begun = clock.now();
+        let waited = fresh.wait(10, fresh.deadline()).await;
+        let error = waited.expect_err("never reached").to_string();
+        assert!(error.ends_with("the watch cache has stopped"), "{error}");
+        assert_eq!(clock.now(), begun);
     }
 
     #[tokio::test(start_paused = true)]

@@ -162,6 +162,43 @@ mod tests {
         kinds.iter().map(change).collect()
     }
 
+    /// Returns the memory that is counted for a change while it waits.
+    fn counted(key: &str, value: &'static [u8]) -> u64 {
+        let ledger = Ledger::unlimited();
+        let mut held = Held::new(ledger.share(Account::Objects));
+        let value = Bytes::from_static(value);
+        let change = Change {
+            key: key.to_owned(),
+            revision: 2,
+            kind: ChangeKind::Sealed {
+                value,
+                created: true,
+            },
+        };
+        assert!(held.push(vec![change], Clock::real().now()));
+        ledger.total()
+    }
+
+    #[test]
+    fn keys_and_values_are_counted_with_what_holds_them() {
+        let small = counted("/a/1", b"sealed");
+        assert!(small > 4 + 6);
+        assert_eq!(counted("/a/10", b"sealed"), small + 1);
+        assert_eq!(counted("/a/1", b"sealed more"), small + 5);
+    }
+
+    #[test]
+    fn only_the_request_in_flight_is_answered() {
+        let ledger = Ledger::unlimited();
+        let mut held = Held::new(ledger.share(Account::Objects));
+        assert!(!held.is_in_flight(7));
+        assert!(held.push(changes(&[(2, true)]), Clock::real().now()));
+        held.request(7).expect("a sealed value");
+        assert!(held.is_in_flight(7) && !held.is_in_flight(6));
+        held.take(Bytes::from_static(b"read"));
+        assert!(!held.is_in_flight(7));
+    }
+
     fn readable(held: &mut Held) -> Vec<u64> {
         held.take_readable().iter().map(|it| it.revision).collect()
     }

@@ -203,6 +203,36 @@ fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
     }
 }
 
+/// An event tries each label name that watchers of a scope use, unless these are many: then it goes by its own labels.
+#[test]
+fn an_event_finds_whom_it_concerns_by_its_own_labels() {
+    let labelled = |labels: &[(&str, &'static str)]| Content {
+        labels: labels
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
+        node: "",
+    };
+    let mut model = Model::default();
+    for number in 0..LABEL_NAMES {
+        for value in ["x", "y"] {
+            model.enter("/pods/", &format!("l{number}={value}"), "");
+        }
+    }
+    let two = labelled(&[("l1", "x"), ("l2", "x"), ("other", "x")]);
+    let changed = labelled(&[("l1", "x"), ("l2", "y")]);
+    let none = labelled(&[]);
+    for (before, after) in [
+        (None, After::Content(two.clone())),
+        (Some(&two), After::Content(changed.clone())),
+        (Some(&changed), After::Content(none.clone())),
+        (Some(&none), After::Content(two.clone())),
+        (Some(&two), After::Deleted),
+    ] {
+        model.event(&event("/pods/a/p", before, &after));
+    }
+}
+
 proptest! {
     #[test]
     fn an_event_finds_whom_it_concerns(steps in steps()) {
