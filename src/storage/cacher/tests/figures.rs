@@ -200,3 +200,59 @@ async fn a_watch_that_the_window_has_passed_is_counted_as_terminated() {
     }
     assert_eq!(shown(&registry, terminated), 1.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_what_they_read_are_counted() {
+    let (world, registry) = world().await;
+    for (name, app) in [("a", "x"), ("b", "y"), ("c", "x")] {
+        world.script.put(&format!("/pods/d/{name}"), app);
+    }
+    world.settle().await;
+    assert_eq!(
+        shown(&registry, "apiserver_watch_cache_resource_version"),
+        4.0
+    );
+    world.list(since(0)).await.expect("from memory");
+    let selected = world.list(labelled("x", since(0))).await;
+    assert_eq!(selected.expect("from memory").items.len(), 2);
+    let single = ListOptions {
+        recursive: false,
+        ..since(0)
+    };
+    let single = world.delegator.get_list("/pods/d/a", single).await;
+    assert_eq!(single.expect("from memory").items.len(), 1);
+    assert_eq!(shown(&registry, "apiserver_cache_list_total"), 3.0);
+    assert_eq!(
+        shown(&registry, "apiserver_cache_list_fetched_objects_total"),
+        7.0
+    );
+    assert_eq!(
+        shown(&registry, "apiserver_cache_list_returned_objects_total"),
+        6.0
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn consistent_reads_are_counted_by_who_answered() {
+    let (world, registry) = world().await;
+    let newest = || ListOptions {
+        resource_version: None,
+        ..since(0)
+    };
+    let counted = |success: bool, fallback: bool| {
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        let start = format!(
+            "apiserver_watch_cache_consistent_read_total{{group=\"\",resource=\"pods\",success=\"{success}\",fallback=\"{fallback}\"}} "
+        );
+        let count = text.lines().find_map(|line| line.strip_prefix(&start));
+        count.map_or(0, |count| count.parse().expect("a number"))
+    };
+    for _ in 0..2 {
+        world.list(newest()).await.expect("fresh");
+    }
+    assert_eq!((counted(true, false), counted(false, true)), (2, 0));
+    world.script.state().trusted = false;
+    world.list(newest()).await.expect("the store's");
+    assert_eq!((counted(true, false), counted(false, true)), (2, 1));
+}
