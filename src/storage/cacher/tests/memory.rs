@@ -61,6 +61,35 @@ async fn a_listing_is_counted_and_takes_the_place_of_what_was_there() {
     assert_eq!(objects(&world), 0, "a feed that has ended holds nothing");
 }
 
+/// A page has 2,000 objects and takes a second.
+#[tokio::test(start_paused = true)]
+async fn a_list_in_progress_is_counted_and_shown() {
+    let world = World::new(WindowLimits::default()).await;
+    for number in 0..4_001 {
+        world.script.put(&format!("/widgets/d/{number:04}"), "x");
+    }
+    world.settle().await;
+    world.script.state().page_time = Duration::from_secs(1);
+    let widgets = of_type("widgets", "/widgets/", WindowLimits::default());
+    let widgets = world.feed.add_type(widgets);
+    let shows = |objects: u64| {
+        let complaint = widgets.complaint().expect("being listed");
+        let start = format!("widgets: listing, {objects} objects so far,");
+        assert!(complaint.starts_with(&start), "{complaint}");
+    };
+    world.clock.sleep(Duration::from_millis(1_500)).await;
+    shows(2_000);
+    let page = objects(&world);
+    assert!(page > 2_000 * 100, "{page} bytes for a page");
+    world.script.delete("/widgets/d/0000");
+    world.clock.sleep(Duration::from_secs(1)).await;
+    shows(3_999);
+    assert!(objects(&world) > page * 19 / 10);
+    widgets.ready().await.expect("listed");
+    // Revisions have more digits than at first.
+    assert!((page * 2..page * 21 / 10).contains(&objects(&world)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn history_is_counted_beside_the_newest_state() {
     let mut world = World::new(WindowLimits::default()).await;

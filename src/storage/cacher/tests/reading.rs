@@ -226,6 +226,25 @@ async fn exact_lists_come_from_the_window_and_older_ones_from_the_store() {
     assert_eq!(list.await.expect("newer").items.len(), 150);
 }
 
+/// Clients must not read on what the window still has of revisions that are compacted: their lists would never expire.
+#[tokio::test(start_paused = true)]
+async fn lists_of_compacted_revisions_are_the_stores() {
+    let world = World::new(WindowLimits::default()).await;
+    for name in ["a", "b", "c", "d"] {
+        world.script.put(&format!("/pods/d/{name}"), "x");
+    }
+    world.settle().await;
+    *world.store.compacted.lock().expect("sound") = 4;
+    for (revision, answered) in [(2, STORE_REVISION), (3, STORE_REVISION), (4, 4), (5, 5)] {
+        let exact = ListOptions {
+            version_match: Some(VersionMatch::Exact),
+            ..since(revision)
+        };
+        let list = world.list(exact).await.expect("a list");
+        assert_eq!(list.revision, answered, "a list of {revision}");
+    }
+}
+
 /// The snapshot of a quiet type does not expire.
 #[tokio::test(start_paused = true)]
 async fn the_newest_snapshot_of_a_quiet_type_stays() {

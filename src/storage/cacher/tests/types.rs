@@ -115,6 +115,76 @@ async fn a_list_under_changes_ends_in_the_stores_state() {
     }
 }
 
+/// A page that takes longer than half a minute is requested again with half as many objects.
+#[tokio::test(start_paused = true)]
+async fn pages_that_take_too_long_become_smaller() {
+    let world = World::new(WindowLimits::default()).await;
+    for number in 0..2_000 {
+        world.script.put(&format!("/widgets/d/{number:04}"), "x");
+    }
+    world.script.state().hung = Some("/widgets/".to_owned());
+    let widgets = world.feed.add_type(widgets());
+    world.clock.sleep(Duration::from_secs(45)).await;
+    world.script.state().hung = None;
+    let before = world.script.state().pages;
+    widgets.ready().await.expect("listed");
+    assert_eq!(world.script.state().pages, before + 2);
+    assert_eq!(widgets.kept().0, 2_000);
+}
+
+/// A page is dropped if more keys change meanwhile than are remembered, and requested again with half as many objects.
+#[tokio::test(start_paused = true)]
+async fn a_page_during_which_too_many_keys_change_is_read_again() {
+    for (changes, pages) in [(100_000, 1), (100_001, 3)] {
+        let world = World::new(WindowLimits::default()).await;
+        for number in 0..2_000 {
+            world.script.put(&format!("/widgets/d/{number:04}"), "x");
+        }
+        world.settle().await;
+        world.script.state().page_time = Duration::from_secs(1);
+        let widgets = world.feed.add_type(widgets());
+        world.settle().await;
+        let before = world.script.state().pages;
+        for number in 0..changes {
+            world.script.delete(&format!("/widgets/gone/{number}"));
+        }
+        widgets.ready().await.expect("listed");
+        let read = world.script.state().pages - before;
+        assert_eq!(read, pages, "{changes} changes");
+        assert_eq!(widgets.kept().0, 2_000);
+    }
+}
+
+/// Where progress is not to be trusted, a list whose revision is compacted between two pages begins again.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_one_revision_that_is_compacted_begins_again() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().trusted = false;
+    for number in 0..4_001 {
+        world.script.put(&format!("/widgets/d/{number:04}"), "x");
+    }
+    world.settle().await;
+    world.script.state().page_time = Duration::from_secs(1);
+    let widgets = world.feed.add_type(widgets());
+    world.clock.sleep(Duration::from_millis(2_500)).await;
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    world.script.compact();
+    // The third page is refused, and the list begins again with the first.
+    let pages = world.script.state().pages;
+    while world.script.state().pages < pages + 2 {
+        world.clock.sleep(Duration::from_millis(10)).await;
+    }
+    let complaint = widgets.complaint().expect("being listed");
+    assert!(
+        complaint.starts_with("widgets: listing, 2000 objects so far,"),
+        "{complaint}"
+    );
+    widgets.ready().await.expect("listed");
+    assert_eq!(widgets.kept().0, 4_001);
+    assert_eq!(world.script.state().follows, 1, "nothing began anew");
+}
+
 /// Where progress is not to be trusted all pages are of one revision, which the stream leaves behind. It
 /// must not be taken for that of a store that was rolled back.
 #[tokio::test(start_paused = true)]
@@ -176,6 +246,19 @@ async fn a_type_is_removed_and_comes_again() {
     world.script.put("/widgets/d/c", "x");
     assert_eq!(next_items(&mut watch, 4).await, "+a@2 +b@3 =3! +c@4");
     assert!(world.pods.check_ready().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_that_takes_the_place_of_another_at_once_is_followed() {
+    let world = World::new(WindowLimits::default()).await;
+    let first = world.feed.add_type(widgets());
+    first.ready().await.expect("listed");
+    world.feed.remove_type(&first);
+    let second = world.feed.add_type(widgets());
+    second.ready().await.expect("listed");
+    let mut watch = second.watch("/widgets/", since(1)).await.expect("ready");
+    world.script.put("/widgets/d/a", "x");
+    assert_eq!(next_item(&mut watch).await, "+a@2");
 }
 
 #[tokio::test(start_paused = true)]
