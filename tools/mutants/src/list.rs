@@ -1,5 +1,6 @@
 //! The list of mutants, which cargo-mutants makes.
 
+use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -17,6 +18,9 @@ pub(crate) struct Mutant {
     pub(crate) replacement: String,
     pub(crate) span: Span,
     function: Option<Function>,
+    /// The line of the file where it begins.
+    #[serde(skip)]
+    pub(crate) line: String,
 }
 
 /// The kinds of mutants, of which each is switched on in its own way.
@@ -63,11 +67,11 @@ impl Mutant {
     }
 }
 
-/// Asks cargo-mutants for the mutants of folders, and keeps those whose names contain the filter.
+/// Asks cargo-mutants for the mutants of folders, and keeps those whose names contain one of the filters, if there are any.
 pub(crate) async fn read(
     root: &Path,
     folders: &[String],
-    filter: Option<&str>,
+    filters: &[String],
 ) -> Result<Vec<Mutant>, MutantsError> {
     let mut command = Command::new("cargo-mutants");
     command.args(["mutants", "--list", "--json"]);
@@ -82,9 +86,15 @@ pub(crate) async fn read(
     }
     let parsed = serde_json::from_slice(&output.stdout);
     let mut mutants: Vec<Mutant> = parsed.map_err(|it| MutantsError::List(it.to_string()))?;
-    mutants.retain(|it| filter.is_none_or(|filter| it.name.contains(filter)));
+    let is_named = |it: &Mutant| filters.iter().any(|filter| it.name.contains(filter));
+    mutants.retain(|it| filters.is_empty() || is_named(it));
     if mutants.is_empty() {
         return Err(MutantsError::NoMutants);
+    }
+    for mutant in &mut mutants {
+        let text = fs::read_to_string(root.join(&mutant.file))?;
+        let line = text.lines().nth(mutant.span.start.line - 1);
+        line.unwrap_or_default().trim().clone_into(&mut mutant.line);
     }
     Ok(mutants)
 }

@@ -36,7 +36,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use copy::Copy;
 use layer::Layer;
 use list::Mutant;
-use report::{Argued, Outcome, Tried};
+use report::{Argued, Outcome};
 use switched::Switched;
 use trial::Trial;
 
@@ -46,8 +46,8 @@ use trial::Trial;
 #[derive(Debug, Parser)]
 #[command(name = "mutants")]
 struct Arguments {
-    /// Tries only the mutants whose name contains this.
-    filter: Option<String>,
+    /// Tries only the mutants whose name contains one of these.
+    filters: Vec<String>,
     /// A folder whose mutants are tried and counted. May be given again.
     #[arg(long = "folder", value_name = "FOLDER", required = true)]
     folders: Vec<String>,
@@ -141,8 +141,7 @@ async fn try_all(arguments: &Arguments) -> Result<bool, MutantsError> {
         Some(file) => Argued::read(file)?,
         None => Argued::default(),
     };
-    let filter = arguments.filter.as_deref();
-    let mutants = list::read(&root, &arguments.folders, filter).await?;
+    let mutants = list::read(&root, &arguments.folders, &arguments.filters).await?;
     let copy = Copy::new(&root)?;
     for first in &arguments.crates {
         copy.add_switches(first, mutants.len())?;
@@ -182,23 +181,9 @@ fn tell(
     let named: Vec<_> = mutants.iter().map(|it| &it.name).zip(&outcomes).collect();
     let json = serde_json::to_vec_pretty(&named).map_err(MutantsError::Outcomes)?;
     fs::write(root.join("target/mutants/switched/outcomes.json"), json)?;
-    let mut lines = Vec::new();
-    for mutant in mutants {
-        let text = fs::read_to_string(root.join(&mutant.file))?;
-        let line = text.lines().nth(mutant.span.start.line - 1);
-        lines.push(line.unwrap_or_default().trim().to_owned());
-    }
-    let places = mutants.iter().zip(&lines);
-    let tried: Vec<Tried<'_>> = places
-        .zip(outcomes)
-        .map(|((mutant, line), outcome)| Tried {
-            mutant,
-            line,
-            outcome,
-        })
-        .collect();
+    let tried: Vec<_> = mutants.iter().zip(outcomes).collect();
     let layers: Vec<String> = arguments.layers.iter().map(|it| it.name.clone()).collect();
-    let tried_all = arguments.filter.is_none();
+    let tried_all = arguments.filters.is_empty();
     let report = report::report(&tried, &arguments.folders, &layers, argued, tried_all);
     print!("{}", report.text);
     Ok(report.is_good)

@@ -59,26 +59,19 @@ impl Argued {
         }
     }
 
-    fn covers(&self, mutant: &Mutant, line: &str) -> bool {
-        let is_it = |it: &Argument| it.is_of(mutant, line);
-        self.argued.iter().any(is_it)
+    fn covers(&self, mutant: &Mutant) -> bool {
+        self.argued.iter().any(|it| it.is_of(mutant))
     }
 }
 
 impl Argument {
-    fn is_of(&self, mutant: &Mutant, line: &str) -> bool {
-        self.name == mutant.lasting_name() && self.line == line.trim()
+    fn is_of(&self, mutant: &Mutant) -> bool {
+        self.name == mutant.lasting_name() && self.line == mutant.line
     }
 }
 
 /// A mutant with its outcome.
-#[derive(Debug)]
-pub(crate) struct Tried<'a> {
-    pub(crate) mutant: &'a Mutant,
-    /// The line of the file where it begins.
-    pub(crate) line: &'a str,
-    pub(crate) outcome: Outcome,
-}
+type Tried<'a> = (&'a Mutant, Outcome);
 
 /// The figures of a folder.
 #[derive(Default)]
@@ -100,9 +93,9 @@ impl Figures {
         self.mutants - self.unviable
     }
 
-    fn add(&mut self, tried: &Tried<'_>, argued: &Argued) {
+    fn add(&mut self, (mutant, outcome): &Tried<'_>, argued: &Argued) {
         self.mutants += 1;
-        match &tried.outcome {
+        match outcome {
             Outcome::Unviable => self.unviable += 1,
             Outcome::Caught {
                 layer, timed_out, ..
@@ -110,7 +103,7 @@ impl Figures {
                 *self.caught.entry(layer.clone()).or_default() += 1;
                 self.timed_out += usize::from(*timed_out);
             }
-            Outcome::Missed { .. } if argued.covers(tried.mutant, tried.line) => self.argued += 1,
+            Outcome::Missed { .. } if argued.covers(mutant) => self.argued += 1,
             Outcome::Missed { .. } => self.missed += 1,
         }
     }
@@ -159,24 +152,25 @@ pub(crate) fn report(
     let mut text = String::new();
     let mut all = Figures::default();
     for it in tried {
-        let is_in = |folder: &&String| it.mutant.file.starts_with(folder.as_str());
+        let (mutant, outcome) = it;
+        let is_in = |folder: &&String| mutant.file.starts_with(folder.as_str());
         let folder = folders.iter().filter(is_in).max_by_key(|it| it.len());
         let figures = by_folder
             .entry(folder.map_or("", String::as_str))
             .or_default();
         figures.add(it, argued);
         all.add(it, argued);
-        if let Outcome::Missed { tests } = it.outcome
-            && !argued.covers(it.mutant, it.line)
+        if let Outcome::Missed { tests } = outcome
+            && !argued.covers(mutant)
         {
-            let (name, line) = (&it.mutant.name, it.line.trim());
+            let (name, line) = (&mutant.name, &mutant.line);
             let _ = writeln!(text, "MISSED {name}\n    by {tests} tests: {line}");
         }
     }
     let mut is_good = all.is_good() && by_folder.values().all(Figures::is_good);
     for argument in &argued.argued {
-        let is_needed = |it: &Tried<'_>| {
-            matches!(it.outcome, Outcome::Missed { .. }) && argument.is_of(it.mutant, it.line)
+        let is_needed = |(mutant, outcome): &Tried<'_>| {
+            matches!(outcome, Outcome::Missed { .. }) && argument.is_of(mutant)
         };
         if tried_all && !tried.iter().any(is_needed) {
             let _ = writeln!(text, "argued, but gone or caught: {}", argument.name);
