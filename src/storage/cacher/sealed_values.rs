@@ -141,3 +141,60 @@ impl SealedValues {
 fn bytes(key: &str, sealed: &Bytes) -> usize {
     VALUE_OVERHEAD_BYTES + key.len() + sealed.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::budget::{Account, Ledger};
+    use crate::clock::Clock;
+
+    #[test]
+    fn keys_and_values_are_counted_while_they_wait() {
+        let ledger = Ledger::unlimited();
+        let now = Clock::real().now();
+        let mut values = SealedValues::new(ledger.share(Account::Objects), now);
+        let value = |bytes: &'static [u8]| Bytes::from_static(bytes);
+        assert!(values.put("/a/1".into(), 2, value(b"sealed")));
+        let small = ledger.total();
+        assert!(small > 4 + 6);
+        assert!(values.put("/a/10".into(), 3, value(b"sealed")));
+        assert_eq!(ledger.total(), 2 * small + 1);
+        assert!(values.put("/a/1".into(), 4, value(b"sealed more")));
+        assert_eq!(ledger.total(), 2 * small + 6, "in place of the older one");
+        values.remove("/a/10");
+        assert_eq!(ledger.total(), small + 5);
+        values.remove("/a/1");
+        assert_eq!((ledger.total(), values.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn one_value_after_the_other_is_requested() {
+        let ledger = Ledger::unlimited();
+        let now = Clock::real().now();
+        let mut values = SealedValues::new(ledger.share(Account::Objects), now);
+        assert_eq!(values.due(), None);
+        for key in ["/a/1", "/a/2"] {
+            assert!(values.put(key.into(), 2, Bytes::from_static(b"sealed")));
+        }
+        assert_eq!(values.due(), Some(now));
+        let request = values.request(7, now).expect("it is due");
+        assert_eq!(
+            (&*request.key, request.deadline),
+            ("/a/1", now + WAITING_MAX)
+        );
+        assert!(values.is_in_flight(7) && !values.is_in_flight(6));
+        assert_eq!(values.due(), None);
+        assert!(values.request(8, now).is_none(), "one at a time");
+        let later = now + Duration::from_secs(1);
+        assert_eq!(values.take(later), Some(("/a/1".into(), 2)));
+        assert!(!values.is_in_flight(7));
+        assert_eq!(values.due(), Some(later));
+        assert!(values.request(8, now).is_none(), "too early");
+        values.request(8, later).expect("it is due");
+        let retry = values.fail(later);
+        assert!(retry > later && !values.is_in_flight(8));
+        assert_eq!(values.due(), Some(retry));
+    }
+}

@@ -3,7 +3,7 @@
 use super::scripted::STORE_REVISION;
 use super::*;
 use crate::meta::VersionMatch;
-use crate::storage::{ContinueToken, DeleteOptions, GetOptions, NoCheck};
+use crate::storage::{CORRUPT_KEYS_MAX, ContinueToken, DeleteOptions, GetOptions, NoCheck};
 
 /// Returns the options of a list of the newest state.
 fn newest() -> ListOptions {
@@ -388,6 +388,39 @@ async fn an_unreadable_object_stops_neither_its_type_nor_its_watches() {
     };
     let list = world.list(exact).await.expect("the store's");
     assert_eq!(list.revision, STORE_REVISION, "unreadable at that revision");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_begins_if_what_cannot_be_read_lies_outside() {
+    let script = Arc::new(Script::default());
+    for number in 0..=CORRUPT_KEYS_MAX {
+        script.put_raw(&format!("/pods/d/b{number:03}"), "garbage".into());
+    }
+    script.put("/pods/d/a", "x");
+    script.put("/pods/d/z", "x");
+    let world = World::of(script, WindowLimits::default());
+    world.pods.ready().await.expect("listed all the same");
+    let first = async |key: &str, recursive| {
+        let options = ListOptions {
+            recursive,
+            ..since(0)
+        };
+        let mut watch = world.pods.watch(key, options).await.expect("ready");
+        match watch.next().await {
+            Some(Err(StorageError::Corrupt { keys })) => format!("{} keys", keys.len()),
+            item => short(item),
+        }
+    };
+    // One more than an error names tells that there are more.
+    let all = format!("{} keys", CORRUPT_KEYS_MAX + 1);
+    assert_eq!(first("/pods/", true).await, all);
+    assert_eq!(first("/pods/d/b000", false).await, "1 keys");
+    let revision = world.script.state().revision;
+    assert_eq!(
+        first("/pods/d/a", false).await,
+        format!("+a@{}", revision - 1)
+    );
+    assert_eq!(first("/pods/d/z", false).await, format!("+z@{revision}"));
 }
 
 #[tokio::test(start_paused = true)]

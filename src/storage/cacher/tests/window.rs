@@ -250,3 +250,20 @@ async fn a_quiet_type_expires_and_keeps_its_newest_state() {
     world.script.put("/pods/d/b", "x");
     assert_eq!(next_item(&mut watch).await, "+b@4");
 }
+
+#[test]
+fn a_window_takes_an_eighth_of_little_memory() {
+    let default = WindowLimits::default();
+    let limits = |memory: u64| WindowLimits::within(memory);
+    assert_eq!(limits(800 << 20).bytes_max, 100 << 20);
+    assert_eq!(limits(u64::MAX).bytes_max, default.bytes_max);
+    let small = limits(1_000);
+    assert_eq!(
+        (small.bytes_max, small.events_max),
+        (125, default.events_max)
+    );
+    assert_eq!(
+        (small.age, small.events_min),
+        (default.age, default.events_min)
+    );
+}
