@@ -171,6 +171,26 @@ const STRESS_VALUES: u64 = 1_000_000;
 /// How many segments it keeps.
 const STRESS_SEGMENTS: usize = 20;
 
+#[test]
+fn segments_double_up_to_256_values() {
+    let (mut writer, log) = log(0_u64);
+    let begins = |writer: &mut Writer<u64, u64>, values: u64| -> Vec<u64> {
+        let numbers = writer.end()..writer.end() + values;
+        numbers.filter(|number| writer.append(*number)).collect()
+    };
+    let expected = [0, 16, 48, 112, 240, 496, 752];
+    assert_eq!(begins(&mut writer, 1_000), expected);
+    writer.publish();
+    writer.seal();
+    assert_eq!(begins(&mut writer, 300), [1_000, 1_256]);
+    writer.publish();
+    writer.seal();
+    // As many as twice what was used of the last one, 44.
+    assert_eq!(begins(&mut writer, 100), [1_300, 1_388]);
+    writer.publish();
+    assert_eq!(log.read().partition_point(|value| *value < 1_350), 1_350);
+}
+
 /// A value of the stress test.
 #[derive(Debug)]
 struct Stamped {

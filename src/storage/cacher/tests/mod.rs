@@ -29,6 +29,7 @@ mod model;
 mod oracle;
 mod readiness;
 mod reading;
+mod ring;
 mod scripted;
 mod sealed;
 mod types;
