@@ -348,3 +348,26 @@ impl Debug for Embedded {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_has_etcds_limit_of_its_size() {
+        let put = |key: usize, value: usize| Op::Put {
+            key: "k".repeat(key),
+            value: vec![0; value].into(),
+            lease: None,
+        };
+        assert_eq!(check_size(&put(10, REQUEST_BYTES_MAX - 10)), Ok(()));
+        assert_eq!(check_size(&put(1_000, 1_000)), Ok(()));
+        for too_large in [put(11, REQUEST_BYTES_MAX - 10), put(REQUEST_BYTES_MAX, 1)] {
+            let refused = check_size(&too_large);
+            assert!(
+                matches!(refused, Err(BackendError::TooLarge(_))),
+                "{refused:?}"
+            );
+        }
+    }
+}

@@ -111,8 +111,9 @@ mod tests {
         book.attach(LeaseId(2), &key);
         book.detach(LeaseId(2), &key);
         assert_eq!(book.next_deadline(), Some(after(10)));
+        assert!(book.contains(LeaseId(1)) && !book.contains(LeaseId(3)));
         assert!(book.take_expired(after(9)).is_none());
-        assert_eq!(book.take_expired(after(30)), Some((LeaseId(2), [].into())));
+        assert_eq!(book.take_expired(after(10)), Some((LeaseId(2), [].into())));
         assert_eq!(
             book.take_expired(after(30)),
             Some((LeaseId(1), [key].into()))
@@ -125,6 +126,24 @@ mod tests {
     fn times_to_live_have_etcds_bounds() {
         assert_eq!(LeaseBook::effective_ttl(0), Ok(2));
         assert_eq!(LeaseBook::effective_ttl(3_600), Ok(3_600));
+        assert_eq!(LeaseBook::effective_ttl(9_000_000_000), Ok(9_000_000_000));
         assert!(LeaseBook::effective_ttl(9_000_000_001).is_err());
+    }
+
+    #[test]
+    fn leases_are_restored_with_their_keys() {
+        let now = Clock::real().now();
+        let mut state = State::new();
+        let put = |state: &mut State, key, lease: Option<i64>| {
+            state.put(key, bytes::Bytes::new(), lease.map(LeaseId));
+        };
+        put(&mut state, "/a", Some(1));
+        put(&mut state, "/b", None);
+        put(&mut state, "/c", Some(2));
+        let mut book = LeaseBook::from_log(vec![(LeaseId(1), 10), (LeaseId(2), 20)], &state, now);
+        let end = now + Duration::from_secs(20);
+        let expired = [book.take_expired(end), book.take_expired(end)];
+        let with_key = |id, key: &str| Some((LeaseId(id), [Arc::from(key)].into()));
+        assert_eq!(expired, [with_key(1, "/a"), with_key(2, "/c")]);
     }
 }

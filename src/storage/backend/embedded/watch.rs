@@ -256,4 +256,25 @@ mod tests {
         assert_eq!(batch(position.step(&published)), (2, 1));
         assert!(matches!(position.step(&published), Step::End(_)));
     }
+
+    #[test]
+    fn progress_is_up_to_what_has_been_sent() {
+        let mut position = Position {
+            range: KeyRange::prefix("/"),
+            previous: false,
+            next: 5,
+            progress: Progress::Owed {
+                request: 1,
+                revision: 5,
+            },
+        };
+        assert_eq!(
+            position.answer_progress_request(9),
+            None,
+            "one is left to send"
+        );
+        position.next = 7;
+        assert_eq!(position.answer_progress_request(9), Some(6));
+        assert_eq!(position.answer_progress_request(9), None, "it is answered");
+    }
 }

@@ -96,3 +96,18 @@ impl LogBatch {
             && self.expired.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_records_share_pages_and_large_ones_take_powers_of_two() {
+        let largest_small = 4_096 - 32;
+        assert_eq!(room(100), 132);
+        assert_eq!(room(largest_small), 4_096);
+        assert_eq!(room(largest_small + 1), 8_192);
+        assert_eq!(room(100_000), 131_072);
+        assert_eq!(room(usize::MAX), u64::MAX);
+    }
+}

@@ -418,4 +418,105 @@ mod tests {
         backend.write(0, b"A").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"AbXYZf\0\0\0!");
     }
+
+    /// Returns a file of these bytes, opened `count` times.
+    fn opened(content: &[u8], count: usize) -> (tempfile::TempDir, Vec<Arc<TentativeFile>>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, content).unwrap();
+        let open = || {
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            TentativeFile::new(Box::new(SystemFile::new(file).unwrap())).unwrap()
+        };
+        let files = (0..count).map(|_| open()).collect();
+        (folder, files)
+    }
+
+    #[test]
+    fn a_file_is_new_until_something_in_it_is_durable() {
+        let (folder, files) = opened(b"", 1);
+        let (file, backend) = (&files[0], files[0].backend());
+        assert!(file.is_new());
+        backend.write(8, b"ij").unwrap();
+        assert_eq!(backend.len().unwrap(), 10);
+        assert_eq!(file.size_bytes().unwrap(), 0, "it is held back");
+        backend.sync_data().unwrap();
+        file.accept().unwrap();
+        assert!(!file.is_new());
+        assert_eq!(file.size_bytes().unwrap(), 10);
+        file.hold_back();
+        backend.write(0, b"a").unwrap();
+        assert_eq!(read(&backend, 0, 10), b"a\0\0\0\0\0\0\0ij");
+        let content = fs::read(folder.path().join("file")).unwrap();
+        assert_eq!(content, b"\0\0\0\0\0\0\0\0ij");
+    }
+
+    #[test]
+    fn what_an_interrupted_creation_left_is_taken_for_empty() {
+        let left = |len: u64, written: Option<usize>| {
+            let mut content = vec![0; usize::try_from(len).unwrap()];
+            if let Some(at) = written {
+                content[at] = 1;
+            }
+            let (_folder, files) = opened(&content, 1);
+            files[0].backend().len().unwrap()
+        };
+        let header = HEADER_BYTES as u64;
+        assert_eq!(left(header + 100, None), 0);
+        assert_eq!(
+            left(header + 100, Some(MAGIC_BYTES)),
+            0,
+            "the rest of the header"
+        );
+        assert_eq!(
+            left(header + 100, Some(0)),
+            header + 100,
+            "the magic number"
+        );
+        assert_eq!(left(header + 100, Some(HEADER_BYTES)), header + 100, "data");
+        let largest = INTERRUPTED_CREATION_BYTES_MAX;
+        assert_eq!(left(largest, None), 0);
+        assert_eq!(
+            left(largest + 1, None),
+            largest + 1,
+            "too large for a new one"
+        );
+    }
+
+    #[test]
+    fn locks_are_those_of_the_file() {
+        let (_folder, files) = opened(b"abcdefgh", 2);
+        let (one, other) = (files[0].backend(), files[1].backend());
+        let (start, end) = (Bound::Included(0), Bound::Included(3));
+        let is_locked = || other.query_lock_range(start, end).unwrap();
+        assert!(!is_locked());
+        assert!(one.try_lock_range(start, end).unwrap());
+        assert!(is_locked());
+        assert!(!other.try_lock_range(start, end).unwrap());
+        assert!(!other.try_lock_shared_range(start, end).unwrap());
+        one.unlock_range(start, end).unwrap();
+        assert!(!is_locked());
+        one.lock_range(start, end).unwrap();
+        assert!(is_locked());
+        one.unlock_range(start, end).unwrap();
+        one.lock_shared_range(start, end).unwrap();
+        assert!(is_locked());
+        assert!(other.try_lock_shared_range(start, end).unwrap());
+        assert!(!other.try_lock_range(start, end).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_will_be_opened_again_stays_locked() {
+        let (_folder, files) = opened(b"abcdefgh", 2);
+        let (one, other) = (files[0].backend(), files[1].backend());
+        let (start, end) = (Bound::Included(0), Bound::Included(3));
+        assert!(one.try_lock_range(start, end).unwrap());
+        files[0].suspend();
+        one.unlock_range(start, end).unwrap();
+        one.close().unwrap();
+        assert!(!other.try_lock_range(start, end).unwrap());
+        files[0].resume();
+        one.unlock_range(start, end).unwrap();
+        assert!(other.try_lock_range(start, end).unwrap());
+    }
 }

@@ -147,6 +147,24 @@ mod tests {
     }
 
     #[test]
+    fn former_and_newest_versions_are_read_in_the_order_of_keys() {
+        let mut state = State::new();
+        for key in ["/a", "/b", "/c", "/d", "/e"] {
+            state.put(key, Bytes::from_static(key.as_bytes()), None);
+        }
+        state.put("/b", Bytes::from_static(b"later"), None);
+        state.delete(["/a"]);
+        state.delete(["/e"]);
+        assert_eq!(read(&state, 6), ["/a", "/b", "/c", "/d", "/e"]);
+        assert_eq!(read(&state, 8), ["later", "/c", "/d", "/e"]);
+        let turned_round = RangeRequest {
+            revision: 6,
+            ..RangeRequest::all(KeyRange::Span("/c".into(), "/a".into()))
+        };
+        assert!(state.range(&turned_round).unwrap().kvs.is_empty());
+    }
+
+    #[test]
     fn the_limit_cuts_what_is_returned_and_not_the_count() {
         let state = state();
         let mut request = RangeRequest {
