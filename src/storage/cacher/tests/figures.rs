@@ -137,6 +137,32 @@ async fn the_window_and_the_feed_are_shown() {
     assert_eq!(shown(&registry, filled), 1.0);
 }
 
+/// A full window lets go of a sixteenth at a time.
+#[tokio::test(start_paused = true)]
+async fn a_window_with_large_events_stays_nearly_full() {
+    const BYTES_MAX: usize = 200_000;
+    let mut registry = Registry::default();
+    let metrics = CacheMetrics::register(&mut registry);
+    let limits = WindowLimits {
+        bytes_max: BYTES_MAX,
+        ..WindowLimits::default()
+    };
+    let world = World::with(Arc::default(), limits, metrics);
+    world.pods.ready().await.expect("listed");
+    let large = "x".repeat(1_000);
+    for number in 0..1_000 {
+        world.script.put("/pods/d/p", &large);
+        world.settle().await;
+        let bytes = shown(&registry, "ringwatch_window_bytes");
+        assert!(bytes <= BYTES_MAX as f64, "{bytes} bytes");
+        let least = BYTES_MAX as f64 * 0.9;
+        assert!(
+            number < 200 || bytes > least,
+            "{bytes} bytes after {number}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn values_that_are_no_objects_are_counted() {
     let (world, registry) = world().await;

@@ -166,6 +166,34 @@ async fn windows_shrink_when_memory_is_short_and_no_running_watch_notices() {
     assert_eq!(next_item(&mut watch).await, format!("~a@{revision}"));
 }
 
+/// The reflector does not notice by itself that others take memory.
+#[tokio::test(start_paused = true)]
+async fn windows_shrink_when_the_feed_is_told() {
+    let ledger = Ledger::new(800 << 10);
+    let limits = WindowLimits::default();
+    let world = World::within(
+        Arc::default(),
+        limits,
+        CacheMetrics::default(),
+        ledger.clone(),
+    );
+    world.pods.ready().await.expect("listed");
+    for _ in 0..500 {
+        world.script.put("/pods/d/a", "x");
+    }
+    world.clock.sleep(Duration::from_secs(10)).await;
+    let windows = || ledger.spent(Account::Windows);
+    let before = windows();
+    let mut others = ledger.share(Account::Requests);
+    others.set(700 << 10);
+    assert!(ledger.owed_by_windows() > 0);
+    world.settle().await;
+    assert_eq!(windows(), before);
+    world.feed.shrink_windows();
+    world.settle().await;
+    assert!(windows() < before / 2, "{} of {before} bytes", windows());
+}
+
 /// k#139618: the slots of a ring that was emptied by a replacement kept pointing at the objects of
 /// before, which stayed alive until as many events had come again; in a quiet type for good.
 #[tokio::test(start_paused = true)]

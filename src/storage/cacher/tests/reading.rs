@@ -84,6 +84,16 @@ async fn a_consistent_read_falls_back_to_the_store() {
     assert_eq!((world.clock.now() - begun).as_secs(), 3);
 }
 
+/// A notice that overtakes events says nothing, so it is not asked for.
+#[tokio::test(start_paused = true)]
+async fn progress_that_is_not_trusted_is_not_requested() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().trusted = false;
+    let before = world.script.state().progress_requests;
+    world.list(since(99)).await.expect_err("too new");
+    assert_eq!(world.script.state().progress_requests, before);
+}
+
 /// The cached state is of another history than the restored store, and nobody gets it any more.
 #[tokio::test(start_paused = true)]
 async fn a_store_put_back_to_an_older_state_answers_itself() {
