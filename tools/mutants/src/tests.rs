@@ -93,17 +93,30 @@ pub(crate) async fn record(programs: &[Program], copy: &Copy) -> Result<Vec<Test
 }
 
 impl Test {
-    /// Runs the test with a mutant on, or with none.
+    /// Returns how long it may take with a mutant.
+    fn limit(&self) -> Duration {
+        MUTANT_TIME_MIN.max(self.time * MUTANT_TIME_FACTOR)
+    }
+
+    /// Runs the test with a mutant on, or with none that has a switch.
     pub(crate) async fn run(
         &self,
         mutant: Option<u32>,
         copy: &Copy,
         lane: usize,
     ) -> Result<Ended, MutantsError> {
-        let limit = MUTANT_TIME_MIN.max(self.time * MUTANT_TIME_FACTOR);
         let on = mutant.map(|number| ("MUTANT", number.to_string()));
         let folder = lane_folder(copy, lane)?;
-        Ok(run(&self.name, &self.program, on, &folder, limit).await?)
+        Ok(run(&self.name, &self.program, on, &folder, self.limit()).await?)
+    }
+
+    /// Returns true if the test passes without a mutant, in half of the time: if it does not, a failure with one says
+    /// nothing.
+    pub(crate) async fn is_reliable(&self, copy: &Copy, lane: usize) -> Result<bool, MutantsError> {
+        let folder = lane_folder(copy, lane)?;
+        let limit = self.limit() / 2;
+        let ended = run(&self.name, &self.program, None, &folder, limit).await?;
+        Ok(ended == Ended::Passed)
     }
 }
 
