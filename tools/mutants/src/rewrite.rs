@@ -148,18 +148,17 @@ impl Writer<'_> {
                 left,
                 right,
                 operator,
-                compares,
-            } => self.binary([left, right], operator, *compares, numbers, inner),
-            Form::Logic {
-                left,
-                right,
-                is_and,
-            } => self.logic([left, right], *is_and, numbers[0], inner),
-            Form::Assignment {
-                left,
-                right,
-                operator,
-            } => self.assignment([left, right], operator, numbers, inner),
+            } => match operator.as_str() {
+                "&&" | "||" => self.logic([left, right], operator, numbers[0], inner),
+                "==" | "!=" | "<" | "<=" | ">" | ">=" => {
+                    // They take references to their operands.
+                    self.binary([left, right], operator, ["&", "*"], numbers, inner);
+                }
+                _ if operator.ends_with('=') => {
+                    self.assignment([left, right], operator, numbers, inner);
+                }
+                _ => self.binary([left, right], operator, ["", ""], numbers, inner),
+            },
             Form::Unary { operator, operand } => {
                 self.push("(match (");
                 self.copy(operand.clone(), inner);
@@ -211,11 +210,10 @@ impl Writer<'_> {
         &mut self,
         operands: [&Range<usize>; 2],
         operator: &str,
-        compares: bool,
+        [reference, value]: [&str; 2],
         numbers: &[u32],
         inner: usize,
     ) {
-        let (reference, value) = if compares { ("&", "*") } else { ("", "") };
         for (before, operand) in [("(match (", operands[0]), (", ", operands[1])] {
             self.push(&format!("{before}{reference}("));
             self.copy(operand.clone(), inner);
@@ -237,12 +235,16 @@ impl Writer<'_> {
     fn logic(
         &mut self,
         [left, right]: [&Range<usize>; 2],
-        is_and: bool,
+        operator: &str,
         number: u32,
         inner: usize,
     ) {
         let is = format!("crate::mutants::is({number})");
-        let (compared, otherwise) = if is_and { ("!=", "") } else { ("==", "!") };
+        let (compared, otherwise) = if operator == "&&" {
+            ("!=", "")
+        } else {
+            ("==", "!")
+        };
         self.push("(if (");
         self.copy(left.clone(), inner);
         self.push(&format!(") {compared} {is} {{ "));

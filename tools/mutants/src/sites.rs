@@ -12,9 +12,6 @@ use syn::{BinOp, Expr, Pat};
 
 use crate::list::{Genre, Mutant, Place, Span};
 
-/// Operators that take references to their operands.
-const COMPARISONS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
-
 /// How cargo-mutants makes a reference.
 const LEAKED: &str = "Box::leak";
 
@@ -31,21 +28,8 @@ pub(crate) struct Site {
 pub(crate) enum Form {
     /// The statements of a function; true if it returns `impl Trait`.
     Body { is_opaque: bool },
-    /// An operator, whose operands are both evaluated first.
+    /// An operator between two operands, such as `<`, `&&` or `+=`.
     Binary {
-        left: Range<usize>,
-        right: Range<usize>,
-        operator: String,
-        compares: bool,
-    },
-    /// `&&` or `||`, which evaluates the right side if it must.
-    Logic {
-        left: Range<usize>,
-        right: Range<usize>,
-        is_and: bool,
-    },
-    /// An operator such as `+=`.
-    Assignment {
         left: Range<usize>,
         right: Range<usize>,
         operator: String,
@@ -211,41 +195,20 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_binary(&mut self, it: &'ast syn::ExprBinary) {
-        let (left, right) = (bytes(&it.left), bytes(&it.right));
-        let start = bytes(&it.op).start;
-        let is_and = matches!(it.op, BinOp::And(_));
-        let form = match it.op {
-            BinOp::And(_) if has_let(&it.left) || has_let(&it.right) => {
-                let found = self.unclaimed.remove(&(Genre::BinaryOperator, start));
-                let numbers = found.map(|(_, numbers)| numbers);
-                self.sites.unviable.extend(numbers.into_iter().flatten());
-                return visit::visit_expr_binary(self, it);
-            }
-            BinOp::And(_) | BinOp::Or(_) => Form::Logic {
-                left,
-                right,
-                is_and,
-            },
-            _ => {
-                let operator = self.text[bytes(&it.op)].to_owned();
-                let compares = COMPARISONS.contains(&operator.as_str());
-                if operator.ends_with('=') && !compares {
-                    Form::Assignment {
-                        left,
-                        right,
-                        operator,
-                    }
-                } else {
-                    Form::Binary {
-                        left,
-                        right,
-                        operator,
-                        compares,
-                    }
-                }
-            }
+        let operator = bytes(&it.op);
+        if matches!(it.op, BinOp::And(_)) && (has_let(&it.left) || has_let(&it.right)) {
+            let found = self
+                .unclaimed
+                .remove(&(Genre::BinaryOperator, operator.start));
+            let numbers = found.map(|(_, numbers)| numbers);
+            self.sites.unviable.extend(numbers.into_iter().flatten());
+        }
+        let form = Form::Binary {
+            left: bytes(&it.left),
+            right: bytes(&it.right),
+            operator: self.text[operator.clone()].to_owned(),
         };
-        self.claim(Genre::BinaryOperator, start, Some(bytes(it)), form);
+        self.claim(Genre::BinaryOperator, operator.start, Some(bytes(it)), form);
         visit::visit_expr_binary(self, it);
     }
 
