@@ -3,6 +3,7 @@
 use super::scripted::Unsealing;
 use super::*;
 use crate::budget::Account;
+use crate::storage::cacher::Readiness;
 
 /// A feed with a second type, of which a watch has begun.
 async fn worlds() -> (World, Arc<Cacher>, WatchStream) {
@@ -263,4 +264,112 @@ async fn a_lost_change_is_noticed_after_a_wait() {
     assert_eq!(next_item(&mut watch).await, "end");
     secrets.ready().await.expect("listed");
     assert_eq!(secrets.kept().0, 2);
+}
+
+/// A type with a value that is being unsealed is listed again, and another value is waited for when the first one comes.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_comes_late_is_not_taken_for_another() {
+    for is_followed in [true, false] {
+        let (world, secrets) = with_late_request(is_followed).await;
+        world.script.state().unsealing = Unsealing::Answers;
+        world.clock.sleep(Duration::from_secs(5)).await;
+        secrets.check_ready().expect("all has been read");
+        let object = secrets.cached("/secrets/d/b").expect("it is there");
+        assert_eq!(object.name(), "b", "followed: {is_followed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_comes_late_does_not_matter() {
+    for is_followed in [true, false] {
+        let (world, secrets) = with_late_request(is_followed).await;
+        let pages = world.script.state().pages;
+        world.script.state().unsealing = Unsealing::Fails;
+        // The first request fails, the other one goes on.
+        world.clock.sleep(Duration::from_millis(30)).await;
+        world.script.state().unsealing = Unsealing::Hangs;
+        let complaint = secrets.complaint().expect("it waits");
+        assert!(!complaint.contains("there is no key"), "{complaint}");
+        world.script.state().unsealing = Unsealing::Answers;
+        world.clock.sleep(Duration::from_secs(5)).await;
+        secrets.check_ready().expect("all has been read");
+        let more = world.script.state().pages - pages;
+        assert_eq!(more, usize::from(!is_followed), "followed: {is_followed}");
+    }
+}
+
+/// Returns a world in which the value of a key is waited for, 30 ms after an earlier request for that of another would
+/// have been answered first. The type is followed, or a page of its list takes a second.
+async fn with_late_request(is_followed: bool) -> (World, Arc<Cacher>) {
+    let (world, secrets, _watch) = worlds().await;
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    // Both requests look every 100 ms whether they can be answered, this one first.
+    world.settle().await;
+    world.script.put("/secrets/d/a", "y");
+    world.feed.relist(&secrets);
+    world.settle().await;
+    secrets.check_ready().expect("listed");
+    world.clock.sleep(Duration::from_millis(50)).await;
+    if !is_followed {
+        world.script.state().page_time = Duration::from_secs(1);
+        world.feed.relist(&secrets);
+        world.settle().await;
+    }
+    world.script.put_sealed("/secrets/d/b", "x");
+    world.clock.sleep(Duration::from_millis(30)).await;
+    (world, secrets)
+}
+
+/// Nothing else happens that would wake the reflector.
+#[tokio::test(start_paused = true)]
+async fn a_value_of_a_list_is_soon_tried_again() {
+    let (world, secrets, _watch) = worlds().await;
+    for number in 0..2_001 {
+        world.script.put(&format!("/secrets/d/{number:04}"), "x");
+    }
+    world.settle().await;
+    world.script.state().page_time = Duration::from_secs(1);
+    world.feed.relist(&secrets);
+    world.clock.sleep(Duration::from_millis(1_500)).await;
+    world.script.state().unsealing = Unsealing::Fails;
+    world.script.put_sealed("/secrets/d/0000", "y");
+    world.clock.sleep(Duration::from_millis(700)).await;
+    assert!(secrets.check_ready().is_err(), "it cannot be read");
+    world.script.state().unsealing = Unsealing::Answers;
+    world.clock.sleep(Duration::from_secs(1)).await;
+    secrets.check_ready().expect("listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_keys_list_again_what_could_not_be_read() {
+    let (world, secrets, mut watch) = worlds().await;
+    let pages = || world.script.state().pages;
+    world
+        .script
+        .put_raw("/secrets/d/a", bytes::Bytes::from_static(b"no object"));
+    world.settle().await;
+    let before = pages();
+    world.feed.relist_unreadable();
+    assert_eq!(next_item(&mut watch).await, "end");
+    secrets.ready().await.expect("listed");
+    assert_eq!(pages(), before + 1, "of that type alone");
+}
+
+/// A reader that took its view before a wait must not take it for one of a type that was served all the time.
+#[tokio::test(start_paused = true)]
+async fn each_time_that_a_type_becomes_complete_is_counted() {
+    let (world, secrets, _watch) = worlds().await;
+    let generation = || secrets.readiness();
+    assert_eq!(generation(), Readiness::Ready { generation: 1 });
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    world.settle().await;
+    world.script.state().unsealing = Unsealing::Answers;
+    secrets.ready().await.expect("read");
+    assert_eq!(generation(), Readiness::Ready { generation: 2 });
+    world.feed.relist(&secrets);
+    world.settle().await;
+    secrets.ready().await.expect("listed");
+    assert_eq!(generation(), Readiness::Ready { generation: 3 });
 }
