@@ -1,5 +1,6 @@
 //! The feed: how it begins, breaks, resumes, starts over, grows and ends.
 
+use super::scripted::Unsealing;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -161,4 +162,33 @@ async fn a_feed_that_stops_ends_its_watches() {
     assert_eq!(next_item(&mut watch).await, "end");
     assert!(world.pods.check_ready().is_err());
     assert!(world.pods.ready().await.is_err());
+}
+
+/// Where progress is not to be trusted, nothing would show when the changes since an older revision have come.
+#[tokio::test(start_paused = true)]
+async fn a_new_feed_begins_at_the_newest_revision_if_progress_is_not_trusted() {
+    let script = Arc::new(Script::default());
+    script.state().trusted = false;
+    script.put("/pods/d/a", "x");
+    script.put("/pods/d/a", "y");
+    let world = World::of(script, WindowLimits::default());
+    world.pods.ready().await.expect("listed");
+    let mut watch = world.watch(since(2)).await;
+    let item = next_item(&mut watch).await;
+    assert!(item.starts_with("too old resource version"), "{item}");
+}
+
+/// One type whose values cannot be read keeps no other from being served.
+#[tokio::test(start_paused = true)]
+async fn a_type_that_cannot_be_listed_at_first_delays_nobody() {
+    let script = Arc::new(Script::default());
+    script.state().unsealing = Unsealing::Fails;
+    script.put_sealed("/secrets/d/a", "x");
+    script.put("/pods/d/a", "x");
+    let world = World::of(script, WindowLimits::default());
+    let secrets = of_type("secrets", "/secrets/", WindowLimits::default());
+    let secrets = world.feed.add_type(secrets);
+    world.clock.sleep(Duration::from_secs(1)).await;
+    world.pods.check_ready().expect("listed");
+    assert!(secrets.check_ready().is_err());
 }

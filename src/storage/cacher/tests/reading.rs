@@ -1,6 +1,6 @@
 //! Gets and lists: who answers, and how fresh the answer is.
 
-use super::scripted::STORE_REVISION;
+use super::scripted::{STORE_OBJECTS, STORE_REVISION};
 use super::*;
 use crate::meta::VersionMatch;
 use crate::storage::{CORRUPT_KEYS_MAX, ContinueToken, DeleteOptions, GetOptions, NoCheck};
@@ -67,6 +67,36 @@ async fn consistent_reads_share_a_probe() {
     }
     let probes = world.script.state().probes - before;
     assert!((1..=2).contains(&probes), "{probes} probes for 50 lists");
+}
+
+/// Readers that come while the store is being asked are asked for together, a moment later.
+#[tokio::test(start_paused = true)]
+async fn readers_of_a_moment_share_a_probe() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().probe_time = Duration::from_millis(100);
+    let before = world.script.state().probes;
+    let lists = (0..10).map(async |turns| {
+        for _ in 0..10 * turns {
+            tokio::task::yield_now().await;
+        }
+        world.list(newest()).await.expect("fresh")
+    });
+    assert_eq!(futures::future::join_all(lists).await.len(), 10);
+    assert_eq!(world.script.state().probes - before, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_cache_does_not_know_is_the_stores() {
+    let world = World::new(WindowLimits::default()).await;
+    let delegator = &world.delegator;
+    let stats = delegator.stats().await.expect("the store's");
+    assert_eq!(stats.object_count, STORE_OBJECTS);
+    let newest = delegator.current_resource_version().await;
+    assert_eq!(newest.expect("the store's").0, STORE_REVISION);
+    assert!(delegator.request_watch_progress().await.is_err());
+    *world.store.compacted.lock().expect("sound") = 99;
+    assert_eq!(delegator.compact_revision(), 99);
+    assert!(std::ptr::eq(delegator.versioner(), world.store.versioner()));
 }
 
 #[tokio::test(start_paused = true)]

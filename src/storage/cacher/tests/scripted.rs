@@ -41,6 +41,8 @@ pub(super) struct Inner {
     pub(super) hung: Option<String>,
     /// How long a page takes.
     pub(super) page_time: Duration,
+    /// How long it takes to say which revision is the newest.
+    pub(super) probe_time: Duration,
     /// The fate of requests for values that were written sealed.
     pub(super) unsealing: Unsealing,
     /// The open streams.
@@ -76,6 +78,7 @@ impl Default for Inner {
             live: BTreeSet::new(),
             hung: None,
             page_time: Duration::ZERO,
+            probe_time: Duration::ZERO,
             unsealing: Unsealing::Answers,
             revision: 1,
             compacted: 0,
@@ -395,7 +398,12 @@ impl ChangeSource for Script {
     }
 
     async fn current_revision(&self) -> Result<u64, StorageError> {
-        tokio::task::yield_now().await;
+        let probe_time = self.state().probe_time;
+        if probe_time.is_zero() {
+            tokio::task::yield_now().await;
+        } else {
+            tokio::time::sleep(probe_time).await;
+        }
         let mut inner = self.state();
         inner.probes += 1;
         Ok(inner.revision)
@@ -446,6 +454,9 @@ pub(super) struct CountingStore {
 
 /// The revision of the store's lists.
 pub(super) const STORE_REVISION: u64 = 4242;
+
+/// The number of objects that the store counts.
+pub(super) const STORE_OBJECTS: u64 = 17;
 
 #[async_trait]
 impl Interface for CountingStore {
@@ -505,7 +516,10 @@ impl Interface for CountingStore {
     }
 
     async fn stats(&self) -> Result<Stats, StorageError> {
-        Ok(Stats::default())
+        Ok(Stats {
+            object_count: STORE_OBJECTS,
+            ..Stats::default()
+        })
     }
 
     fn readiness_check(&self) -> Result<(), StorageError> {
@@ -513,7 +527,7 @@ impl Interface for CountingStore {
     }
 
     async fn request_watch_progress(&self) -> Result<(), StorageError> {
-        Ok(())
+        Err(unreachable())
     }
 
     async fn current_resource_version(&self) -> Result<ResourceVersion, StorageError> {

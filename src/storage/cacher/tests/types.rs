@@ -167,7 +167,8 @@ async fn a_list_of_one_revision_that_is_compacted_begins_again() {
     world.script.state().page_time = Duration::from_secs(1);
     let widgets = world.feed.add_type(widgets());
     world.clock.sleep(Duration::from_millis(2_500)).await;
-    world.script.put("/pods/d/a", "x");
+    // What changed before the list begins again is in its pages.
+    world.script.put("/widgets/d/0001", "y");
     world.settle().await;
     world.script.compact();
     // The third page is refused, and the list begins again with the first.
@@ -322,4 +323,99 @@ async fn a_type_with_many_faults_is_listed_ever_more_rarely() {
     }
     let pages = world.script.state().pages - pages;
     assert!((10..80).contains(&pages), "{pages} lists in 300 s");
+}
+
+/// The page is of a revision that no event brings, so the stream has to be asked how far it is; otherwise it is left alone.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_ahead_of_the_stream_asks_for_progress() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().revision = 9;
+    let widgets = world.feed.add_type(widgets());
+    world.clock.sleep(Duration::from_secs(1)).await;
+    widgets.check_ready().expect("listed");
+    let requests = || world.script.state().progress_requests;
+    let before = requests();
+    world.script.state().hung = Some("/gadgets/".to_owned());
+    let gadgets = of_type("gadgets", "/gadgets/", WindowLimits::default());
+    let gadgets = world.feed.add_type(gadgets);
+    world.clock.sleep(Duration::from_secs(10)).await;
+    assert!(gadgets.check_ready().is_err());
+    assert_eq!(requests(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn four_types_are_listed_at_a_time() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().page_time = Duration::from_secs(1);
+    let before = world.script.state().pages;
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        let prefix = format!("/{name}/");
+        let of_name = of_type(name, &prefix, WindowLimits::default());
+        drop(world.feed.add_type(of_name));
+    }
+    world.clock.sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(world.script.state().pages, before + 4);
+    world.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.script.state().pages, before + 6);
+}
+
+/// A page may take long to decode, and others run meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_page_is_decoded_in_parts() {
+    let world = World::new(WindowLimits::default()).await;
+    for number in 0..2_000 {
+        world.script.put(&format!("/widgets/d/{number:04}"), "x");
+    }
+    world.settle().await;
+    let widgets = world.feed.add_type(widgets());
+    let mut turns = 0;
+    while widgets.check_ready().is_err() && turns < 1_000 {
+        tokio::task::yield_now().await;
+        turns += 1;
+    }
+    assert!(
+        (2_000 / 50..2_000 / 25).contains(&turns),
+        "{turns} turns of others"
+    );
+}
+
+/// A page below what the store has reported shows that the store was put back, though the stream goes on.
+#[tokio::test(start_paused = true)]
+async fn a_page_of_an_older_state_begins_a_new_history() {
+    let world = World::new(WindowLimits::default()).await;
+    for name in ["a", "b", "c"] {
+        world.script.put(&format!("/pods/d/{name}"), "x");
+    }
+    world.settle().await;
+    let mut watch = world.watch(since(4)).await;
+    world.script.fall_back(2);
+    let widgets = world.feed.add_type(widgets());
+    let item = next_item(&mut watch).await;
+    assert!(item.ends_with("too old."), "{item}");
+    widgets.ready().await.expect("listed");
+    let list = world.list(since(0)).await.expect("from memory");
+    assert_eq!(listed(&list), "2: a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_type_waits_on_in_the_next_history() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.put("/pods/d/a", "x");
+    world.settle().await;
+    world.script.state().hung = Some("/widgets/".to_owned());
+    let (waiting, removed) = (world.feed.add_type(widgets()), {
+        let gone = of_type("gone", "/gone/", WindowLimits::default());
+        world.feed.add_type(gone)
+    });
+    removed.ready().await.expect("listed");
+    world.feed.remove_type(&removed);
+    let happens = async {
+        world.settle().await;
+        world.script.roll_back(1);
+        world.clock.sleep(Duration::from_secs(1)).await;
+        world.script.state().hung = None;
+    };
+    let (ready, ()) = tokio::join!(waiting.ready(), happens);
+    ready.expect("listed in the new history");
+    assert!(removed.ready().await.is_err());
 }
