@@ -21,7 +21,7 @@ use crate::layer::Program;
 const RECORDED_TIME_MAX: Duration = Duration::from_secs(1_200);
 /// How long a test may take with a mutant, or this many times as long as it took without, if that is longer.
 const MUTANT_TIME_MIN: Duration = Duration::from_secs(15);
-const MUTANT_TIME_FACTOR: u32 = 5;
+const MUTANT_TIME_FACTOR: u32 = 10;
 /// The memory that a test may map and the size of a file that it may write, in KiB: a mutant may fill both.
 const MEMORY_KIB_MAX: u32 = 6 << 20;
 const FILE_KIB_MAX: u32 = 1 << 20;
