@@ -132,7 +132,7 @@ impl Figures {
     }
 }
 
-/// What a run found.
+/// Outcomes, as people read them.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) text: String,

@@ -191,6 +191,7 @@ impl Script {
     pub(super) fn fall_back(&self, revision: u64) {
         let mut inner = self.state();
         inner.revision = revision;
+        inner.compacted = inner.compacted.min(revision);
         inner.log.retain(|it| it.revision <= revision);
         let live = inner.content(revision).into_keys().map(str::to_owned);
         inner.live = live.collect();
@@ -346,7 +347,8 @@ impl ChangeSource for Script {
         if revision < inner.compacted {
             return Err(StorageError::ListExpired);
         }
-        if !inner.reachable {
+        // A store that was put back has not come to that revision yet.
+        if !inner.reachable || revision > inner.revision {
             return Err(unreachable());
         }
         let content = inner.content(revision);

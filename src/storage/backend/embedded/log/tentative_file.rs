@@ -516,7 +516,7 @@ mod tests {
         one.close().unwrap();
         assert!(!other.try_lock_range(start, end).unwrap());
         files[0].resume();
-        one.unlock_range(start, end).unwrap();
+        one.close().unwrap();
         assert!(other.try_lock_range(start, end).unwrap());
     }
 }
