@@ -21,7 +21,7 @@ pub(crate) struct Trial<'a> {
     fixed: BTreeSet<u32>,
     /// The tests of each layer so far.
     layers: Vec<(&'a Layer, Vec<Test>)>,
-    /// The tests that failed without a mutant after they had failed with one.
+    /// The tests that failed without a mutant, at first or after they had failed with one.
     flaky: RefCell<BTreeSet<String>>,
 }
 
@@ -49,6 +49,14 @@ impl<'a> Trial<'a> {
             self.set(*number, Outcome::Unviable);
         }
         self.fixed.extend(&left_out.fixed);
+    }
+
+    /// Notes tests that fail without a mutant, which fails the run.
+    pub(crate) fn note_failed(&self, tests: Vec<String>) {
+        for test in &tests {
+            eprintln!("fails without a mutant: {test}");
+        }
+        self.flaky.borrow_mut().extend(tests);
     }
 
     fn set(&self, number: u32, outcome: Outcome) {
@@ -100,8 +108,7 @@ impl<'a> Trial<'a> {
                 continue;
             }
             if switch.is_some() && !test.is_reliable(self.copy, lane).await? {
-                eprintln!("flaky: {}", test.name);
-                self.flaky.borrow_mut().insert(test.name.clone());
+                self.note_failed(vec![test.name.clone()]);
                 continue;
             }
             let caught = Outcome::Caught {
