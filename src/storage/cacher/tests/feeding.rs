@@ -185,6 +185,7 @@ async fn a_type_that_cannot_be_listed_at_first_delays_nobody() {
     script.state().unsealing = Unsealing::Fails;
     script.put_sealed("/secrets/d/a", "x");
     script.put("/pods/d/a", "x");
+    script.compact();
     let world = World::of(script, WindowLimits::default());
     let secrets = of_type("secrets", "/secrets/", WindowLimits::default());
     let secrets = world.feed.add_type(secrets);

@@ -164,6 +164,33 @@ async fn a_window_with_large_events_stays_nearly_full() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_window_may_be_full_to_the_byte() {
+    let filled = async |bytes_max: usize| {
+        let mut registry = Registry::default();
+        let metrics = CacheMetrics::register(&mut registry);
+        let limits = WindowLimits {
+            bytes_max,
+            ..WindowLimits::default()
+        };
+        let world = World::with(Arc::default(), limits, metrics);
+        world.pods.ready().await.expect("listed");
+        for _ in 0..100 {
+            world.script.put("/pods/d/p", "x");
+        }
+        world.settle().await;
+        let shown = |name| shown(&registry, name) as usize;
+        (
+            shown("ringwatch_window_bytes"),
+            shown("ringwatch_window_events"),
+        )
+    };
+    let (bytes, events) = filled(usize::MAX).await;
+    assert_eq!(events, 100);
+    assert_eq!(filled(bytes).await, (bytes, 100));
+    assert!(filled(bytes - 1).await.1 < 100);
+}
+
+#[tokio::test(start_paused = true)]
 async fn values_that_are_no_objects_are_counted() {
     let (world, registry) = world().await;
     assert_eq!(
