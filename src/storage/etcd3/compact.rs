@@ -227,6 +227,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_a_later_revision_is_news() {
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let server = server(&backend);
+        let mut news = server.compacted.subscribe();
+        for (revision, known, is_news) in [(5, 5, true), (5, 5, false), (3, 5, false), (6, 6, true)]
+        {
+            server.publish_revision(revision);
+            assert_eq!(news.has_changed().expect("a sender"), is_news, "{revision}");
+            assert_eq!(*news.borrow_and_update(), known);
+        }
+    }
+
+    /// A watch that began before what has been read would end at once.
+    #[tokio::test]
+    async fn the_compacted_revision_is_followed_from_the_newest_revision_on() {
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let server = server(&backend);
+        let newest = write(&backend, "a").await;
+        backend.compact(newest).await.expect("compacted");
+        let mut following = Box::pin(server.follow_once());
+        for _ in 0..100 {
+            let ended = futures::poll!(&mut following);
+            assert!(ended.is_pending(), "{ended:?}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
     async fn the_winner_compacts_to_what_it_saw_an_interval_ago() {
         let backend = Arc::new(Embedded::in_memory(Clock::real()));
         let (one, two) = (server(&backend), server(&backend));

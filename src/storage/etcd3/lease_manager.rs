@@ -135,6 +135,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn each_second_counts_for_the_extra_time() {
+        let leases = leases();
+        assert_eq!(leases.reuse_max(), LEASE_REUSE_DEFAULT);
+        // 5 % of 150 s are 7 s, rounded down.
+        let first = leases.lease(150).await.expect("a lease");
+        tokio::time::advance(Duration::from_millis(6_900)).await;
+        assert_eq!(leases.lease(150).await.expect("a lease"), first);
+        tokio::time::advance(Duration::from_millis(200)).await;
+        assert_ne!(leases.lease(150).await.expect("a lease"), first);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_hour_gets_a_minute_more() {
         let leases = leases();
         let first = leases.lease(3_600).await.expect("a lease");

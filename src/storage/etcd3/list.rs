@@ -260,3 +260,25 @@ pub(super) async fn initial_page(
 /// The retry delays of watches of a version that the store has not reached, in seconds: random, so that they do not all
 /// retry at once.
 const RETRY_AFTER_SECONDS: std::ops::RangeInclusive<u32> = 1..=3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::LabelSelector;
+
+    #[test]
+    fn pages_grow_while_selectors_drop_objects() {
+        let everything = SelectionPredicate {
+            limit: 500,
+            ..SelectionPredicate::default()
+        };
+        assert_eq!(next_page(&everything, 500, 120), 380);
+        let selecting = SelectionPredicate {
+            label: LabelSelector::parse("app=x").expect("a selector"),
+            ..everything
+        };
+        assert_eq!(next_page(&selecting, 500, 120), 1_000);
+        assert_eq!(next_page(&selecting, 8_000, 120), PAGE_OBJECTS_MAX);
+        assert_eq!(next_page(&selecting, 20_000, 120), 20_000);
+    }
+}

@@ -120,3 +120,84 @@ impl ListMemory {
 fn while_read(bytes: usize, objects: usize) -> u64 {
     2 * bytes as u64 + objects as u64 * OBJECT_OVERHEAD_BYTES
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::storage::backend::KeyValue;
+
+    const MIB: u64 = 1 << 20;
+
+    fn page(objects: usize, bytes: usize) -> RangeResponse {
+        let kv = |number| KeyValue {
+            key: format!("/a/{number}"),
+            value: Bytes::from(vec![0; bytes]),
+            create_revision: 1,
+            mod_revision: 1,
+            version: 1,
+            lease: None,
+        };
+        RangeResponse {
+            revision: 1,
+            kvs: (0..objects).map(kv).collect(),
+            more: false,
+            count: objects as u64,
+        }
+    }
+
+    #[test]
+    fn pages_are_admitted_by_the_size_of_the_last_one() {
+        let ledger = Ledger::new(160 * MIB);
+        let spent = || ledger.spent(Account::Requests);
+        let size = ObjectSize::default();
+        let mut memory = ListMemory::new(Some(&ledger), &size);
+        // Of objects that nobody has seen, each is taken for one of 256 KiB, and a page may take 10 MiB.
+        let unknown = 2 * 256 * 1_024 + 1_200;
+        assert_eq!(memory.admit_page(0).expect("room"), 10 * MIB / unknown);
+        assert_eq!(spent(), 10 * MIB / unknown * unknown);
+        memory.read(&page(10, 1_000));
+        assert_eq!(spent(), 10 * (2 * 1_000 + 1_200));
+        memory.keep(&[]);
+        assert_eq!(spent(), 0);
+        let known = 2 * 1_000 + 1_200;
+        assert_eq!(memory.admit_page(0).expect("room"), 10 * MIB / known);
+        memory.keep(&[]);
+        assert_eq!(memory.admit_page(7).expect("room"), 7);
+        assert_eq!(spent(), 7 * known);
+        // The next list begins with what this one has seen.
+        let mut next = ListMemory::new(Some(&ledger), &size);
+        assert_eq!(next.admit_page(3).expect("room"), 3);
+        assert_eq!(spent(), 10 * known);
+        drop(next);
+        // The largest mean of a list counts.
+        memory.read(&page(1, 100));
+        memory.keep(&[]);
+        assert_eq!(memory.admit_page(1).expect("room"), 1);
+        assert_eq!(spent(), known);
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_beside_the_page() {
+        let ledger = Ledger::new(160 * MIB);
+        let mut memory = ListMemory::new(Some(&ledger), &ObjectSize::default());
+        let value = serde_json::json!({"kind": "A", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let schema = crate::meta::FieldSchema::default();
+        let object = Arc::new(Object::from_value(&value, 1, &schema).expect("an object"));
+        memory.keep(&[Arc::clone(&object), Arc::clone(&object)]);
+        let kept = 2 * (object.bytes().len() as u64 + 1_200);
+        assert_eq!(ledger.spent(Account::Requests), kept);
+        memory.read(&page(2, 500));
+        let read = 2 * (2 * 500 + 1_200);
+        assert_eq!(ledger.spent(Account::Requests), kept + read);
+    }
+
+    #[test]
+    fn a_list_without_a_budget_is_read_as_wanted() {
+        let mut memory = ListMemory::new(None, &ObjectSize::default());
+        assert_eq!(memory.admit_page(0).expect("no limit"), 0);
+        assert_eq!(memory.admit_page(500).expect("no limit"), 500);
+        assert!(memory.held().is_none());
+    }
+}

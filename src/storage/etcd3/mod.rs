@@ -28,6 +28,8 @@ mod list_metrics;
 mod request_metrics;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod watcher;
 
 pub use changes::Changes;

@@ -1,0 +1,49 @@
+//! The store and the source of changes over the embedded store in memory. What must hold over every backend is tested in
+//! `tests/it`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+use crate::clock::Clock;
+use crate::storage::backend::embedded::Embedded;
+use crate::storage::backend::{Backend, Compare, Op, Txn};
+
+mod changes;
+mod figures;
+mod lists;
+
+fn backend() -> Arc<Embedded> {
+    Arc::new(Embedded::in_memory(Clock::real()))
+}
+
+/// Creates a key past the store, and returns the revision.
+async fn write(backend: &Embedded, key: &str, value: impl Into<Bytes>) -> u64 {
+    let txn = Txn {
+        compare: Compare::ModRevision(key.to_owned(), 0),
+        then: Op::Put {
+            key: key.to_owned(),
+            value: value.into(),
+            lease: None,
+        },
+        otherwise: None,
+    };
+    let written = backend.txn(txn).await.expect("a write");
+    assert!(written.succeeded);
+    written.revision
+}
+
+/// Returns the value of the only metric whose line begins so.
+fn shown(registry: &Registry, start: &str) -> f64 {
+    let mut text = String::new();
+    encode(&mut text, registry).expect("text");
+    let mut lines = text.lines().filter(|line| line.starts_with(start));
+    let line = lines
+        .next()
+        .unwrap_or_else(|| panic!("no {start} in {text}"));
+    assert_eq!(lines.next(), None, "more than one");
+    let value = line.rsplit(' ').next().expect("a value");
+    value.parse().expect("a number")
+}
