@@ -83,3 +83,24 @@ impl State {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::meta::FieldSchema;
+
+    #[test]
+    fn an_object_that_was_never_stored_is_no_state() {
+        let object = |revision| {
+            let value = json!({"kind": "A", "apiVersion": "v1", "metadata": {"name": "a"}});
+            let object = Object::from_value(&value, revision, &FieldSchema::default());
+            Some(Arc::new(object.expect("an object")))
+        };
+        assert!(State::cached(None).is_none());
+        assert!(State::cached(object(0)).is_none());
+        let state = State::cached(object(5)).expect("a state");
+        assert_eq!((state.revision, state.current), (5, false));
+    }
+}

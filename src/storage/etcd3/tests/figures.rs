@@ -2,33 +2,25 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::*;
+use crate::budget::Ledger;
 use crate::meta::{FieldSelector, LabelSelector};
-use crate::storage::etcd3::{Config, ListMetrics, RequestMetrics, Store};
-use crate::storage::{Interface, ListOptions, SelectionPredicate, Versioner};
+use crate::storage::etcd3::{ListMetrics, RequestMetrics, Store};
+use crate::storage::{Interface, ListOptions, SelectionPredicate};
 
 /// Returns a store of config maps whose lists and requests are counted.
 fn counted(registry: &mut Registry) -> Store {
-    let clock = Clock::real();
-    let config = Config {
-        path_prefix: "/registry".to_owned(),
-        resource_prefix: "/configmaps".to_owned(),
-        versioner: Versioner::default(),
-        clock: clock.clone(),
-        compact_revision: None,
-    };
     let lists = ListMetrics::register(registry).of_type("", "configmaps");
-    let requests = RequestMetrics::register(registry, clock).of_type("", "configmaps");
-    Store::new(backend() as _, config).counted(lists, requests)
+    let requests = RequestMetrics::register(registry, Clock::real()).of_type("", "configmaps");
+    Store::new(backend() as _, config()).counted(lists, requests)
 }
 
 async fn create(store: &Store, name: &str, app: &str, ttl: Option<u64>) {
-    let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": "d", "labels": {"app": app}}});
     let key = format!("/configmaps/d/{name}");
-    store.create(&key, &object, ttl).await.expect("created");
+    store
+        .create(&key, &config_map(name, app), ttl)
+        .await
+        .expect("created");
 }
 
 #[tokio::test]
@@ -95,4 +87,46 @@ async fn leases_are_shared_or_not_as_configured() {
         let ended = shown(&registry, "etcd_lease_object_counts_count");
         assert_eq!(ended, leases, "{reuse_seconds} s");
     }
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_what_they_do() {
+    let mut registry = Registry::default();
+    let store = counted(&mut registry);
+    create(&store, "a", "x", None).await;
+    store.stats().await.expect("a count");
+    let all = ListOptions {
+        recursive: true,
+        ..ListOptions::default()
+    };
+    let list = store.get_list("/configmaps/", all).await;
+    assert_eq!(list.expect("a list").items.len(), 1);
+    for operation in ["create", "listWithCount", "list"] {
+        let start = format!("etcd_requests_total{{operation=\"{operation}\"");
+        assert_eq!(shown(&registry, &start), 1.0, "{operation}");
+    }
+}
+
+/// Of objects that nobody has read few are in a page, since they may be large.
+#[tokio::test]
+async fn a_list_knows_from_the_last_one_how_large_objects_are() {
+    let mut registry = Registry::default();
+    let store = counted(&mut registry);
+    for number in 0..20 {
+        create(&store, &format!("a{number:02}"), "x", None).await;
+    }
+    let pages = async || {
+        let start = "etcd_requests_total{operation=\"list\"";
+        let options = ListOptions {
+            recursive: true,
+            memory: Some(Ledger::new(16 << 20)),
+            ..ListOptions::default()
+        };
+        let list = store.get_list("/configmaps/", options).await;
+        assert_eq!(list.expect("a list").items.len(), 20);
+        shown(&registry, start)
+    };
+    let first = pages().await;
+    assert!(first > 1.0, "{first} pages");
+    assert_eq!(pages().await, first + 1.0);
 }

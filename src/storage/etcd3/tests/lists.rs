@@ -1,30 +1,19 @@
 //! Lists with much that cannot be read.
 
-use serde_json::json;
-
 use super::*;
-use crate::storage::etcd3::{Config, Store};
-use crate::storage::{CORRUPT_KEYS_MAX, Interface, ListOptions, StorageError, Versioner};
+use crate::storage::etcd3::Store;
+use crate::storage::{CORRUPT_KEYS_MAX, Interface, ListOptions, StorageError};
 
 #[tokio::test]
 async fn a_list_skips_what_it_cannot_read_however_much_that_is() {
     let backend = backend();
-    let config = Config {
-        path_prefix: "/registry".to_owned(),
-        resource_prefix: "/configmaps".to_owned(),
-        versioner: Versioner::default(),
-        clock: Clock::real(),
-        compact_revision: None,
-    };
-    let store = Store::new(Arc::clone(&backend) as _, config);
+    let store = Store::new(Arc::clone(&backend) as _, config());
     for number in 0..CORRUPT_KEYS_MAX + 50 {
         let key = format!("/registry/configmaps/d/b{number:03}");
         write(&backend, &key, "nonsense").await;
     }
-    let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
-        "metadata": {"name": "c", "namespace": "d"}});
     store
-        .create("/configmaps/d/c", &object, None)
+        .create("/configmaps/d/c", &config_map("c", "x"), None)
         .await
         .expect("created");
     let options = |skip_corrupt| ListOptions {

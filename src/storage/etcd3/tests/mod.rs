@@ -6,17 +6,37 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::storage::Versioner;
 use crate::storage::backend::embedded::Embedded;
 use crate::storage::backend::{Backend, Compare, Op, Txn};
+use crate::storage::etcd3::Config;
 
 mod changes;
 mod figures;
 mod lists;
+mod store;
 
 fn backend() -> Arc<Embedded> {
     Arc::new(Embedded::in_memory(Clock::real()))
+}
+
+/// Returns the configuration of a store of config maps.
+fn config() -> Config {
+    Config {
+        path_prefix: "/registry".to_owned(),
+        resource_prefix: "/configmaps".to_owned(),
+        versioner: Versioner::default(),
+        clock: Clock::real(),
+        compact_revision: None,
+    }
+}
+
+fn config_map(name: &str, app: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "d", "labels": {"app": app}}})
 }
 
 /// Creates a key past the store, and returns the revision.

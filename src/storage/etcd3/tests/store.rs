@@ -1,0 +1,150 @@
+//! What the store asks of its backend, and what it knows without it.
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::*;
+use crate::storage::backend::{
+    BackendError, LeaseId, RangeRequest, RangeResponse, TxnResponse, WatchRequest, WatchResponses,
+};
+use crate::storage::etcd3::{Changes, Store};
+use crate::storage::{ChangeSource, Interface, StorageError};
+use crate::sync::Mutex;
+
+/// The embedded store, but that leases are gone when they are used, so many times.
+#[derive(Debug)]
+struct WithoutLeases {
+    inner: Arc<Embedded>,
+    gone: Mutex<u32>,
+    granted: Mutex<u32>,
+}
+
+#[async_trait]
+impl Backend for WithoutLeases {
+    async fn range(&self, request: RangeRequest) -> Result<RangeResponse, BackendError> {
+        self.inner.range(request).await
+    }
+
+    async fn txn(&self, mut txn: Txn) -> Result<TxnResponse, BackendError> {
+        if let Op::Put { lease, .. } = &mut txn.then
+            && lease.take().is_some()
+        {
+            let mut gone = self.gone.lock().expect("sound");
+            if *gone > 0 {
+                *gone -= 1;
+                return Err(BackendError::LeaseNotFound);
+            }
+        }
+        self.inner.txn(txn).await
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
+        self.inner.watch(request).await
+    }
+
+    async fn request_progress(&self) -> Result<(), BackendError> {
+        Err(BackendError::NoSpace)
+    }
+
+    fn progress_is_trusted(&self) -> bool {
+        false
+    }
+
+    async fn grant_lease(&self, _: i64) -> Result<LeaseId, BackendError> {
+        let mut granted = self.granted.lock().expect("sound");
+        *granted += 1;
+        Ok(LeaseId((*granted).into()))
+    }
+
+    async fn compact(&self, revision: u64) -> Result<(), BackendError> {
+        self.inner.compact(revision).await
+    }
+
+    async fn oldest_revision(&self) -> Result<u64, BackendError> {
+        self.inner.oldest_revision().await
+    }
+
+    async fn size_bytes(&self) -> Result<u64, BackendError> {
+        self.inner.size_bytes().await
+    }
+}
+
+fn without_leases(gone: u32) -> (Arc<WithoutLeases>, Store) {
+    let backend = Arc::new(WithoutLeases {
+        inner: backend(),
+        gone: Mutex::new(gone),
+        granted: Mutex::new(0),
+    });
+    let store = Store::new(Arc::clone(&backend) as _, config());
+    (backend, store)
+}
+
+async fn create(store: &Store, name: &str, ttl: Option<u64>) -> Result<(), StorageError> {
+    let key = format!("/configmaps/d/{name}");
+    let created = store.create(&key, &config_map(name, "x"), ttl).await;
+    created.map(drop)
+}
+
+#[tokio::test]
+async fn a_lease_that_is_gone_is_replaced_once() {
+    for (gone, granted) in [(0, 1), (1, 2)] {
+        let (backend, store) = without_leases(gone);
+        create(&store, "a", Some(100)).await.expect("created");
+        assert_eq!(*backend.granted.lock().expect("sound"), granted);
+    }
+    let (backend, store) = without_leases(2);
+    create(&store, "a", Some(100))
+        .await
+        .expect_err("gone twice");
+    assert_eq!(*backend.granted.lock().expect("sound"), 2);
+}
+
+#[tokio::test]
+async fn an_object_that_does_not_expire_has_no_lease() {
+    let (backend, store) = without_leases(0);
+    create(&store, "a", None).await.expect("created");
+    create(&store, "b", Some(0)).await.expect("created");
+    assert_eq!(*backend.granted.lock().expect("sound"), 0);
+}
+
+#[tokio::test]
+async fn the_mean_size_is_that_of_the_first_objects() {
+    let backend = backend();
+    let store = Store::new(Arc::clone(&backend) as _, config());
+    let size = |bytes: usize| vec![b'x'; bytes];
+    for number in 0..32 {
+        let key = format!("/registry/configmaps/d/a{number:02}");
+        write(&backend, &key, size(100)).await;
+    }
+    write(&backend, "/registry/configmaps/d/b", size(100_000)).await;
+    let stats = store.stats().await.expect("a count");
+    assert_eq!(stats.object_count, 33);
+    assert_eq!(stats.estimated_average_object_size_bytes, 100);
+}
+
+#[tokio::test]
+async fn the_compacted_revision_is_the_compactors() {
+    let store = Store::new(backend() as _, config());
+    assert_eq!(store.compact_revision(), 0);
+    let (sender, compact_revision) = watch::channel(7);
+    let followed = Config {
+        compact_revision: Some(compact_revision),
+        ..config()
+    };
+    let store = Store::new(backend() as _, followed);
+    assert_eq!(store.compact_revision(), 7);
+    sender.send_replace(9);
+    assert_eq!(store.compact_revision(), 9);
+}
+
+#[tokio::test]
+async fn progress_is_the_backends() {
+    let (backend, store) = without_leases(0);
+    let changes = Changes::new(backend as _, "/registry");
+    assert!(!changes.progress_is_trusted());
+    changes.request_progress().await.expect_err("none is made");
+    store
+        .request_watch_progress()
+        .await
+        .expect_err("none is made");
+}
