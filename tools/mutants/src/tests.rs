@@ -126,10 +126,15 @@ impl Test {
     }
 }
 
-/// Empties the folder of a lane's temporary files.
+/// Empties the folder of a lane's temporary files, where a test that was killed may have left a mounted file system.
 fn lane_folder(copy: &Copy, lane: usize) -> io::Result<PathBuf> {
     let folder = copy.temporary.join(lane.to_string());
     if folder.exists() {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let points = mounts.lines().filter_map(|it| it.split(' ').nth(1));
+        for point in points.filter(|it| Path::new(it).starts_with(&folder)) {
+            std::process::Command::new("umount").arg(point).status()?;
+        }
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
