@@ -27,7 +27,7 @@ use super::resource::Resource;
 const DELETIONS_PERCENT: u32 = 20;
 /// Of a hundred updates, so many take whatever version is there.
 const UNCONDITIONAL_PERCENT: u32 = 10;
-/// What etcd says of a write that it refuses because its quota is reached. API servers pass it on with a 500.
+/// The text with which etcd refuses a write because its quota is reached. API servers pass it on with a 500.
 const OUT_OF_SPACE: &str = "database space exceeded";
 
 /// The part that the writers of a run share.
