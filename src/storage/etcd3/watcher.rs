@@ -220,3 +220,21 @@ fn broken(error: BackendError, failures: u32) -> Result<Phase, StorageError> {
         other => Err(other.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_that_is_away_is_tried_ten_times() {
+        let away = || BackendError::Unavailable("away".to_owned());
+        for failures in 0..REOPEN_ATTEMPTS_MAX {
+            let Ok(Phase::Open { failures: next }) = broken(away(), failures) else {
+                panic!("after {failures} failures");
+            };
+            assert_eq!(next, failures + 1);
+        }
+        assert!(broken(away(), REOPEN_ATTEMPTS_MAX).is_err());
+        assert!(broken(BackendError::NoSpace, 0).is_err());
+    }
+}

@@ -351,7 +351,62 @@ impl Debug for Embedded {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_testing::disk::{Disk, Fault, FaultKind};
+
     use super::*;
+    use crate::storage::backend::Compare;
+
+    /// Writes a key, and returns the outcome.
+    async fn write(store: &Embedded, key: &str) -> Result<TxnResponse, BackendError> {
+        let txn = Txn {
+            compare: Compare::ModRevision(key.to_owned(), 0),
+            then: Op::Put {
+                key: key.to_owned(),
+                value: vec![0; 100].into(),
+                lease: None,
+            },
+            otherwise: None,
+        };
+        store.txn(txn).await
+    }
+
+    #[tokio::test]
+    async fn what_records_take_is_known() {
+        let store = Embedded::in_memory(Clock::real());
+        assert_eq!(store.used_bytes(), 0);
+        write(&store, "/a").await.expect("a write");
+        let one = store.used_bytes();
+        assert!((100..1_000).contains(&one), "{one}");
+        write(&store, "/b").await.expect("a write");
+        assert_eq!(store.used_bytes(), 2 * one);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_fails_recovers_by_itself_until_it_is_closed() {
+        let disk = Disk::new(1);
+        let clock = Clock::real();
+        let opened = Embedded::open_on(Path::new("log"), disk.clone(), clock.clone());
+        let (store, mut commits) = opened.expect("a store");
+        let work = async {
+            write(&store, "/a").await.expect("a write");
+            let kind = FaultKind::UntilMended;
+            disk.fail(Fault { after: 0, kind });
+            write(&store, "/b").await.expect_err("the disk is full");
+            assert!(store.refusal().is_some_and(|it| !it.is_empty()));
+            clock.sleep(RECOVERY_PERIOD * 3).await;
+            let tried = disk.failures();
+            assert!(tried > 1, "it is tried again");
+            disk.mend();
+            clock.sleep(RECOVERY_PERIOD * 2).await;
+            assert_eq!(store.refusal(), None);
+            write(&store, "/b").await.expect("a write");
+            store.close();
+        };
+        let recovery = store.run_recovery(std::future::pending());
+        // It closes the store when it is dropped.
+        let commits = async move { while commits.write_batch().await {} };
+        tokio::join!(work, recovery, commits);
+    }
 
     #[test]
     fn a_write_has_etcds_limit_of_its_size() {

@@ -1,14 +1,16 @@
 //! What the store asks of its backend, and what it knows without it.
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use tokio::sync::watch;
 
 use super::*;
+use crate::meta::{ResourceVersion, WatchEvent};
 use crate::storage::backend::{
     BackendError, LeaseId, RangeRequest, RangeResponse, TxnResponse, WatchRequest, WatchResponses,
 };
 use crate::storage::etcd3::{Changes, Store};
-use crate::storage::{ChangeSource, Interface, StorageError};
+use crate::storage::{ChangeSource, Interface, ListOptions, StorageError};
 use crate::sync::Mutex;
 
 /// The embedded store, but that leases are gone when they are used, so many times.
@@ -17,6 +19,8 @@ struct WithoutLeases {
     inner: Arc<Embedded>,
     gone: Mutex<u32>,
     granted: Mutex<u32>,
+    /// How many more watches cannot be opened.
+    away: Mutex<u32>,
 }
 
 #[async_trait]
@@ -39,6 +43,15 @@ impl Backend for WithoutLeases {
     }
 
     async fn watch(&self, request: WatchRequest) -> Result<WatchResponses, BackendError> {
+        let is_away = {
+            let mut away = self.away.lock().expect("sound");
+            let is_away = *away > 0;
+            *away = away.saturating_sub(1);
+            is_away
+        };
+        if is_away {
+            return Err(BackendError::Unavailable("away".to_owned()));
+        }
         self.inner.watch(request).await
     }
 
@@ -74,6 +87,7 @@ fn without_leases(gone: u32) -> (Arc<WithoutLeases>, Store) {
         inner: backend(),
         gone: Mutex::new(gone),
         granted: Mutex::new(0),
+        away: Mutex::new(0),
     });
     let store = Store::new(Arc::clone(&backend) as _, config());
     (backend, store)
@@ -147,4 +161,24 @@ async fn progress_is_the_backends() {
         .request_watch_progress()
         .await
         .expect_err("none is made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_waits_a_second_before_each_attempt_to_open_it_again() {
+    let (backend, store) = without_leases(0);
+    *backend.away.lock().expect("sound") = 3;
+    let clock = Clock::real();
+    let begun = clock.now();
+    let options = ListOptions {
+        resource_version: Some(ResourceVersion(1)),
+        recursive: true,
+        ..ListOptions::default()
+    };
+    let mut watch = store.watch("/configmaps/", options).await.expect("a watch");
+    create(&store, "a", None).await.expect("created");
+    let Some(Ok(WatchEvent::Added(added))) = watch.next().await else {
+        panic!("the object is added");
+    };
+    assert_eq!(added.name(), "a");
+    assert_eq!((clock.now() - begun).as_secs(), 3);
 }

@@ -101,3 +101,30 @@ impl From<redb::Error> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_do_not_name_the_file() {
+        let of_kind = |kind: io::ErrorKind| Failure::from(io::Error::from(kind)).into_reason();
+        let full = io::Error::other("the disk is full");
+        let cases = [
+            (Failure::InUse.into_reason(), "another process has it open"),
+            (
+                of_kind(io::ErrorKind::InvalidData),
+                "it is no longer a ringwatch database",
+            ),
+            (
+                of_kind(io::ErrorKind::UnexpectedEof),
+                "it is damaged: it is cut off",
+            ),
+            (Failure::Format(7).into_reason(), "it has format 7"),
+            (Failure::from(full).into_reason(), "the disk is full"),
+        ];
+        for (reason, expected) in cases {
+            assert_eq!(reason, expected);
+        }
+    }
+}

@@ -41,3 +41,34 @@ impl LogStore for MemoryLog {
         self.size_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::storage::backend::embedded::mvcc::State;
+
+    #[test]
+    fn records_take_room_until_they_are_removed() {
+        let mut log = MemoryLog::default();
+        let mut state = State::new();
+        let mut batch = LogBatch::default();
+        for value in [vec![0; 100], vec![0; 1_000]] {
+            batch
+                .records
+                .push(state.put("/a", Bytes::from(value), None));
+        }
+        let sizes = [0, 1].map(|at| room(batch.records[at].encoded_len()));
+        log.commit(&batch).expect("a commit");
+        assert_eq!(log.used_bytes(), sizes[0] + sizes[1]);
+        assert_eq!(log.size_bytes(), Ok(sizes[0] + sizes[1]));
+        let removal = LogBatch {
+            obsolete: vec![batch.records[0].revision],
+            ..LogBatch::default()
+        };
+        log.commit(&removal).expect("a commit");
+        assert_eq!(log.used_bytes(), sizes[1]);
+        log.recover(0).expect_err("nothing is kept");
+    }
+}

@@ -420,3 +420,67 @@ fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
     }
     Ok(leases)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// Returns a log in a file, with a batch of three records and a lease in it.
+    fn written(path: &Path) -> RedbLog {
+        let mut log = RedbLog::open(path).expect("a log").log;
+        let mut state = State::new();
+        let put = |key| state.put(key, Bytes::from(vec![0; 5_000]), None);
+        let batch = LogBatch {
+            records: ["/a", "/b", "/c"].map(put).into(),
+            granted: vec![(LeaseId(5), 60)],
+            ..LogBatch::default()
+        };
+        log.commit(&batch).expect("a commit");
+        log
+    }
+
+    #[test]
+    fn what_came_after_a_revision_is_recovered() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let mut log = written(&path);
+        let used_bytes = log.used_bytes();
+        assert!(used_bytes > 15_000, "{used_bytes}");
+        assert!(log.size_bytes().expect("a size") > used_bytes);
+        let recovered = log.recover(2).expect("recovered");
+        let revisions: Vec<u64> = recovered.records.iter().map(|it| it.revision).collect();
+        assert_eq!(revisions, [3, 4]);
+        assert_eq!(recovered.leases, [(LeaseId(5), 60)]);
+        assert_eq!(recovered.compacted, 0);
+        assert_eq!(log.used_bytes(), used_bytes);
+        assert!(log.recover(4).expect("recovered").records.is_empty());
+        let refused = log.recover(5).expect_err("a revision that is not there");
+        assert!(refused.to_string().contains("are missing"), "{refused}");
+        drop(log);
+        let loaded = RedbLog::open(&path).expect("the log");
+        assert_eq!(loaded.log.used_bytes(), used_bytes);
+        assert_eq!(loaded.leases, [(LeaseId(5), 60)]);
+        assert_eq!(loaded.state.revision(), 4);
+    }
+
+    #[test]
+    fn an_empty_log_is_recovered() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let mut log = RedbLog::open(&path).expect("a log").log;
+        let revision = State::new().revision();
+        let recovered = log.recover(revision).expect("recovered");
+        assert!(recovered.records.is_empty() && recovered.leases.is_empty());
+    }
+
+    #[test]
+    fn the_folder_of_a_new_file_is_synced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        sync_folder(&folder.path().join("log")).expect("a folder");
+        sync_folder(Path::new("log")).expect("the folder of the process");
+        let missing = folder.path().join("missing").join("log");
+        sync_folder(&missing).expect_err("there is none");
+    }
+}
