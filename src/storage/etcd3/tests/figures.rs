@@ -64,7 +64,7 @@ async fn lists_are_counted_with_what_they_read_and_returned() {
 #[tokio::test(start_paused = true)]
 async fn the_objects_that_share_a_lease_are_counted() {
     let mut registry = Registry::default();
-    let store = counted(&mut registry).sharing_leases(Duration::from_secs(60));
+    let store = counted(&mut registry);
     for name in ["a", "b", "c"] {
         create(&store, name, "x", Some(1_000)).await;
     }

@@ -10,7 +10,7 @@ use crate::storage::backend::{
     BackendError, LeaseId, RangeRequest, RangeResponse, TxnResponse, WatchRequest, WatchResponses,
 };
 use crate::storage::etcd3::{Changes, Store};
-use crate::storage::{ChangeSource, Interface, ListOptions, StorageError};
+use crate::storage::{ChangeSource, Interface, ListOptions, StorageError, StorageMediaType};
 use crate::sync::Mutex;
 
 /// The embedded store, but that leases are gone when they are used, so many times.
@@ -181,4 +181,22 @@ async fn a_watch_waits_a_second_before_each_attempt_to_open_it_again() {
     };
     assert_eq!(added.name(), "a");
     assert_eq!((clock.now() - begun).as_secs(), 3);
+}
+
+#[test]
+fn the_versioner_is_the_configured_one() {
+    for (media_type, begin) in [
+        (StorageMediaType::Json, &b"{"[..]),
+        (StorageMediaType::Protobuf, &b"k8s\0"[..]),
+    ] {
+        let writing = Config {
+            versioner: Versioner::default().writing(media_type),
+            ..config()
+        };
+        let store = Store::new(backend() as _, writing);
+        let prepared = store
+            .versioner()
+            .prepare_for_storage(&config_map("a", "x"), b"");
+        assert!(prepared.expect("an object").stored().starts_with(begin));
+    }
 }
