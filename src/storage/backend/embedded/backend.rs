@@ -408,6 +408,18 @@ mod tests {
         tokio::join!(work, recovery, commits);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn nothing_happens_while_no_lease_is_due() {
+        let clock = Clock::real();
+        let store = Embedded::in_memory(clock.clone());
+        let hour = Duration::from_secs(3_600);
+        store.run_leases(clock.sleep(hour)).await;
+        store.grant_lease(60).await.expect("a lease");
+        let begun = clock.now();
+        store.run_leases(clock.sleep(hour)).await;
+        assert_eq!(clock.now() - begun, hour);
+    }
+
     #[test]
     fn a_write_has_etcds_limit_of_its_size() {
         let put = |key: usize, value: usize| Op::Put {

@@ -73,6 +73,7 @@ impl Drop for CommitLoop {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -114,5 +115,65 @@ mod tests {
         });
         let expected = [(true, 2), (false, 2), (true, 3), (false, 3), (true, 4)];
         assert!(revisions.eq(expected));
+    }
+
+    /// Returns a loop whose log has records to be removed, and the log and the queue.
+    fn removing() -> (CommitLoop, RecordingLog, mpsc::Sender<Request>) {
+        let log = RecordingLog::default();
+        let (state, book) = (State::new(), LeaseBook::default());
+        let writer = Writer::new(state, book, Box::new(log.clone()), vec![2, 3]);
+        let (sender, requests) = mpsc::channel(2 * BATCH_REQUESTS_MAX);
+        (CommitLoop::new(writer, requests), log, sender)
+    }
+
+    fn put() -> Request {
+        let txn = Txn {
+            compare: Compare::ModRevision("/never".to_owned(), 0),
+            then: Op::Put {
+                key: "/a".to_owned(),
+                value: bytes::Bytes::new(),
+                lease: None,
+            },
+            otherwise: None,
+        };
+        Request::Txn(txn, oneshot::channel().0)
+    }
+
+    fn batch_lengths(log: &RecordingLog) -> Vec<usize> {
+        let recording = log.0.lock().unwrap();
+        recording.batches.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn removals_wait_for_no_request() {
+        let (mut commits, log, _sender) = removing();
+        assert_eq!(commits.write_batch().now_or_never(), Some(true));
+        assert_eq!(batch_lengths(&log), [0]);
+        assert_eq!(commits.write_batch().now_or_never(), None);
+    }
+
+    #[test]
+    fn removals_go_with_at_most_a_batch_of_requests() {
+        let (mut commits, log, sender) = removing();
+        for _ in 0..BATCH_REQUESTS_MAX + 5 {
+            sender.try_send(put()).unwrap();
+        }
+        drop(sender);
+        let ended = [(); 3].map(|()| commits.write_batch().now_or_never());
+        assert_eq!(ended, [Some(true), Some(true), Some(false)]);
+        assert_eq!(batch_lengths(&log), [BATCH_REQUESTS_MAX, 5]);
+    }
+
+    #[test]
+    fn removals_are_left_to_the_next_start_when_nobody_can_write() {
+        let (mut commits, log, sender) = removing();
+        drop(sender);
+        assert_eq!(commits.write_batch().now_or_never(), Some(false));
+        assert!(batch_lengths(&log).is_empty());
+        let (mut commits, log, sender) = removing();
+        sender.try_send(put()).unwrap();
+        drop(sender);
+        assert_eq!(commits.write_batch().now_or_never(), Some(true));
+        assert_eq!(batch_lengths(&log), [1]);
     }
 }

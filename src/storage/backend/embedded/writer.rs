@@ -530,6 +530,106 @@ mod tests {
         assert!(outcome.try_recv().unwrap().is_ok());
     }
 
+    fn recover(writer: &mut Writer) -> Result<(), BackendError> {
+        let (reply, mut recovered) = oneshot::channel();
+        let now = Clock::real().now();
+        writer.commit(vec![Request::Recover { now, reply }]);
+        recovered.try_recv().unwrap()
+    }
+
+    /// Returns the outcomes of two puts in one batch under a quota.
+    fn put_twice(quota_bytes: u64) -> [bool; 2] {
+        let log = Box::new(MemoryLog::default());
+        let mut writer = Writer::new(State::new(), LeaseBook::default(), log, Vec::new());
+        writer.set_quota(Some(quota_bytes));
+        let ((first, mut one), (second, mut two)) = (put(), put());
+        writer.commit(vec![first, second]);
+        [&mut one, &mut two].map(|it| it.try_recv().unwrap().is_ok())
+    }
+
+    #[test]
+    fn the_quota_is_exact_and_counts_the_batch_at_hand() {
+        let one = room("/a".len() + PUT_OVERHEAD_BYTES);
+        assert_eq!(put_twice(one - 1), [false, false]);
+        assert_eq!(put_twice(one), [true, false]);
+        assert_eq!(put_twice(2 * one - 1), [true, false]);
+        assert_eq!(put_twice(2 * one), [true, true]);
+    }
+
+    #[test]
+    fn watchers_are_notified_of_news_alone() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        let mut news = writer.published().subscribe();
+        let mut is_news = || {
+            let is_news = news.has_changed().unwrap();
+            news.mark_unchanged();
+            is_news
+        };
+        writer.commit(vec![put().0]);
+        assert!(is_news());
+        writer.commit(Vec::new());
+        assert!(!is_news());
+        log.0.lock().unwrap().broken = true;
+        writer.commit(vec![put().0]);
+        assert!(is_news(), "writes are refused");
+        writer.commit(vec![put().0]);
+        assert!(!is_news());
+        log.0.lock().unwrap().broken = false;
+        recover(&mut writer).unwrap();
+        assert!(is_news(), "writes are taken again");
+    }
+
+    #[test]
+    fn the_next_expiry_is_told_when_it_changes() {
+        let mut writer = writer(&RecordingLog::default());
+        let mut expiry = writer.expiry();
+        writer.commit(vec![put().0]);
+        assert!(!expiry.has_changed().unwrap());
+        let now = Clock::real().now();
+        for (ttl_seconds, is_sooner) in [(60, true), (90, false), (30, true)] {
+            let (reply, mut granted) = oneshot::channel();
+            writer.commit(vec![Request::Grant {
+                ttl_seconds,
+                now,
+                reply,
+            }]);
+            granted.try_recv().unwrap().unwrap();
+            assert_eq!(expiry.has_changed().unwrap(), is_sooner, "{ttl_seconds} s");
+            expiry.mark_unchanged();
+        }
+    }
+
+    #[test]
+    fn a_compaction_that_was_written_after_all_is_found_on_recovery() {
+        let log = RecordingLog::default();
+        let mut writer = writer(&log);
+        for _ in 0..3 {
+            writer.commit(vec![put().0]);
+        }
+        log.0.lock().unwrap().broken = true;
+        let (reply, mut compacted) = oneshot::channel();
+        writer.commit(vec![Request::Compact { revision: 3, reply }]);
+        assert!(compacted.try_recv().unwrap().is_err());
+        let state = |writer: &Writer| writer.published().borrow().state.clone();
+        assert_eq!(state(&writer).compacted(), 0);
+        let mut recording = log.0.lock().unwrap();
+        (recording.broken, recording.compacted) = (false, 3);
+        drop(recording);
+        recover(&mut writer).unwrap();
+        assert_eq!(state(&writer).compacted(), 3);
+    }
+
+    #[test]
+    fn a_closed_store_does_not_recover() {
+        let mut writer = writer(&RecordingLog::default());
+        writer.close();
+        recover(&mut writer).unwrap_err();
+        let (request, mut outcome) = put();
+        writer.commit(vec![request]);
+        assert!(outcome.try_recv().unwrap().is_err());
+    }
+
     #[test]
     fn what_writes_nothing_costs_no_commit() {
         let log = RecordingLog::default();

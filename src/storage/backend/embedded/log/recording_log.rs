@@ -13,6 +13,8 @@ pub(crate) struct Recording {
     pub(crate) batches: Vec<Vec<u64>>,
     /// True if commits fail.
     pub(crate) broken: bool,
+    /// The compacted revision that is found when it recovers.
+    pub(crate) compacted: u64,
     /// Called while a batch is being committed.
     pub(crate) during_commit: Option<Box<dyn FnMut() + Send>>,
 }
@@ -36,9 +38,13 @@ impl LogStore for RecordingLog {
     }
 
     fn recover(&mut self, _since: u64) -> Result<Recovered, BackendError> {
-        match self.0.lock().unwrap().broken {
+        let recording = self.0.lock().unwrap();
+        match recording.broken {
             true => Err(BackendError::ReadOnly("the disk is still full".to_owned())),
-            false => Ok(Recovered::default()),
+            false => Ok(Recovered {
+                compacted: recording.compacted,
+                ..Recovered::default()
+            }),
         }
     }
 
