@@ -379,6 +379,7 @@ mod tests {
         assert!((100..1_000).contains(&one), "{one}");
         write(&store, "/b").await.expect("a write");
         assert_eq!(store.used_bytes(), 2 * one);
+        assert_eq!(store.size_bytes().await, Ok(2 * one));
     }
 
     #[tokio::test(start_paused = true)]

@@ -147,11 +147,19 @@ async fn without_encryption_plain_values_are_passed_on_and_others_are_unreadable
         .page("/secrets/", None, 0, 100)
         .await
         .expect("a page");
-    let values: Vec<Bytes> = page.items.into_iter().map(|it| it.value).collect();
-    assert_eq!(
-        values,
-        [Bytes::from_static(b"plain"), Bytes::from_static(ENCRYPTED)]
-    );
+    let mut values: Vec<Bytes> = page.items.into_iter().map(|it| it.value).collect();
+    let mut stream = changes.follow(1).await.expect("a stream");
+    while values.len() < 4 {
+        let batch = stream.next().await.expect("a batch").expect("no error");
+        for change in batch.changes {
+            let ChangeKind::Put { value, .. } = change.kind else {
+                panic!("{change:?}");
+            };
+            values.push(value);
+        }
+    }
+    let expected = [Bytes::from_static(b"plain"), Bytes::from_static(ENCRYPTED)];
+    assert_eq!(values, [&expected[..], &expected].concat());
 }
 
 #[tokio::test]

@@ -424,6 +424,7 @@ fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 
     use super::*;
 
@@ -463,6 +464,21 @@ mod tests {
         assert_eq!(loaded.log.used_bytes(), used_bytes);
         assert_eq!(loaded.leases, [(LeaseId(5), 60)]);
         assert_eq!(loaded.state.revision(), 4);
+    }
+
+    /// There is nothing yet that could be read.
+    #[test]
+    fn a_new_log_that_cannot_be_written_is_refused() {
+        let disk = Disk::new(1);
+        disk.fail(Fault {
+            after: 0,
+            kind: FaultKind::UntilMended,
+        });
+        let opened = RedbLog::open_on(Path::new("log"), Box::new(disk.clone()));
+        assert!(matches!(opened, Err(OpenError::Io { .. })), "{opened:?}");
+        disk.mend();
+        let opened = RedbLog::open_on(Path::new("log"), Box::new(disk));
+        assert!(opened.expect("a log").refusal.is_none());
     }
 
     #[test]
