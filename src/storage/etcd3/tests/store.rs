@@ -1,4 +1,4 @@
-//! What the store asks of its backend, and what it knows without it.
+//! Requests of the store, as its backend gets them.
 
 use async_trait::async_trait;
 use futures::StreamExt;
