@@ -21,6 +21,9 @@ pub(crate) struct Mutant {
     /// The line of the file where it begins.
     #[serde(skip)]
     pub(crate) line: String,
+    /// True if it is tried. The others tell which files a test reaches.
+    #[serde(skip)]
+    pub(crate) is_chosen: bool,
 }
 
 /// The kinds of mutants, of which each is switched on in its own way.
@@ -67,7 +70,8 @@ impl Mutant {
     }
 }
 
-/// Asks cargo-mutants for the mutants of folders, and keeps those whose names contain one of the filters, if there are any.
+/// Asks cargo-mutants for the mutants of folders, of which those are tried whose names contain one of the filters, if there
+/// are any.
 pub(crate) async fn read(
     root: &Path,
     folders: &[String],
@@ -86,9 +90,11 @@ pub(crate) async fn read(
     }
     let parsed = serde_json::from_slice(&output.stdout);
     let mut mutants: Vec<Mutant> = parsed.map_err(|it| MutantsError::List(it.to_string()))?;
-    let is_named = |it: &Mutant| filters.iter().any(|filter| it.name.contains(filter));
-    mutants.retain(|it| filters.is_empty() || is_named(it));
-    if mutants.is_empty() {
+    for mutant in &mut mutants {
+        let is_named = |filter: &String| mutant.name.contains(filter);
+        mutant.is_chosen = filters.is_empty() || filters.iter().any(is_named);
+    }
+    if !mutants.iter().any(|it| it.is_chosen) {
         return Err(MutantsError::NoMutants);
     }
     for mutant in &mut mutants {

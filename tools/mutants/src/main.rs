@@ -179,7 +179,8 @@ fn tell(
     let named: Vec<_> = mutants.iter().map(|it| &it.name).zip(&outcomes).collect();
     let json = serde_json::to_vec_pretty(&named).map_err(MutantsError::Outcomes)?;
     fs::write(root.join("target/mutants/switched/outcomes.json"), json)?;
-    let tried: Vec<_> = mutants.iter().zip(outcomes).collect();
+    let all = mutants.iter().zip(outcomes);
+    let tried: Vec<_> = all.filter(|(mutant, _)| mutant.is_chosen).collect();
     let layers: Vec<String> = arguments.layers.iter().map(|it| it.name.clone()).collect();
     let tried_all = arguments.filters.is_empty();
     let report = report::report(&tried, &arguments.folders, &layers, argued, tried_all);

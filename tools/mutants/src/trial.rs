@@ -63,12 +63,13 @@ impl<'a> Trial<'a> {
         self.outcomes.borrow_mut()[number as usize - 1] = outcome;
     }
 
-    /// Returns the mutants that no test has caught.
+    /// Returns the chosen mutants that no test has caught.
     fn missed(&self) -> BTreeSet<u32> {
         let outcomes = self.outcomes.borrow();
         let numbered = (1..).zip(outcomes.iter());
-        let missed = numbered.filter(|(_, it)| matches!(it, Outcome::Missed { .. }));
-        missed.map(|(number, _)| number).collect()
+        let chosen = numbered.zip(self.mutants).filter(|(_, it)| it.is_chosen);
+        let missed = chosen.filter(|((_, it), _)| matches!(it, Outcome::Missed { .. }));
+        missed.map(|((number, _), _)| number).collect()
     }
 
     /// Runs the tests of a layer, which is built, on the missed mutants that it has switches for.
@@ -78,9 +79,8 @@ impl<'a> Trial<'a> {
         tests: Vec<Test>,
         without: &BTreeSet<u32>,
     ) -> Result<(), MutantsError> {
-        let mut todo = self.missed();
+        let mut todo: Vec<u32> = self.missed().into_iter().collect();
         todo.retain(|it| !without.contains(it) && !self.fixed.contains(it));
-        let todo: Vec<u32> = todo.into_iter().collect();
         lanes::work_off(&todo, async |lane, number: &u32| {
             let reaching = tests.iter().filter(|it| it.reached.contains(number));
             self.attempt(*number, layer, reaching, Some(*number), lane)
