@@ -8,9 +8,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use ringwatch_mutate::Group;
+use ringwatch_mutate::{Ended, Group};
 use tokio::process::Command;
-use tokio::time::timeout;
 
 use crate::MutantsError;
 use crate::copy::Copy;
@@ -35,14 +34,6 @@ pub(crate) struct Test {
     /// The numbers of the mutants that it reaches.
     pub(crate) reached: BTreeSet<u32>,
     pub(crate) time: Duration,
-}
-
-/// How a run of a test ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Passed,
-    Failed,
-    TimedOut,
 }
 
 /// Runs all tests of some programs without a mutant, and returns those that pass, the fastest first, and the names of the
@@ -162,18 +153,5 @@ async fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let group = Group::start(&mut command)?;
-    let ended = timeout(limit, group.exited()).await;
-    let status = group.end().await?;
-    Ok(match ended {
-        Err(_) => Ended::TimedOut,
-        Ok(ended) => {
-            ended?;
-            if status.success() {
-                Ended::Passed
-            } else {
-                Ended::Failed
-            }
-        }
-    })
+    Group::start(&mut command)?.end_within(limit).await
 }

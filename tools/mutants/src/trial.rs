@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use ringwatch_mutate::Ended;
+
 use crate::MutantsError;
 use crate::copy::Copy;
 use crate::lanes;
@@ -10,7 +12,7 @@ use crate::layer::Layer;
 use crate::list::Mutant;
 use crate::report::Outcome;
 use crate::switched::{LeftOut, Switched};
-use crate::tests::{Ended, Test};
+use crate::tests::Test;
 
 /// The mutants with their outcomes so far.
 pub(crate) struct Trial<'a> {

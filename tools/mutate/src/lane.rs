@@ -5,9 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, slice};
 
+use ringwatch_mutate::Ended;
+
 use crate::MutateError;
 use crate::list::Mutation;
-use crate::models::{self, Ended};
+use crate::models;
 use crate::subject::Subject;
 
 /// A copy in which mutations are tried one after the other.

@@ -17,6 +17,17 @@ use tokio::time::timeout;
 /// process group of its own, ten seconds.
 const END_TIME_MAX: Duration = Duration::from_secs(15);
 
+/// How a run of tests ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All passed.
+    Passed,
+    /// One failed.
+    Failed,
+    /// They did not end in time.
+    TimedOut,
+}
+
 /// A process group that was started here. It does not outlive this.
 #[derive(Debug)]
 pub struct Group {
@@ -59,6 +70,24 @@ impl Group {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         spawn_blocking(move || waitid(WaitId::Pid(id), options)).await??;
         Ok(())
+    }
+
+    /// Ends the group when its first process has ended or the time is over, and returns how the run ended.
+    ///
+    /// # Errors
+    /// The process cannot be waited for.
+    pub async fn end_within(self, limit: Duration) -> io::Result<Ended> {
+        let ended = timeout(limit, self.exited()).await;
+        let status = self.end().await?;
+        let Ok(ended) = ended else {
+            return Ok(Ended::TimedOut);
+        };
+        ended?;
+        Ok(if status.success() {
+            Ended::Passed
+        } else {
+            Ended::Failed
+        })
     }
 
     /// Asks the group to end, so that it ends what it has started itself, then kills what is left of it, and returns

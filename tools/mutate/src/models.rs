@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ringwatch_mutate::Group;
+use ringwatch_mutate::{Ended, Group};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -13,15 +13,6 @@ use crate::MutateError;
 
 /// How long the models of one copy may take to compile: longer than any machine needs.
 const BUILD_TIME_MAX: Duration = Duration::from_secs(3_600);
-
-/// How a run of models ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Passed,
-    Failed,
-    /// It did not end in time.
-    TimedOut,
-}
 
 /// Compiles the models of a copy.
 pub(crate) async fn build(copy: &Path, test: &[String], what: &str) -> Result<(), MutateError> {
@@ -47,20 +38,7 @@ pub(crate) async fn run(
 ) -> io::Result<Ended> {
     let mut cargo = cargo(copy, test);
     cargo.arg("--").args(some).stderr(Stdio::null());
-    let group = Group::start(&mut cargo)?;
-    let ended = timeout(limit, group.exited()).await;
-    let status = group.end().await?;
-    Ok(match ended {
-        Err(_) => Ended::TimedOut,
-        Ok(ended) => {
-            ended?;
-            if status.success() {
-                Ended::Passed
-            } else {
-                Ended::Failed
-            }
-        }
-    })
+    Group::start(&mut cargo)?.end_within(limit).await
 }
 
 fn cargo(copy: &Path, test: &[String]) -> Command {
