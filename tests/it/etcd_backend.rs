@@ -1,6 +1,5 @@
 //! The etcd backend against a real etcd: what only a real one can show.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +11,8 @@ use ringwatch::storage::backend::{
     Backend as _, BackendError, Compare, KeyRange, LeaseId, Op, RangeRequest, Txn, WatchRequest,
     WatchResponse, WatchResponses,
 };
+
+use ringwatch_testing::reserved_port::ReservedPort;
 
 use crate::support::etcd::{Etcd, TlsFiles as ServerFiles};
 
@@ -283,10 +284,8 @@ async fn unread_watches_hold_up_neither_calls_nor_watches() {
 
 #[tokio::test]
 async fn an_unreachable_etcd_is_one_clear_line() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let port = listener.local_addr().expect("its address").port();
-    drop(listener);
-    let url = format!("http://127.0.0.1:{port}");
+    let port = ReservedPort::new();
+    let url = format!("http://127.0.0.1:{}", port.number());
     let config = Config::new(vec![url.clone()], TlsFiles::default());
     let error = Backend::connect(config, Clock::real()).await;
     let error = error.expect_err("nobody is there").to_string();
@@ -301,9 +300,8 @@ async fn a_dead_endpoint_is_passed_over() {
     let Some(etcd) = Etcd::start("a_dead_endpoint_is_passed_over") else {
         return;
     };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let dead = listener.local_addr().expect("its address").to_string();
-    drop(listener);
+    let port = ReservedPort::new();
+    let dead = format!("127.0.0.1:{}", port.number());
     let config = Config::new(vec![dead, etcd.endpoint()], TlsFiles::default());
     let backend = Backend::connect(config, Clock::real()).await;
     let backend = backend.expect("one of two");

@@ -5,15 +5,15 @@
 //! `scripts/setup` puts it, else `etcd` on PATH. Without any the test says that it is skipped.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Maximum number of attempts to start: another process may take a port that was free a moment ago.
-const STARTS_MAX: u32 = 3;
+use crate::reserved_port::ReservedPort;
+
 /// Maximum number of times that a starting etcd is asked whether it is ready, and the time between two.
 const READY_POLLS_MAX: u32 = 600;
 const READY_POLL_PAUSE: Duration = Duration::from_millis(50);
@@ -29,11 +29,11 @@ pub struct Etcd {
     child: Option<Child>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Default)]
 struct Ports {
-    client: u16,
-    peer: u16,
-    metrics: u16,
+    client: ReservedPort,
+    peer: ReservedPort,
+    metrics: ReservedPort,
 }
 
 /// Files with which etcd demands TLS and client certificates.
@@ -67,29 +67,22 @@ impl Etcd {
                 arguments.push(format!("{flag}={}", path.display()));
             }
         }
-        for _ in 0..STARTS_MAX {
-            let mut etcd = Self {
-                binary: binary.clone(),
-                arguments: arguments.clone(),
-                tls: tls.is_some(),
-                ports: Ports::free(),
-                directory: tempfile::tempdir().expect("a temporary directory"),
-                child: None,
-            };
-            if etcd.run() {
-                return Some(etcd);
-            }
-        }
-        panic!(
-            "etcd did not start {STARTS_MAX} times: {}",
-            binary.display()
-        );
+        let mut etcd = Self {
+            binary,
+            arguments,
+            tls: tls.is_some(),
+            ports: Ports::default(),
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            child: None,
+        };
+        assert!(etcd.run(), "{} did not start", etcd.binary.display());
+        Some(etcd)
     }
 
     /// Returns the URL for clients.
     pub fn endpoint(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
-        format!("{scheme}://127.0.0.1:{}", self.ports.client)
+        format!("{scheme}://127.0.0.1:{}", self.ports.client.number())
     }
 
     /// Runs `etcdctl` against this etcd and returns its output; it lies beside the etcd.
@@ -145,7 +138,8 @@ impl Etcd {
             client,
             peer,
             metrics,
-        } = self.ports;
+        } = &self.ports;
+        let [client, peer, metrics] = [client, peer, metrics].map(ReservedPort::number);
         let url = self.endpoint();
         let child = Command::new(&self.binary)
             .arg("--name=test")
@@ -188,22 +182,6 @@ impl Drop for Etcd {
             // An etcd that has ended by itself needs no killing.
             let _ = child.kill();
             let _ = child.wait();
-        }
-    }
-}
-
-impl Ports {
-    /// Three ports that were free just now.
-    fn free() -> Self {
-        let listeners = [(); 3].map(|()| {
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback")
-        });
-        let [client, peer, metrics] =
-            listeners.map(|listener| listener.local_addr().expect("its address").port());
-        Self {
-            client,
-            peer,
-            metrics,
         }
     }
 }

@@ -22,4 +22,5 @@ pub mod etcd;
 pub mod made;
 pub mod pod;
 pub mod recorded;
+pub mod reserved_port;
 pub mod tools;

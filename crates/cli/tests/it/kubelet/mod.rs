@@ -14,6 +14,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ringwatch_testing::reserved_port::ReservedPort;
 use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -295,7 +296,8 @@ async fn a_kubelet_that_cannot_answer_is_an_error() {
         .expect("a port");
     let silent_port = silent.local_addr().expect("an address").port();
     cluster.node("silent", silent_port).await;
-    let free = crate::support::server::free_port();
+    let reserved = ReservedPort::new();
+    let free = reserved.number();
     cluster.node("absent", free).await;
     cluster
         .create("/api/v1/nodes", json!({"metadata": {"name": "nowhere"}}))

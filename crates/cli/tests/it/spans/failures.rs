@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::reserved_port::ReservedPort;
 
 use super::collector::{Collector, Manner};
 use super::{CONFIG_MAPS, LOOKS_MAX, ask, config, flag, start};
 use crate::support::in_process::client;
-use crate::support::server::{Server, free_port};
+use crate::support::server::Server;
 
 /// The value of a sample of `/metrics`.
 async fn sample(server: &InProcessServer, name: &str) -> u64 {
@@ -48,7 +49,8 @@ async fn a_collector_that_hangs_fills_the_queue_and_holds_no_request_up() {
 
 #[tokio::test]
 async fn spans_that_a_collector_refuses_are_counted() {
-    let absent = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let free = ReservedPort::new();
+    let absent = SocketAddr::from(([127, 0, 0, 1], free.number()));
     let refusing = Collector::start(Manner::Refuses).await;
     for address in [absent, refusing.address] {
         let file = config(address, 1_000_000);

@@ -1,30 +1,24 @@
 //! A ringwatch server of its own, as a process, in a temporary folder.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use ringwatch_testing::reserved_port::ReservedPort;
 use tempfile::TempDir;
 
 /// How often a condition is looked at, and how many times at most: a minute in all.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 1200;
 
-/// Where servers listen: below the ports that the kernel gives to connections.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// How many ports a test has before it comes to those of the next.
-const PORTS_A_TEST: u32 = 17;
-
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
     folder: TempDir,
-    port: u16,
+    port: ReservedPort,
     arguments: Vec<String>,
     /// The command that runs the server's, with its arguments; empty for none.
     under: Vec<String>,
@@ -39,10 +33,10 @@ impl Server {
     /// The same by means of another command, which becomes the server (as `env` does).
     pub(crate) fn start_under(under: &[&str], arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let port = free_port();
+        let port = ReservedPort::new();
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let under: Vec<String> = under.iter().map(ToString::to_string).collect();
-        let child = spawn(&folder, port, &under, &arguments);
+        let child = spawn(&folder, port.number(), &under, &arguments);
         Self {
             child,
             folder,
@@ -55,7 +49,12 @@ impl Server {
     /// Starts the server again on the same folder and port. It must have ended.
     pub(crate) fn start_again(&mut self) {
         assert!(!self.is_running(), "the server still runs");
-        self.child = spawn(&self.folder, self.port, &self.under, &self.arguments);
+        self.child = spawn(
+            &self.folder,
+            self.port.number(),
+            &self.under,
+            &self.arguments,
+        );
     }
 
     /// The same with other flags from now on.
@@ -108,7 +107,7 @@ impl Server {
 
     /// Where the server listens.
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// The admin's kubeconfig.
@@ -221,19 +220,6 @@ fn spawn(folder: &TempDir, port: u16, under: &[String], arguments: &[String]) ->
 fn without_accounts(arguments: &[String]) -> Option<&'static str> {
     let named = arguments.iter().any(|it| it.contains("ServiceAccount"));
     (!named).then_some("--disable-admission-plugins=ServiceAccount")
-}
-
-/// A port that was free a moment ago. It is none of those that connections of other tests are given, lest one takes it before it is
-/// listened on, and each test, which is a process, begins somewhere else.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let step = || NEXT.fetch_add(1, Ordering::Relaxed);
-    let ports = u32::from(PORTS.end - PORTS.start);
-    let begin = std::process::id().wrapping_mul(PORTS_A_TEST);
-    (0..ports)
-        .map(|_| PORTS.start + (begin.wrapping_add(step()) % ports) as u16)
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .expect("a free port")
 }
 
 fn signal(child: &Child, name: &str) {
