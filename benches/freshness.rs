@@ -1,11 +1,12 @@
 //! How soon a read that wants the newest state gets it.
 //!
-//! Two parts. The first is that of `ring`: from publishing a revision until the wait for it is over,
+//! Three parts. The first is that of `ring`: from publishing a revision until the wait for it is over,
 //! beside a tokio oneshot that does the same for one waiter. The second is a consistent list from the
 //! cache over a real etcd, if there is one, while others write 500 times a second, beside etcd's own
-//! linearizable read in the same run.
+//! linearizable read in the same run. The third is the same list while 10,000 watchers of another type
+//! get 100 events a second.
 //!
-//! `cargo bench --bench freshness` measures; under `cargo test` both parts run briefly.
+//! `cargo bench --bench freshness` measures; under `cargo test` all parts run briefly.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, criterion_group};
+use futures::StreamExt;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
@@ -37,6 +39,7 @@ use ringwatch::storage::{Interface, ListOptions, Versioner, etcd3};
 use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 const PATH_PREFIX: &str = "/registry";
@@ -44,6 +47,9 @@ const PATH_PREFIX: &str = "/registry";
 const OBJECTS: u64 = 100;
 const WRITES_PER_SECOND: u64 = 500;
 const READS_PER_SECOND: u64 = 100;
+/// The watchers of another type, and how often an object of that type is written.
+const CROWD: usize = 10_000;
+const CROWD_WRITES_PER_SECOND: u64 = 100;
 
 fn poll<F: Future + Unpin>(future: &mut F) -> bool {
     let mut context = Context::from_waker(Waker::noop());
@@ -91,7 +97,7 @@ fn wait_until_fresh(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Consistent lists while others write, and etcd's own read beside each.
+/// Consistent lists of pods while others write, and etcd's own read beside each.
 fn consistent_lists(measured: bool) {
     let runtime = Runtime::new().unwrap();
     let durable = ["--unsafe-no-fsync=false"];
@@ -108,52 +114,84 @@ fn consistent_lists(measured: bool) {
         };
         let (backend, writers) = (connect().await, connect().await);
         for number in 0..OBJECTS {
-            put(&*backend, number).await;
+            put(&*backend, "pods", number).await;
         }
-        let delegator = cached_store(backend.clone()).await;
-        let writing = tokio::spawn(write_on_schedule(writers));
-        let (lists, reads) = read_on_schedule(&delegator, &*backend, seconds).await;
+        let [pods, nodes] = cached_stores(backend.clone()).await;
+
+        let writing = tokio::spawn(write_on_schedule(
+            writers.clone(),
+            "pods",
+            WRITES_PER_SECOND,
+        ));
+        let (lists, reads) = read_on_schedule(&pods, &*backend, seconds).await;
         writing.abort();
-        let (list, read) = (figures(lists), figures(reads));
         println!("consistent list of {OBJECTS} objects, {WRITES_PER_SECOND} writes a second");
-        println!(
-            "  from the cache          p50 {:>6.2} ms  p99 {:>6.2} ms",
-            list.0, list.1
-        );
-        println!(
-            "  floor: etcd's own read  p50 {:>6.2} ms  p99 {:>6.2} ms",
-            read.0, read.1
-        );
+        tell("from the cache", lists);
+        tell("floor: etcd's own read", reads);
+
+        let size = if measured { CROWD } else { 10 };
+        let crowd = watch(&nodes, size).await;
+        let writing = tokio::spawn(write_on_schedule(writers, "nodes", CROWD_WRITES_PER_SECOND));
+        let (lists, reads) = read_on_schedule(&pods, &*backend, seconds).await;
+        writing.abort();
+        drop(crowd);
+        println!("the same beside {size} watchers of nodes, {CROWD_WRITES_PER_SECOND} writes of nodes a second");
+        tell("from the cache", lists);
+        tell("floor: etcd's own read", reads);
     });
 }
 
-async fn cached_store(backend: Arc<dyn Backend>) -> CacheDelegator {
+/// Begins watches of a type that take their events until they are dropped.
+async fn watch(store: &CacheDelegator, count: usize) -> JoinSet<()> {
+    let mut watches = JoinSet::new();
+    for _ in 0..count {
+        let options = ListOptions {
+            recursive: true,
+            ..ListOptions::default()
+        };
+        let stream = store.watch("/nodes/", options).await.unwrap();
+        watches.spawn(stream.for_each(|event| async move {
+            std::hint::black_box(event.unwrap());
+        }));
+    }
+    watches
+}
+
+/// Returns the cached stores of pods and nodes.
+async fn cached_stores(backend: Arc<dyn Backend>) -> [CacheDelegator; 2] {
     let source = Arc::new(etcd3::Changes::new(Arc::clone(&backend), PATH_PREFIX));
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-    let versioner = Versioner::new(FieldSchema::default());
-    let cacher = feed.add_type(TypeConfig {
-        group: String::new(),
-        resource: "pods".to_owned(),
-        prefix: "/pods/".to_owned(),
-        versioner: versioner.clone(),
-        window: WindowLimits::default(),
+    let stores = ["pods", "nodes"].map(|resource| {
+        let versioner = Versioner::new(FieldSchema::default());
+        let cacher = feed.add_type(TypeConfig {
+            group: String::new(),
+            resource: resource.to_owned(),
+            prefix: format!("/{resource}/"),
+            versioner: versioner.clone(),
+            window: WindowLimits::default(),
+        });
+        let config = etcd3::Config {
+            path_prefix: PATH_PREFIX.to_owned(),
+            resource_prefix: format!("/{resource}"),
+            versioner,
+            clock: Clock::real(),
+            compact_revision: None,
+        };
+        let store = etcd3::Store::new(Arc::clone(&backend), config);
+        (cacher.clone(), CacheDelegator::new(cacher, Arc::new(store)))
     });
     tokio::spawn(reflector.run(std::future::pending()));
-    cacher.ready().await.unwrap();
-    let config = etcd3::Config {
-        path_prefix: PATH_PREFIX.to_owned(),
-        resource_prefix: "/pods".to_owned(),
-        versioner,
-        clock: Clock::real(),
-        compact_revision: None,
-    };
-    CacheDelegator::new(cacher, Arc::new(etcd3::Store::new(backend, config)))
+    for (cacher, _) in &stores {
+        cacher.ready().await.unwrap();
+    }
+    stores.map(|(_, store)| store)
 }
 
-async fn put(backend: &dyn Backend, number: u64) {
+/// Writes an object, under one of [`OBJECTS`] names.
+async fn put(backend: &dyn Backend, resource: &str, number: u64) {
     let name = format!("{:03}", number % OBJECTS);
-    let pod = json!({
+    let object = json!({
         "kind": "Pod",
         "apiVersion": "v1",
         "metadata": {"namespace": "ns", "name": name, "uid": name, "labels": {"n": number.to_string()}},
@@ -163,8 +201,8 @@ async fn put(backend: &dyn Backend, number: u64) {
         // A key that is not there: the write is always made.
         compare: Compare::Version("none".to_owned(), 0),
         then: Op::Put {
-            key: format!("{PATH_PREFIX}/pods/ns/{name}"),
-            value: Bytes::from(serde_json::to_vec(&pod).unwrap()),
+            key: format!("{PATH_PREFIX}/{resource}/ns/{name}"),
+            value: Bytes::from(serde_json::to_vec(&object).unwrap()),
             lease: None,
         },
         otherwise: None,
@@ -172,13 +210,13 @@ async fn put(backend: &dyn Backend, number: u64) {
     backend.txn(txn).await.unwrap();
 }
 
-async fn write_on_schedule(backend: Arc<Etcd>) {
-    let mut tick = tokio::time::interval(Duration::from_micros(1_000_000 / WRITES_PER_SECOND));
+async fn write_on_schedule(backend: Arc<Etcd>, resource: &'static str, writes_per_second: u64) {
+    let mut tick = tokio::time::interval(Duration::from_micros(1_000_000 / writes_per_second));
     tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
     for number in 0.. {
         tick.tick().await;
         let backend = Arc::clone(&backend);
-        tokio::spawn(async move { put(&*backend, number).await });
+        tokio::spawn(async move { put(&*backend, resource, number).await });
     }
 }
 
@@ -210,11 +248,12 @@ async fn read_on_schedule(
     (lists, reads)
 }
 
-/// Returns the median and the 99th percentile, in milliseconds.
-fn figures(mut durations: Vec<Duration>) -> (f64, f64) {
+/// Prints the median and the 99th percentile.
+fn tell(name: &str, mut durations: Vec<Duration>) {
     durations.sort_unstable();
     let at = |share: usize| durations[(durations.len() - 1) * share / 100].as_secs_f64() * 1e3;
-    (at(50), at(99))
+    let (median, high) = (at(50), at(99));
+    println!("  {name:<23} p50 {median:>6.2} ms  p99 {high:>6.2} ms");
 }
 
 criterion_group!(benches, wait_until_fresh);

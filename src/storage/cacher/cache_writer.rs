@@ -1,8 +1,16 @@
 //! The single writer of a type's cache: applies changes, keeps the window, pushes to the watchers.
 //!
 //! There is one for each type and it is not shared: it keeps the newest state as a plain value, and
-//! publishes the events that lead there batch by batch. Everything that costs time (decoding,
-//! looking up what an event replaces) happens before the watchers' lock is taken.
+//! publishes the events that lead there batch by batch:
+//!
+//! ```text
+//!  apply     decodes, looks up what each event replaces     no lock
+//!  publish   lets readers see the events                    the watchers are locked from here
+//!  dispatch  sends the events, unlocks, wakes the watchers
+//! ```
+//!
+//! The steps are apart so that the revision of a batch is published once the windows of all its types are, however many
+//! watchers these have. The lock is held over both, since a bookmark says that all that a reader can see was sent.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,12 +20,13 @@ use super::event::{CacheEvent, Current};
 use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
 use super::watch_cache::WatchCache;
+use super::watchers::Watchers;
 use super::window::WindowWriter;
 use crate::budget::{Account, Ledger, Share};
 use crate::clock::Instant;
 use crate::meta::Object;
 use crate::storage::{Change, ChangeKind, StorageError};
-use crate::sync::OnceLock;
+use crate::sync::{MutexGuard, OnceLock};
 
 /// The single writer of a type's cache.
 #[derive(Debug)]
@@ -35,6 +44,28 @@ pub(super) struct CacheWriter {
     history: Share,
     /// How many times the cache has become complete, by a list or by changes that had to wait.
     generation: u64,
+}
+
+/// The events of a type that its writer has applied to its own state and nobody has seen.
+#[derive(Debug)]
+#[must_use = "the events must be published"]
+pub(super) struct Applied {
+    events: Vec<Arc<CacheEvent>>,
+    /// When they were received.
+    received: Instant,
+}
+
+/// The events of a type that readers see and watchers have not been sent.
+#[must_use = "the events must be dispatched"]
+pub(super) struct Undispatched<'a> {
+    cache: &'a WatchCache,
+    /// Locked since before the events were published.
+    watchers: MutexGuard<'a, Watchers>,
+    /// The sequence number of the first event.
+    first: u64,
+    applied: Applied,
+    /// When they were published.
+    published: Instant,
 }
 
 /// The content of a type while it is listed page by page, before it replaces the served state.
@@ -132,8 +163,7 @@ impl CacheWriter {
     }
 
     /// Applies the changes that have waited, as [`CacheWriter::apply`] does. [`CacheWriter::serve`] begins to serve again.
-    #[must_use]
-    pub(super) fn resume(&mut self, changes: Vec<Change>, revision: u64) -> bool {
+    pub(super) fn resume(&mut self, changes: Vec<Change>, revision: u64) -> Option<Applied> {
         // A reader that took its view meanwhile must not take it for one of a type that was served all the time.
         self.generation += 1;
         self.apply(changes, revision)
@@ -159,26 +189,23 @@ impl CacheWriter {
     }
 
     /// Applies the type's changes of a batch, the last of which has `revision`. Changes that the cache has already
-    /// applied are skipped. Returns false if a change contradicts the known state: then an earlier one was lost,
-    /// nothing of the batch is published, and the type must be listed again.
-    #[must_use]
-    pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> bool {
+    /// applied are skipped. Returns `None` if a change contradicts the known state: then an earlier one was lost,
+    /// nothing of the batch may be published, and the type must be listed again.
+    pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Option<Applied> {
         let reached = self.revision;
-        let now = self.cache.clock.now();
+        let received = self.cache.clock.now();
         let new = changes.into_iter().filter(|it| it.revision > reached);
         let mut events = Vec::new();
         for change in new {
             self.cache.metrics.events_received.inc();
             if !self.is_possible(&change) {
-                return false;
+                return None;
             }
-            events.extend(self.event(change, now));
+            events.extend(self.event(change, received));
         }
         self.objects.set(self.state.bytes());
         self.revision = reached.max(revision);
-        self.publish(events, now);
-        self.cache.metrics.set_resource_version(self.revision);
-        true
+        Some(Applied { events, received })
     }
 
     /// Returns true if a change can follow the known state: only an existing key is deleted, and only a missing one is
@@ -193,41 +220,30 @@ impl CacheWriter {
         }
     }
 
-    /// Drops events that have become too old. A quiet type has no new events that would push them out.
+    /// Drops events that exceed the limits of the window, as those do that have become too old. A quiet type has no new
+    /// events that would push them out.
     pub(super) fn expire_events(&mut self) {
         let now = self.cache.clock.now();
         self.window.evict(now);
         self.show_window(now);
     }
 
-    /// Publishes the events and pushes them to the watchers, then outside the lock wakes the watchers and drops old
-    /// events.
-    fn publish(&mut self, events: Vec<Arc<CacheEvent>>, now: Instant) {
+    /// Publishes events, so that readers see them.
+    pub(super) fn publish(&mut self, applied: Applied) -> Undispatched<'_> {
         let first = self.window.end();
-        for event in &events {
+        for event in &applied.events {
             self.window.append(Arc::clone(event));
         }
-        let mut wake = Vec::new();
-        let mut watchers = self.cache.watchers();
+        let watchers = self.cache.watchers();
         self.window.publish();
-        let published = self.cache.clock.now();
-        let overflows = watchers.dispatch(first, &events, &mut wake);
-        drop(watchers);
-        self.cache.metrics.engine.overflows.inc_by(overflows);
-        wake.into_iter().for_each(Waker::wake);
-        if !events.is_empty() {
-            let notified = self.cache.clock.now();
-            self.cache
-                .metrics
-                .dispatch
-                .observe(now, published, notified);
+        self.cache.metrics.set_resource_version(self.revision);
+        Undispatched {
+            cache: &self.cache,
+            watchers,
+            first,
+            applied,
+            published: self.cache.clock.now(),
         }
-        self.window.evict(now);
-        self.cache
-            .metrics
-            .events_dispatched
-            .inc_by(events.len() as u64);
-        self.show_window(now);
     }
 
     /// Returns how many bytes the window has if some can be freed for the memory budget; otherwise 0.
@@ -293,6 +309,24 @@ impl CacheWriter {
             received: now,
             removed: OnceLock::new(),
         }))
+    }
+}
+
+impl Undispatched<'_> {
+    /// Sends the events to the watchers, then outside the lock wakes them.
+    pub(super) fn dispatch(mut self) {
+        let Applied { events, received } = self.applied;
+        let mut wake = Vec::new();
+        let overflows = self.watchers.dispatch(self.first, &events, &mut wake);
+        drop(self.watchers);
+        wake.into_iter().for_each(Waker::wake);
+        let metrics = &self.cache.metrics;
+        metrics.engine.overflows.inc_by(overflows);
+        metrics.events_dispatched.inc_by(events.len() as u64);
+        if !events.is_empty() {
+            let notified = self.cache.clock.now();
+            metrics.dispatch.observe(received, self.published, notified);
+        }
     }
 }
 

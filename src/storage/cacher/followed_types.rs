@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::backoff::backoff;
-use super::cache_writer::{CacheWriter, Filling};
+use super::cache_writer::{Applied, CacheWriter, Filling, Undispatched};
 use super::feed::TypeId;
 use super::filter::folders;
 use super::held::Held;
@@ -59,6 +59,9 @@ enum Phase {
     /// Its changes wait for the value of one of them.
     Holding(Held),
 }
+
+/// The events of types that their writers have applied and nobody has seen.
+pub(super) type Batch = BTreeMap<TypeId, Applied>;
 
 /// The reason why a type must be listed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,23 +132,44 @@ impl FollowedTypes {
         folders(key).rev().find_map(prefix)
     }
 
-    /// Applies each change to its type. Returns the types that have to be listed again, and why.
-    pub(super) fn apply(&mut self, batch: ChangeBatch) -> Vec<(TypeId, Fault)> {
+    /// Applies each change to its type. Returns the events, which are to be published, and the types that have to be listed
+    /// again, and why.
+    pub(super) fn apply(&mut self, batch: ChangeBatch) -> (Batch, Vec<(TypeId, Fault)>) {
         let mut touched: BTreeMap<TypeId, Vec<Change>> = BTreeMap::new();
         for change in batch.changes {
             if let Some(id) = self.route(&change.key) {
                 touched.entry(id).or_default().push(change);
             }
         }
-        let mut faulty = Vec::new();
+        let (mut applied, mut faulty) = (Batch::new(), Vec::new());
         for (id, changes) in touched {
-            if let Some(followed) = self.by_id.get_mut(&id)
-                && let Err(fault) = followed.apply(changes, batch.revision)
-            {
-                faulty.push((id, fault));
+            let Some(followed) = self.by_id.get_mut(&id) else {
+                continue;
+            };
+            match followed.apply(changes, batch.revision) {
+                Ok(events) => applied.extend(events.map(|it| (id, it))),
+                Err(fault) => faulty.push((id, fault)),
             }
         }
-        faulty
+        (applied, faulty)
+    }
+
+    /// Publishes events, then calls `published`, then sends the events to the watchers. So whoever is released by
+    /// `published` sees the events of all types, and waits for no watcher.
+    pub(super) fn publish(&mut self, mut batch: Batch, published: impl FnOnce()) {
+        let touched: Vec<TypeId> = batch.keys().copied().collect();
+        let mut undispatched = Vec::with_capacity(touched.len());
+        for (id, followed) in &mut self.by_id {
+            let events = batch.remove(id);
+            undispatched.extend(events.map(|it| followed.cache.publish(it)));
+        }
+        published();
+        undispatched.into_iter().for_each(Undispatched::dispatch);
+        for id in touched {
+            if let Some(followed) = self.by_id.get_mut(&id) {
+                followed.cache.expire_events();
+            }
+        }
     }
 
     /// Returns the type with a value that is to be unsealed now, and that value. `ticket` must differ from that of every
@@ -170,38 +194,45 @@ impl FollowedTypes {
         self.by_id.values().filter_map(due).min()
     }
 
-    /// Gives a type the value that it waits for. If there is none, its list waits on, and a type that is followed is
-    /// listed again. Returns the type if it has to be listed again for another reason.
+    /// Gives a type the value that it waits for, and returns the events that it had kept waiting. If there is no value, its
+    /// list waits on, and a type that is followed is listed again.
+    ///
+    /// # Errors
+    /// The type that has to be listed again for another reason.
     pub(super) fn take_value(
         &mut self,
         answer: ValueAnswer,
         reached: u64,
         now: Instant,
-    ) -> Option<(TypeId, Fault)> {
-        let followed = self.by_id.get_mut(&answer.id)?;
+    ) -> Result<Batch, (TypeId, Fault)> {
+        let none = Batch::new();
+        let Some(followed) = self.by_id.get_mut(&answer.id) else {
+            return Ok(none);
+        };
         match (&mut followed.phase, answer.value) {
             (Phase::Holding(held), Ok(value)) if held.is_in_flight(answer.ticket) => {
                 held.take(value);
-                let fault = followed.apply_readable(reached).err()?;
-                Some((answer.id, fault))
+                let applied = followed.apply_readable(reached);
+                let events = applied.map_err(|fault| (answer.id, fault))?;
+                Ok(events.map(|it| (answer.id, it)).into_iter().collect())
             }
             (Phase::Holding(held), Err(error)) if held.is_in_flight(answer.ticket) => {
                 tracing::error!(%error, "a type is listed again until its values can be read");
                 followed.relist(&error, now);
-                None
+                Ok(none)
             }
             (Phase::Listing(listing), Ok(value)) if listing.awaits_value(answer.ticket) => {
                 listing.take_value(followed.cache.shared(), &value, now);
-                None
+                Ok(none)
             }
             (Phase::Listing(listing), Err(error)) if listing.awaits_value(answer.ticket) => {
                 tracing::warn!(%error, prefix = followed.cache.prefix(), "a value of a list cannot be read");
                 listing.fail_value(now);
                 followed.cache.note_failure(&error);
-                None
+                Ok(none)
             }
             // The type does not wait for it any more.
-            _ => None,
+            _ => Ok(none),
         }
     }
 
@@ -308,14 +339,15 @@ impl FollowedType {
         self.phase = Phase::Listing(Box::new(listing));
     }
 
-    /// Applies changes, or keeps them from the first sealed one on. Those of one revision are not parted.
-    fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Result<(), Fault> {
+    /// Applies changes, or keeps them from the first sealed one on. Those of one revision are not parted. Returns the events,
+    /// if there may be some.
+    fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Result<Option<Applied>, Fault> {
         match &mut self.phase {
             Phase::Listing(listing) => {
                 for change in changes {
                     listing.absorb(self.cache.shared(), change);
                 }
-                Ok(())
+                Ok(None)
             }
             Phase::Following { .. } => {
                 let sealed = |it: &Change| matches!(it.kind, ChangeKind::Sealed { .. });
@@ -323,18 +355,15 @@ impl FollowedType {
                     self.phase = Phase::Holding(Held::new(self.cache.share()));
                     return self.hold(changes, revision);
                 }
-                if self.cache.apply(changes, revision) {
-                    Ok(())
-                } else {
-                    Err(Fault::Contradiction)
-                }
+                let applied = self.cache.apply(changes, revision);
+                applied.map(Some).ok_or(Fault::Contradiction)
             }
             Phase::Holding(_) => self.hold(changes, revision),
         }
     }
 
     /// Keeps changes, and applies those that can be.
-    fn hold(&mut self, changes: Vec<Change>, revision: u64) -> Result<(), Fault> {
+    fn hold(&mut self, changes: Vec<Change>, revision: u64) -> Result<Option<Applied>, Fault> {
         let now = self.cache.shared().clock.now();
         if let Phase::Holding(held) = &mut self.phase
             && !held.push(changes, now)
@@ -345,9 +374,9 @@ impl FollowedType {
     }
 
     /// Applies the changes before the first sealed one. With the last of all, the type has reached `revision`.
-    fn apply_readable(&mut self, revision: u64) -> Result<(), Fault> {
+    fn apply_readable(&mut self, revision: u64) -> Result<Option<Applied>, Fault> {
         let Phase::Holding(held) = &mut self.phase else {
-            return Ok(());
+            return Ok(None);
         };
         let changes = held.take_readable();
         let applied = match held.first_key() {
@@ -355,18 +384,16 @@ impl FollowedType {
                 // First, so that no reader takes a state without the changes that wait for the newest.
                 self.cache
                     .suspend(format!("the value of {key} cannot be decrypted yet"));
-                let last = changes.last().map(|it| it.revision);
-                last.is_none_or(|last| self.cache.apply(changes, last))
+                let Some(last) = changes.last().map(|it| it.revision) else {
+                    return Ok(None);
+                };
+                self.cache.apply(changes, last)
             }
             None => {
                 self.phase = Phase::Following { served: false };
                 self.cache.resume(changes, revision)
             }
         };
-        if applied {
-            Ok(())
-        } else {
-            Err(Fault::Contradiction)
-        }
+        applied.map(Some).ok_or(Fault::Contradiction)
     }
 }

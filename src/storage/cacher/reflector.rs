@@ -40,7 +40,7 @@ use futures::{FutureExt, StreamExt, stream};
 use super::backoff::{back_off, backoff};
 use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
-use super::followed_types::{Fault, FollowedTypes};
+use super::followed_types::{Batch, Fault, FollowedTypes};
 use super::listing::{PageAnswer, read_all, read_page};
 use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
 use super::value_requests::{ValueAnswer, ValueRequests};
@@ -167,7 +167,7 @@ impl Reflector {
         };
         match failed {
             Ok(first) => {
-                self.reach(first);
+                self.reach(first, Batch::new());
                 State::Opening { attempt: 0 }
             }
             Err(StorageError::ListExpired) => State::at_head(),
@@ -236,10 +236,12 @@ impl Reflector {
         }
     }
 
-    /// Publishes that all types have reached a revision, and begins to serve them once it is recent enough.
-    fn reach(&mut self, revision: u64) {
+    /// Publishes the events of types and that all have reached a revision, and begins to serve them once it is recent
+    /// enough.
+    fn reach(&mut self, revision: u64, batch: Batch) {
         self.types.finish_lists(revision);
-        self.publisher.publish(revision);
+        let publisher = &mut self.publisher;
+        self.types.publish(batch, || publisher.publish(revision));
         self.feed.metrics.set_feed(revision, self.feed.clock.wall());
         if self.serve_from.is_some_and(|newest| revision >= newest) {
             self.serve_from = None;
@@ -424,7 +426,7 @@ impl Reflector {
                 listing.retry_at(now + backoff(failures));
             }
         }
-        self.reach(self.publisher.current());
+        self.reach(self.publisher.current(), Batch::new());
         false
     }
 
@@ -436,10 +438,11 @@ impl Reflector {
             put.then(|| (change.key.clone(), change.revision))
         });
         self.last_put = last_put.or_else(|| self.last_put.take());
-        for (id, fault) in self.types.apply(batch) {
+        let (events, faulty) = self.types.apply(batch);
+        for (id, fault) in faulty {
             self.list_again(id, fault);
         }
-        self.reach(revision);
+        self.reach(revision, events);
     }
 
     /// Lists a type again because of a fault. Its watches end.
@@ -456,10 +459,14 @@ impl Reflector {
     fn take_value(&mut self, answer: ValueAnswer) {
         let reached = self.publisher.current();
         let now = self.feed.clock.now();
-        if let Some((id, fault)) = self.types.take_value(answer, reached, now) {
-            self.list_again(id, fault);
-        }
-        self.reach(reached);
+        let events = match self.types.take_value(answer, reached, now) {
+            Ok(events) => events,
+            Err((id, fault)) => {
+                self.list_again(id, fault);
+                Batch::new()
+            }
+        };
+        self.reach(reached, events);
     }
 
     /// Begins anew with what the store holds now; nothing that is known is kept.

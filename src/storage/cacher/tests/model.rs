@@ -140,9 +140,12 @@ impl Model {
                 kind,
             });
         }
-        let possible = self.writer.apply(batch, self.revision);
-        assert!(possible, "every change follows the one before it");
+        let applied = self.writer.apply(batch, self.revision);
+        let applied = applied.expect("every change follows the one before it");
+        let undispatched = self.writer.publish(applied);
         self.publisher.publish(self.revision);
+        undispatched.dispatch();
+        self.writer.expire_events();
     }
 
     fn attach(&mut self, back: Option<u8>, selects: bool) {

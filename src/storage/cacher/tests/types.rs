@@ -1,5 +1,7 @@
 //! Types that are added, removed and listed again while the others are followed.
 
+use futures::FutureExt;
+use futures::stream::FuturesUnordered;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
 
@@ -37,6 +39,41 @@ async fn a_type_is_added_while_changes_come() {
     world.script.put("/widgets/d/c", "x");
     assert_eq!(next_items(&mut watch, 3).await, "+b@3 =4! +c@5");
     assert_eq!(world.script.state().follows, 1);
+}
+
+/// However many watchers a type has, no reader of another waits until they are woken.
+#[tokio::test(start_paused = true)]
+async fn readers_of_all_types_are_released_before_watchers_are_woken() {
+    let world = World::new(WindowLimits::default()).await;
+    let widgets = world.feed.add_type(widgets());
+    widgets.ready().await.expect("listed");
+    let mut watch = streamed_widgets(&widgets).await;
+    assert_eq!(next_item(&mut watch).await, "=1!");
+    let (order, mut happened) = tokio::sync::mpsc::unbounded_channel();
+    let watching = async {
+        assert_eq!(next_item(&mut watch).await, "+a@2");
+        order.send("watched").expect("a test that listens");
+    };
+    let reading = async {
+        let list = world.list(since(2)).await.expect("fresh");
+        assert_eq!(listed(&list), "2: ");
+        order.send("read").expect("a test that listens");
+    };
+    let writing = async {
+        world.settle().await;
+        world.script.put("/widgets/d/a", "x");
+    };
+    // Each with a waker of its own; those that are woken first are polled first.
+    let mut all: FuturesUnordered<_> = [
+        watching.boxed_local(),
+        reading.boxed_local(),
+        writing.boxed_local(),
+    ]
+    .into_iter()
+    .collect();
+    while all.next().await.is_some() {}
+    assert_eq!(happened.recv().await, Some("read"));
+    assert_eq!(happened.recv().await, Some("watched"));
 }
 
 /// One type whose list hangs must not keep the stream from the others: no change waits for it, and
