@@ -84,6 +84,8 @@ const EVENT: u64 = 1 << 3;
 const BOOKMARK: u64 = 1 << 4;
 /// The slot holds a signal.
 const SIGNAL: u64 = EVENT | BOOKMARK;
+/// The marks, which stay in a slot when its signal is taken: the bits below those of signals.
+const MARKS: u64 = EVENT - 1;
 /// The number of bits below the number in a slot.
 const NUMBER_SHIFT: u32 = 5;
 /// The largest number that fits. At a million events a second it lasts 18,000 years.
@@ -252,9 +254,8 @@ impl<const N: usize> Receiver<N> {
     /// Returns the next signal. [`Signal::Lagged`] and [`Signal::End`] are repeated.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
         loop {
-            let marks = ASLEEP | OVERFLOWED | ENDED;
             // Acquire: pairs with the Releases in `Sender::offer` and `Sender::end`.
-            let found = self.slot().fetch_and(marks, Ordering::Acquire);
+            let found = self.slot().fetch_and(MARKS, Ordering::Acquire);
             if found & SIGNAL != 0 {
                 self.head = after::<N>(self.head);
                 return Poll::Ready(signal(found));

@@ -40,6 +40,8 @@ struct State {
     /// The blocks that the next sync writes.
     dirty: BTreeSet<usize>,
     fault: Option<Fault>,
+    /// The length beyond which the file cannot grow.
+    len_max: Option<u64>,
     /// Number of changes, syncs and accesses that failed.
     failures: u64,
     is_off: bool,
@@ -78,6 +80,7 @@ impl Disk {
             durable: Vec::new(),
             dirty: BTreeSet::new(),
             fault: None,
+            len_max: None,
             failures: 0,
             is_off: false,
             changes: 0,
@@ -93,6 +96,11 @@ impl Disk {
     /// Ends a fault: changes succeed again.
     pub fn mend(&self) {
         self.state().fault = None;
+    }
+
+    /// Lets the file not grow beyond this length, if there is one: the disk is full then, but for what the file has.
+    pub fn limit(&self, len_max: Option<u64>) {
+        self.state().len_max = len_max;
     }
 
     /// Returns the number of accesses that have failed since the disk was turned on.
@@ -169,9 +177,13 @@ impl Disk {
     /// Cuts the file off, or extends it by zeros.
     ///
     /// # Errors
-    /// The planned fault.
+    /// The planned fault; the limit.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.powered()?;
+        if state.len_max.is_some_and(|max| len > max) {
+            state.failures += 1;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         state.change()?;
         state.set_len(index(len));
         Ok(())

@@ -213,7 +213,7 @@ mod tests {
             resource: "pods".to_owned(),
         };
         let pods = metrics.of_type(&labels);
-        for events in [0, 90, 150, 250, 30] {
+        for events in [0, 90, 150, 250, 30, 150, 30] {
             pods.set_window(WindowFigures {
                 events,
                 bytes: 10 * events,
@@ -226,8 +226,8 @@ mod tests {
         encode(&mut text, &registry).expect("text");
         for (name, value) in [
             ("watch_cache_capacity", 100),
-            ("watch_cache_capacity_increase_total", 2),
-            ("watch_cache_capacity_decrease_total", 1),
+            ("watch_cache_capacity_increase_total", 3),
+            ("watch_cache_capacity_decrease_total", 2),
             ("ringwatch_window_events", 30),
             ("ringwatch_window_bytes", 300),
             ("ringwatch_window_age_seconds", 7),

@@ -240,8 +240,8 @@ impl Reflector {
     /// enough.
     fn reach(&mut self, revision: u64, batch: Batch) {
         self.types.finish_lists(revision);
-        let publisher = &mut self.publisher;
-        self.types.publish(batch, || publisher.publish(revision));
+        self.types
+            .publish(batch, || self.publisher.publish(revision));
         self.feed.metrics.set_feed(revision, self.feed.clock.wall());
         if self.serve_from.is_some_and(|newest| revision >= newest) {
             self.serve_from = None;
@@ -439,9 +439,8 @@ impl Reflector {
         });
         self.last_put = last_put.or_else(|| self.last_put.take());
         let (events, faulty) = self.types.apply(batch);
-        for (id, fault) in faulty {
-            self.list_again(id, fault);
-        }
+        let list_again = |(id, fault)| self.list_again(id, fault);
+        faulty.into_iter().for_each(list_again);
         self.reach(revision, events);
     }
 
@@ -459,13 +458,11 @@ impl Reflector {
     fn take_value(&mut self, answer: ValueAnswer) {
         let reached = self.publisher.current();
         let now = self.feed.clock.now();
-        let events = match self.types.take_value(answer, reached, now) {
-            Ok(events) => events,
-            Err((id, fault)) => {
-                self.list_again(id, fault);
-                Batch::new()
-            }
-        };
+        let taken = self.types.take_value(answer, reached, now);
+        let events = taken.unwrap_or_else(|(id, fault)| {
+            self.list_again(id, fault);
+            Batch::new()
+        });
         self.reach(reached, events);
     }
 

@@ -136,6 +136,16 @@ impl EncryptionConfig {
         })
     }
 
+    /// Makes the configuration that encrypts all types with the keys of one plugin.
+    #[cfg(test)]
+    pub(super) fn of_kms(provider: Arc<KmsProvider>) -> Self {
+        let providers = vec![Arc::new(Provider::Kms(Arc::clone(&provider)))];
+        Self {
+            rules: [(rule(ANY, ANY), Providers::new(providers))].into(),
+            kms: vec![provider],
+        }
+    }
+
     /// Returns true if no type is or was encrypted.
     #[must_use]
     pub fn is_empty(&self) -> bool {

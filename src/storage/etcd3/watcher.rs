@@ -223,7 +223,56 @@ fn broken(error: BackendError, failures: u32) -> Result<Phase, StorageError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::clock::Clock;
+    use crate::storage::Versioner;
+    use crate::storage::backend::embedded::Embedded;
+    use crate::storage::etcd3::Config;
+
+    /// Progress is reported to watches that want it, and never for a revision before the one that they have reached.
+    #[tokio::test]
+    async fn progress_becomes_bookmarks_that_are_wanted_and_new() {
+        let config = Config {
+            path_prefix: "/registry".to_owned(),
+            resource_prefix: "/pods".to_owned(),
+            versioner: Versioner::default(),
+            clock: Clock::real(),
+            compact_revision: None,
+        };
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let store = Store::new(backend, config);
+        let values = store.values().reader([]).await;
+        for (progress_notify, revision, expected) in [
+            (true, 4, None),
+            (true, 5, Some(5)),
+            (true, 6, Some(6)),
+            (false, 6, None),
+        ] {
+            let mut watcher = Watcher {
+                store: store.clone(),
+                options: ListOptions {
+                    progress_notify,
+                    ..ListOptions::default()
+                },
+                prefix: "/registry/pods/".to_owned(),
+                revision: 5,
+                ready: VecDeque::new(),
+                phase: Phase::Ended,
+            };
+            let progress = WatchResponse {
+                revision,
+                events: Vec::new(),
+            };
+            watcher.take(&progress, &values).expect("no event");
+            let bookmark = watcher.ready.pop_front().map(|item| match item {
+                Ok(WatchEvent::Bookmark { revision, .. }) => revision,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(bookmark, expected, "{progress_notify} {revision}");
+        }
+    }
 
     #[test]
     fn a_backend_that_is_away_is_tried_ten_times() {

@@ -211,7 +211,7 @@ impl Embedded {
                 tracing::debug!(%error, "the log still fails");
             }
             let took = self.clock.now() - now;
-            pause = RECOVERY_PERIOD.max(took * RECOVERY_PAUSE_FACTOR);
+            pause = recovery_pause(took);
         }
     }
 
@@ -349,6 +349,11 @@ impl Debug for Embedded {
     }
 }
 
+/// Returns the pause after an attempt to recover that took so long.
+fn recovery_pause(took: Duration) -> Duration {
+    RECOVERY_PERIOD.max(took * RECOVERY_PAUSE_FACTOR)
+}
+
 #[cfg(test)]
 mod tests {
     use ringwatch_testing::disk::{Disk, Fault, FaultKind};
@@ -380,6 +385,12 @@ mod tests {
         write(&store, "/b").await.expect("a write");
         assert_eq!(store.used_bytes(), 2 * one);
         assert_eq!(store.size_bytes().await, Ok(2 * one));
+    }
+
+    #[test]
+    fn recovery_takes_a_tenth_of_the_time() {
+        let pauses = [0, 100, 1_000].map(|took| recovery_pause(Duration::from_millis(took)));
+        assert_eq!(pauses, [2, 2, 9].map(Duration::from_secs));
     }
 
     #[tokio::test(start_paused = true)]

@@ -218,6 +218,21 @@ fn a_recovery_that_fails_is_tried_again() {
 }
 
 #[test]
+fn a_log_takes_writes_again_once_there_is_room_for_the_largest() {
+    let disk = Disk::new(1);
+    let mut store = Store::open(&disk, Expected::new());
+    disk.limit(Some(disk.size_bytes().expect("a disk that works")));
+    let full = (0..CHANGES_MAX).any(|_| !store.work());
+    assert!(full, "the file cannot grow");
+    assert!(store.recover().is_err(), "there is little room, if any");
+    assert!(!store.write("/refused", None));
+    disk.limit(None);
+    assert_eq!(store.recover(), Ok(()));
+    store.check("when there is room");
+    assert!(store.work(), "writes are taken again");
+}
+
+#[test]
 fn a_log_that_cannot_be_written_is_read() {
     let first = Fault {
         after: 5,

@@ -45,6 +45,8 @@ pub(super) struct Inner {
     pub(super) probe_time: Duration,
     /// The fate of requests for values that were written sealed.
     pub(super) unsealing: Unsealing,
+    /// Shared by such requests until they are answered or dropped.
+    requested: Arc<()>,
     /// The open streams.
     followers: Vec<mpsc::UnboundedSender<Batch>>,
     /// The revision from which on changes are kept back from the streams.
@@ -80,6 +82,7 @@ impl Default for Inner {
             page_time: Duration::ZERO,
             probe_time: Duration::ZERO,
             unsealing: Unsealing::Answers,
+            requested: Arc::default(),
             revision: 1,
             compacted: 0,
             followers: Vec::new(),
@@ -179,6 +182,11 @@ impl Script {
         for batch in inner.batches(revision..=u64::MAX) {
             inner.send(&batch);
         }
+    }
+
+    /// Returns the number of requests for sealed values that have neither been answered nor dropped.
+    pub(super) fn unsealing_now(&self) -> usize {
+        Arc::strong_count(&self.state().requested) - 1
     }
 
     /// Rolls the store back to its state at a revision. The streams break.
@@ -422,6 +430,7 @@ impl ChangeSource for Script {
     }
 
     async fn unseal(&self, _: &str, value: Bytes) -> Result<Bytes, StorageError> {
+        let _requested = Arc::clone(&self.state().requested);
         loop {
             let unsealing = self.state().unsealing;
             match unsealing {

@@ -249,6 +249,20 @@ async fn new_keys_list_again_whatever_waits_or_is_listed() {
     assert_eq!(pages(), before + 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_request_outlives_the_history_of_its_value() {
+    let (world, _secrets, mut watch) = worlds().await;
+    world.script.state().unsealing = Unsealing::Hangs;
+    world.script.put_sealed("/secrets/d/a", "x");
+    world.settle().await;
+    assert_eq!(world.script.unsealing_now(), 1);
+    world.script.roll_back(1);
+    // The new history begins once the watches of the old one have ended.
+    while watch.next().await.is_some() {}
+    world.settle().await;
+    assert_eq!(world.script.unsealing_now(), 0);
+}
+
 /// A contradiction among the changes that waited is noticed as any other.
 #[tokio::test(start_paused = true)]
 async fn a_lost_change_is_noticed_after_a_wait() {

@@ -193,6 +193,35 @@ fn is_aged(event: &CacheEvent, now: Instant) -> bool {
     now.duration_since(event.received) > LIMITS.age
 }
 
+/// Segments of a type that changes rarely end by their age, so that no event is kept much longer than it has to be.
+#[tokio::test(start_paused = true)]
+async fn rare_events_are_evicted_soon_after_their_time() {
+    let limits = WindowLimits {
+        events_min: 1,
+        events_max: usize::MAX,
+        bytes_max: usize::MAX,
+        ..LIMITS
+    };
+    let parts = u32::try_from(PARTS).expect("small");
+    let (writer, window) = window(limits);
+    let mut model = Model {
+        writer,
+        window,
+        ..Model::new()
+    };
+    for number in 0..20 * PARTS {
+        model.revision += 1;
+        let event = model.event(0);
+        model.writer.append(event);
+        model.writer.publish();
+        model.writer.evict(model.clock.now());
+        let kept = model.writer.len();
+        assert!(kept <= PARTS + 3, "{kept} events are kept");
+        assert!(kept >= number.min(PARTS), "{kept} events are kept");
+        model.clock.sleep(limits.age / parts).await;
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

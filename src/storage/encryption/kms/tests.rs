@@ -1,5 +1,6 @@
 //! Tests of the provider with a plugin in this process.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +13,10 @@ use super::messages::{
 };
 use super::{KmsProvider, OpenError};
 use crate::clock::Clock;
+use crate::storage::ChangeSource;
+use crate::storage::backend::embedded::Embedded;
+use crate::storage::encryption::{Encryption, EncryptionConfig};
+use crate::storage::etcd3::Changes;
 use crate::sync::{Arc, Mutex};
 
 /// A plugin that "encrypts" by the exclusive or with a byte of the key, and notes its calls.
@@ -220,6 +225,23 @@ async fn of_another(stub: &Stub) -> Bytes {
     let other = provider(stub);
     other.check().await.expect("healthy");
     sealed(&other)
+}
+
+/// The plugin is asked for the key of a value that a change brought, and of no other.
+#[tokio::test(start_paused = true)]
+async fn a_change_is_decrypted_with_a_key_that_was_not_known() {
+    let stub = Stub::new();
+    let sealed = of_another(&stub).await;
+    stub.take_calls();
+    let provider = Arc::new(provider(&stub));
+    let stored = [provider.prefix().as_bytes(), &sealed].concat();
+    let config = EncryptionConfig::of_kms(provider);
+    let backend = Arc::new(Embedded::in_memory(Clock::real()));
+    let changes = Changes::new(backend, "");
+    let changes = changes.decrypting(BTreeMap::new(), Encryption::new(config));
+    let plain = changes.unseal("/k", stored.into()).await;
+    assert_eq!(plain.expect("decrypted"), "plain");
+    assert_eq!(stub.take_calls(), ["decrypt"]);
 }
 
 #[tokio::test(start_paused = true)]

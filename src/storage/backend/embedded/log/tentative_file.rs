@@ -385,8 +385,13 @@ impl StorageBackend for TentativeBackend {
 mod tests {
     use std::fs::{self, File};
 
+    use ringwatch_testing::disk::{Disk, Fault, FaultKind};
+
     use super::*;
-    use crate::storage::backend::embedded::log::disk_file::SystemFile;
+    use crate::storage::backend::embedded::log::disk_file::{OnDisk, SystemFile};
+
+    /// Disks that lose different blocks when a sync fails.
+    const SEEDS: u64 = 10;
 
     fn read(backend: &TentativeBackend, offset: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0xff; len];
@@ -430,6 +435,29 @@ mod tests {
         };
         let files = (0..count).map(|_| open()).collect();
         (folder, files)
+    }
+
+    #[test]
+    fn rolling_back_shows_what_the_disk_has() {
+        for seed in 0..SEEDS {
+            let disk = Disk::new(seed);
+            let file = TentativeFile::new(Box::new(OnDisk(Box::new(disk.clone())))).unwrap();
+            let backend = file.backend();
+            backend.set_len(4_096).unwrap();
+            backend.write(0, &[7; 4_096]).unwrap();
+            backend.sync_data().unwrap();
+            file.accept().unwrap();
+            backend.write(1_024, &[1; 2_048]).unwrap();
+            disk.fail(Fault {
+                after: 0,
+                kind: FaultKind::Once,
+            });
+            backend.sync_data().unwrap_err();
+            file.roll_back().unwrap();
+            let mut durable = vec![0; 4_096];
+            disk.after_power_loss().read(0, &mut durable).unwrap();
+            assert_eq!(read(&backend, 0, 4_096), durable, "seed {seed}");
+        }
     }
 
     #[test]
