@@ -288,7 +288,7 @@ fn open_database(file: &Arc<TentativeFile>) -> Result<Database, Failure> {
     let database = Database::builder()
         .set_cache_size(CACHE_BYTES_MAX)
         .create_with_backend(file.backend())?;
-    check_format(&database)?;
+    check_format(&database, file.is_new())?;
     Ok(database)
 }
 
@@ -306,15 +306,18 @@ fn prove_writable(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Checks which program wrote the file and in which format; an empty database is given the format.
-fn check_format(database: &Database) -> Result<(), Failure> {
+/// Checks which program wrote the file and in which format; a new one is given the format.
+fn check_format(database: &Database, is_new: bool) -> Result<(), Failure> {
+    if is_new {
+        return initialize(database).map_err(Failure::from);
+    }
     let txn = database.begin_read()?;
     let names: Vec<_> = txn
         .list_tables()?
         .map(|table| table.name().to_owned())
         .collect();
     if names.is_empty() && txn.list_multimap_tables()?.next().is_none() {
-        return initialize(database).map_err(Failure::from);
+        return Err(Failure::damaged("it has no tables"));
     }
     if !names.iter().any(|name| name == META.name()) {
         return Err(Failure::Foreign);

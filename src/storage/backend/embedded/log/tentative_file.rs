@@ -4,6 +4,9 @@
 //! repeats the writes and syncs in the same order, so that a crash meanwhile leaves what a crash of the database at
 //! that point would have left, which it can repair.
 //!
+//! A new file is accepted whole or not at all: a mark says that it is being created until its header, which replaces the
+//! mark, is written last. So a file that has a header but not what was written with it has been damaged.
+//!
 //! # After a failure
 //!
 //! A commit of redb writes pages that nothing uses yet, then the header that names them. So when a
@@ -23,10 +26,12 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The largest file that an interrupted creation leaves, in bytes: redb's first layout.
 const INTERRUPTED_CREATION_BYTES_MAX: u64 = 16 << 20;
-/// The size of redb's header in bytes, the only part of a new file that is written before its magic number.
+/// The size of redb's header in bytes.
 const HEADER_BYTES: usize = 320;
 /// The size of redb's magic number in bytes.
 const MAGIC_BYTES: usize = 9;
+/// The mark of a file that is being created, after the place of the magic number.
+const CREATION_MARK: &[u8] = b"ringwatch is creating this file";
 
 /// A file that does not change before it is accepted.
 #[derive(Debug)]
@@ -84,10 +89,12 @@ impl TentativeFile {
         let storage = file.storage();
         let len = storage.len()?;
         let mut held = Held::new(len);
-        if creation_was_interrupted(storage, len)? {
+        let header = if creation_was_interrupted(storage, len)? {
             held.set_len(0);
-        }
-        let header = Header::read(storage, len)?;
+            Header::blank()
+        } else {
+            Header::read(storage, len)?
+        };
         Ok(Arc::new(Self {
             file,
             progress: Mutex::new(Progress {
@@ -109,8 +116,13 @@ impl TentativeFile {
     /// The error of writing the file.
     pub(crate) fn accept(&self) -> io::Result<()> {
         let mut progress = self.progress();
-        let held = progress.held.take();
-        for change in held.map_or_else(Vec::new, |held| held.changes) {
+        let Some(held) = progress.held.take() else {
+            return Ok(());
+        };
+        if progress.header.is_blank() {
+            return progress.create(self.storage(), &held);
+        }
+        for change in held.changes {
             match change {
                 Change::Write(offset, data) => progress.write(self.storage(), offset, &data)?,
                 Change::SetLen(len) => progress.set_len(self.storage(), len)?,
@@ -156,7 +168,7 @@ impl TentativeFile {
 
     /// Returns true if nothing was ever written to the file.
     pub(crate) fn is_new(&self) -> bool {
-        self.progress().header.durable == [0; HEADER_BYTES]
+        self.progress().header.is_blank()
     }
 
     /// Returns the length of the file in bytes.
@@ -177,6 +189,34 @@ impl TentativeFile {
 }
 
 impl Progress {
+    /// Writes a new file, its header last. If that fails or is interrupted, it is still a new file.
+    fn create(&mut self, file: &dyn StorageBackend, held: &Held) -> io::Result<()> {
+        let header_end = HEADER_BYTES as u64;
+        file.set_len(held.len.max(header_end))?;
+        file.write(0, &[0; MAGIC_BYTES])?;
+        file.write(MAGIC_BYTES as u64, CREATION_MARK)?;
+        file.sync_data()?;
+        for change in &held.changes {
+            match change {
+                Change::Write(offset, data) => {
+                    let written = (*offset, offset + data.len() as u64);
+                    let (behind_header, _) = overlap((header_end, u64::MAX), written);
+                    file.write(header_end.max(*offset), &data[behind_header])?;
+                }
+                Change::SetLen(len) => file.set_len(header_end.max(*len))?,
+                // Nothing counts before the header.
+                Change::Sync => {}
+            }
+        }
+        file.sync_data()?;
+        let mut header = [0; HEADER_BYTES];
+        let there = usize::try_from(held.len).unwrap_or(HEADER_BYTES);
+        held.read(file, 0, &mut header[..there.min(HEADER_BYTES)])?;
+        self.write(file, 0, &header)?;
+        self.set_len(file, held.len)?;
+        self.sync(file)
+    }
+
     fn write(&mut self, file: &dyn StorageBackend, offset: u64, data: &[u8]) -> io::Result<()> {
         file.write(offset, data)?;
         self.header.write(offset, data);
@@ -198,6 +238,19 @@ impl Progress {
 }
 
 impl Header {
+    /// Returns the header of a file that has none.
+    fn blank() -> Self {
+        Self {
+            written: [0; HEADER_BYTES],
+            durable: [0; HEADER_BYTES],
+        }
+    }
+
+    /// Returns true if none has ever been durable.
+    fn is_blank(&self) -> bool {
+        self.durable == [0; HEADER_BYTES]
+    }
+
     fn read(file: &dyn StorageBackend, len: u64) -> io::Result<Self> {
         let mut bytes = [0; HEADER_BYTES];
         let there = usize::try_from(len).unwrap_or(HEADER_BYTES);
@@ -281,17 +334,17 @@ fn overlap(
     )
 }
 
-/// Returns true if the file is what a crash left of a new one: redb sets the size and writes its header before the
-/// magic number.
+/// Returns true if the file is what a crash left of a new one: it has the mark, or nothing but a part of a header.
 fn creation_was_interrupted(file: &dyn StorageBackend, len: u64) -> io::Result<bool> {
     if len == 0 || len > INTERRUPTED_CREATION_BYTES_MAX {
         return Ok(false);
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
     file.read(0, &mut bytes)?;
-    let magic = &bytes[..bytes.len().min(MAGIC_BYTES)];
+    let (magic, rest) = bytes.split_at(bytes.len().min(MAGIC_BYTES));
     let data = bytes.get(HEADER_BYTES..).unwrap_or_default();
-    Ok(magic.iter().chain(data).all(|byte| *byte == 0))
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    Ok(is_zero(magic) && (rest.starts_with(CREATION_MARK) || is_zero(data)))
 }
 
 impl StorageBackend for TentativeBackend {
@@ -392,6 +445,8 @@ mod tests {
 
     /// Disks that lose different blocks when a sync fails.
     const SEEDS: u64 = 10;
+    /// More changes than a creation makes.
+    const CHANGES_MAX: u32 = 100;
 
     fn read(backend: &TentativeBackend, offset: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0xff; len];
@@ -460,6 +515,47 @@ mod tests {
         }
     }
 
+    /// Whenever power is lost, the file is the new one or can be created again.
+    #[test]
+    fn a_new_file_is_created_whole_or_not_at_all() {
+        let mut interrupted = 0;
+        for after in 0..CHANGES_MAX {
+            let disk = Disk::new(after.into());
+            disk.fail(Fault {
+                after,
+                kind: FaultKind::PowerLoss,
+            });
+            let create = |content: u8| {
+                let file = TentativeFile::new(Box::new(OnDisk(Box::new(disk.clone())))).unwrap();
+                let backend = file.backend();
+                if file.is_new() {
+                    assert_eq!(backend.len().unwrap(), 0, "after {after}");
+                    backend.set_len(4_096).unwrap();
+                    backend.write(MAGIC_BYTES as u64, &[content; 600]).unwrap();
+                    backend.sync_data().unwrap();
+                    backend.write(0, &[content; MAGIC_BYTES]).unwrap();
+                    backend.write(2_048, &[content; 2_048]).unwrap();
+                }
+                file.accept().ok().map(|()| read(&backend, 0, 4_096))
+            };
+            let whole = |content| {
+                let mut bytes = vec![content; 4_096];
+                bytes[MAGIC_BYTES + 600..2_048].fill(0);
+                bytes
+            };
+            if let Some(found) = create(1) {
+                assert_eq!(found, whole(1));
+                assert!(interrupted > 3, "{interrupted}");
+                return;
+            }
+            interrupted += 1;
+            disk.power_on();
+            let found = create(2).expect("the disk works");
+            assert!(found == whole(1) || found == whole(2), "after {after}");
+        }
+        panic!("it is never created");
+    }
+
     #[test]
     fn a_file_is_new_until_something_in_it_is_durable() {
         let (folder, files) = opened(b"", 1);
@@ -502,6 +598,9 @@ mod tests {
             "the magic number"
         );
         assert_eq!(left(header + 100, Some(HEADER_BYTES)), header + 100, "data");
+        let mark = [&[0; MAGIC_BYTES], CREATION_MARK, b"data"].concat();
+        let (_folder, files) = opened(&mark, 1);
+        assert_eq!(files[0].backend().len().unwrap(), 0, "the mark");
         let largest = INTERRUPTED_CREATION_BYTES_MAX;
         assert_eq!(left(largest, None), 0);
         assert_eq!(
