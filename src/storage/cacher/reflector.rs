@@ -456,8 +456,7 @@ impl Reflector {
 
     /// Gives a type the value that it waits for, or what came instead.
     fn take_value(&mut self, answer: ValueAnswer) {
-        let reached = self.publisher.current();
-        let now = self.feed.clock.now();
+        let (reached, now) = (self.publisher.current(), self.feed.clock.now());
         let taken = self.types.take_value(answer, reached, now);
         let events = taken.unwrap_or_else(|(id, fault)| {
             self.list_again(id, fault);
