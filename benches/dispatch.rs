@@ -15,6 +15,7 @@
 )]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
+#[allow(dead_code, reason = "other benches use the rest")]
 #[path = "support/world.rs"]
 mod world;
 

@@ -3,14 +3,18 @@
 use std::hint::black_box;
 
 use ringwatch::codec;
-use ringwatch::meta::{FieldPath, FieldSchema, FieldSelector, LabelSelector, Object};
+use ringwatch::meta::{FieldSelector, LabelSelector, Object};
 use ringwatch::storage::SelectionPredicate;
 
-use super::world::{World, since};
+use super::world::{World, schema, since};
 use ringwatch_testing::pod::pod;
 
 /// The number of watchers that an event is sent to.
 const WATCHERS: usize = 1_000;
+
+/// The number of pods, and of the nodes that they are on.
+const PODS: usize = 10_000;
+const NODES: usize = 100;
 
 /// How often a path is run: this spreads what happens only now and then, such as a new segment.
 const TIMES: u64 = 20;
@@ -30,6 +34,7 @@ pub const PATHS: &[Path] = &[
     Path::new("pod-to-protobuf", to_protobuf),
     Path::new("pod-event-frame", event_frame),
     Path::new("select-pod", select),
+    Path::new("list-pods-of-a-node", list_of_a_node),
 ];
 
 impl Path {
@@ -114,19 +119,24 @@ fn select() -> Box<dyn FnMut()> {
     })
 }
 
+/// Returns the path of a list of one node's pods, out of those of all nodes.
+fn list_of_a_node() -> Box<dyn FnMut()> {
+    let mut world = World::new(0, |_| since(0));
+    let pods = (0..PODS).map(|number| (format!("{number:05}"), format!("n{}", number % NODES)));
+    world.write_pods(pods);
+    world.turn();
+    let mut options = since(0);
+    options.predicate.field = FieldSelector::parse("spec.nodeName=n7").unwrap();
+    Box::new(move || {
+        let list = world.list(black_box(options.clone()));
+        assert_eq!(black_box(list).items.len(), PODS / NODES);
+    })
+}
+
 fn object() -> Object {
     codec::object(&stored(), 7, &schema()).unwrap()
 }
 
 fn stored() -> Vec<u8> {
     codec::encode_value(&pod("web-7d4b9c6f58-x2v7k")).unwrap()
-}
-
-fn schema() -> FieldSchema {
-    let field = |name: &'static str| FieldPath {
-        name: name.into(),
-        default: "",
-        from: &[],
-    };
-    FieldSchema::new(["spec.nodeName", "status.phase"].map(field))
 }

@@ -10,19 +10,22 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{FieldSchema, ResourceVersion, WatchEvent};
+use ringwatch::codec;
+use ringwatch::meta::{FieldPath, FieldSchema, ResourceVersion, WatchEvent};
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::cacher::{
     CacheDelegator, CacheMetrics, Cacher, Feed, TypeConfig, WindowLimits,
 };
 use ringwatch::storage::{
-    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, Interface,
+    Change, ChangeBatch, ChangeKind, ChangePage, ChangeSource, ChangeStream, Interface, List,
     ListOptions, StorageError, Versioner, WatchStream, etcd3,
 };
+use ringwatch_testing::pod::pod;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
@@ -93,7 +96,26 @@ impl World {
 
     /// Writes the object. The feed has not looked yet.
     pub fn write(&self) {
-        self.script.write();
+        const POD: &[u8] = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"w0"},"name":"a","namespace":"ns"}}"#;
+        self.script.write([("/pods/ns/a".to_owned(), POD.into())]);
+    }
+
+    /// Writes pods at once: the names and the nodes that they are on. The feed has not looked yet.
+    pub fn write_pods(&self, pods: impl IntoIterator<Item = (String, String)>) {
+        self.script.write(pods.into_iter().map(|(name, node)| {
+            let mut value = pod(&name);
+            value["metadata"]["labels"]["node"] = node.as_str().into();
+            value["spec"]["nodeName"] = node.into();
+            let value = codec::encode_value(&value).unwrap();
+            (format!("/pods/ns/{name}"), value.into())
+        }));
+    }
+
+    /// Lists pods in memory.
+    pub fn list(&self, options: ListOptions) -> List {
+        let _entered = self.runtime.enter();
+        let list = self.delegator.get_list("/pods/", options).now_or_never();
+        list.expect("it is in memory").unwrap()
     }
 
     /// Every watcher receives so many items, and then sleeps.
@@ -122,10 +144,21 @@ fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>
         group: String::new(),
         resource: "pods".to_owned(),
         prefix: "/pods/".to_owned(),
-        versioner: Versioner::new(FieldSchema::default()),
+        versioner: Versioner::new(schema()),
         window: WindowLimits::default(),
     });
     (cacher, Box::pin(reflector.run(std::future::pending())))
+}
+
+/// Returns the fields that pods are selected by.
+pub fn schema() -> FieldSchema {
+    let field = |name: &'static str, indexed| FieldPath {
+        name: name.into(),
+        default: "",
+        from: &[],
+        indexed,
+    };
+    FieldSchema::new([field("spec.nodeName", true), field("status.phase", false)])
 }
 
 /// Returns a store that is never called.
@@ -149,7 +182,7 @@ pub fn since(revision: u64) -> ListOptions {
     }
 }
 
-/// Changes of one object, as many as are wanted.
+/// Changes, as many as are wanted.
 #[derive(Debug)]
 struct Script {
     revision: Mutex<u64>,
@@ -170,20 +203,19 @@ impl Script {
         *self.revision.lock().unwrap()
     }
 
-    fn write(&self) {
-        const POD: &[u8] = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"w0"},"name":"a","namespace":"ns"}}"#;
+    fn write(&self, values: impl IntoIterator<Item = (String, Bytes)>) {
         let revision = self.revision() + 1;
         *self.revision.lock().unwrap() = revision;
-        let change = Change {
-            key: "/pods/ns/a".to_owned(),
+        let changes = values.into_iter().map(|(key, value)| Change {
+            key,
             revision,
             kind: ChangeKind::Put {
-                value: POD.into(),
+                value,
                 created: false,
             },
-        };
+        });
         let batch = ChangeBatch {
-            changes: vec![change],
+            changes: changes.collect(),
             revision,
         };
         let follower = self.follower.lock().unwrap();

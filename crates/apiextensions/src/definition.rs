@@ -288,6 +288,7 @@ fn fields<'a>(names: impl IntoIterator<Item = &'a str>) -> FieldSchema {
         name: name.to_owned().into(),
         default: "",
         from: &[],
+        indexed: false,
     }))
 }
 

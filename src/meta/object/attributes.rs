@@ -41,6 +41,8 @@ pub struct FieldPath {
     pub default: &'static str,
     /// The paths of the value, if not its name: the first that has a value counts.
     pub from: &'static [&'static str],
+    /// True if the cache keeps an index of the field, so that a list of the objects of one value costs what these cost.
+    pub indexed: bool,
 }
 
 /// The values of the fields of a [`FieldSchema`], in its order.
@@ -126,6 +128,12 @@ impl FieldSchema {
     /// Returns the names that selectors may use, without `metadata.name` and `metadata.namespace`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(|path| &*path.name)
+    }
+
+    /// Returns the names of the fields that are indexed.
+    pub fn indexed(&self) -> impl Iterator<Item = &str> {
+        let indexed = self.paths.iter().filter(|path| path.indexed);
+        indexed.map(|path| &*path.name)
     }
 
     /// Returns the values of an object; `member` returns the scalar at a dotted path of it.

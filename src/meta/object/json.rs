@@ -194,11 +194,13 @@ mod tests {
                 name: "spec.nodeName".into(),
                 default: "",
                 from: &[],
+                indexed: false,
             },
             FieldPath {
                 name: "spec.hostNetwork".into(),
                 default: "false",
                 from: &["spec.noSuchField", "spec.hostNetwork"],
+                indexed: false,
             },
         ])
     }

@@ -105,8 +105,9 @@ impl CacheWriter {
     /// Returns an empty filling, for a list of the type.
     pub(super) fn begin_filling(&self) -> Filling {
         Filling {
+            state: SnapshotMap::with_indexes(self.cache.config.versioner.schema()),
             share: Some(self.share()),
-            ..Filling::default()
+            objects: 0,
         }
     }
 
@@ -339,7 +340,7 @@ impl Filling {
 
     /// Removes all objects, before the list begins again.
     pub(super) fn clear(&mut self) {
-        self.state = SnapshotMap::default();
+        self.state.clear();
         self.objects = 0;
     }
 

@@ -171,9 +171,7 @@ impl Feed {
             return;
         };
         let cache = present.load();
-        shared
-            .metrics
-            .forget_type(&cache.config.group, &cache.config.resource);
+        shared.metrics.forget_type(&cache.config);
         shared.command(|commands| {
             commands.removed.insert(id);
         });

@@ -56,6 +56,11 @@ impl Filter {
         &self.scope
     }
 
+    /// Returns the selectors; `None` if everything in the scope is selected.
+    pub(super) fn predicate(&self) -> Option<&SelectionPredicate> {
+        self.predicate.as_ref()
+    }
+
     /// Returns true if it selects everything in its scope.
     pub(super) fn is_scope(&self) -> bool {
         self.predicate.is_none()

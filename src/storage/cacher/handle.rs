@@ -240,12 +240,12 @@ impl Cacher {
         } else {
             list_key(&state, revision, key, predicate)
         };
-        let metrics = &cache.metrics;
-        metrics.lists.inc();
-        metrics.listed_fetched.inc_by(listed.objects_read);
-        metrics
-            .listed_returned
-            .inc_by(listed.list.items.len() as u64);
+        let returned = listed.list.items.len();
+        cache.metrics.count_list(
+            listed.indexed_field.as_deref(),
+            listed.objects_read,
+            returned,
+        );
         Ok(ListAnswer::Here(listed.list))
     }
 

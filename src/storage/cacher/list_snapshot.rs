@@ -12,6 +12,8 @@ pub(super) struct SnapshotList {
     pub(super) list: List,
     /// The number of objects that were read, selected or not.
     pub(super) objects_read: u64,
+    /// The field by whose index they were found, if by one.
+    pub(super) indexed_field: Option<Arc<str>>,
 }
 
 /// Lists the objects under a folder in a state of `revision`, as a plan and a predicate say.
@@ -27,36 +29,72 @@ pub(super) fn list_folder(
 ) -> Result<SnapshotList, StorageError> {
     let folder = folder(key);
     let start = plan.start.as_deref().unwrap_or_default();
-    let mut entries = state.under(&folder, start);
-    let mut list = List {
+    let page = Page {
         revision,
-        ..List::default()
+        folder: &folder,
+        limit: plan.limit,
+        predicate,
     };
-    let mut objects_read = 0;
-    let everything = predicate.is_everything();
-    for (key, entry) in entries.by_ref() {
-        objects_read += 1;
-        let Some(object) = entry.object() else {
-            continue;
-        };
-        if !everything && !predicate.matches(object.attributes()) {
-            continue;
-        }
-        list.items.push(Arc::clone(object));
-        if plan.limit > 0 && list.items.len() as u64 >= plan.limit {
-            let left = entries.count() as u64;
-            if left > 0 {
-                let token = ContinueToken {
-                    start: format!("{key}\0"),
-                    revision: Some(revision),
-                };
-                list.continue_token = Some(token.encode(&folder)?);
-                list.remaining_item_count = everything.then_some(left);
-            }
-            break;
+    match state.indexed(predicate) {
+        None => page.list(state.under(&folder, start)),
+        Some(indexed) => {
+            let list = page.list(indexed.under(&folder, start))?;
+            Ok(SnapshotList {
+                indexed_field: Some(Arc::clone(indexed.field())),
+                ..list
+            })
         }
     }
-    Ok(SnapshotList { list, objects_read })
+}
+
+/// A page of a list that is to be read.
+struct Page<'a> {
+    revision: u64,
+    folder: &'a str,
+    limit: u64,
+    predicate: &'a SelectionPredicate,
+}
+
+impl Page<'_> {
+    /// Lists what the predicate selects of these entries.
+    fn list<'a>(
+        &self,
+        mut entries: impl Iterator<Item = (&'a Arc<str>, &'a Entry)>,
+    ) -> Result<SnapshotList, StorageError> {
+        let mut list = List {
+            revision: self.revision,
+            ..List::default()
+        };
+        let mut objects_read = 0;
+        let everything = self.predicate.is_everything();
+        for (key, entry) in entries.by_ref() {
+            objects_read += 1;
+            let Some(object) = entry.object() else {
+                continue;
+            };
+            if !everything && !self.predicate.matches(object.attributes()) {
+                continue;
+            }
+            list.items.push(Arc::clone(object));
+            if self.limit > 0 && list.items.len() as u64 >= self.limit {
+                let left = entries.count() as u64;
+                if left > 0 {
+                    let token = ContinueToken {
+                        start: format!("{key}\0"),
+                        revision: Some(self.revision),
+                    };
+                    list.continue_token = Some(token.encode(self.folder)?);
+                    list.remaining_item_count = everything.then_some(left);
+                }
+                break;
+            }
+        }
+        Ok(SnapshotList {
+            list,
+            objects_read,
+            indexed_field: None,
+        })
+    }
 }
 
 /// Lists a single key in a state of `revision`.
@@ -76,5 +114,6 @@ pub(super) fn list_key(
     SnapshotList {
         list,
         objects_read: 1,
+        indexed_field: None,
     }
 }

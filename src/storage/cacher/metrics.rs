@@ -8,6 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::config::TypeConfig;
 use super::dispatch_metrics::{DispatchMetrics, TypeDispatchMetrics};
 use super::engine_metrics::{EngineMetrics, TypeEngineMetrics};
 
@@ -66,12 +67,12 @@ struct ConsistentReadLabels {
     fallback: &'static str,
 }
 
-/// The labels of a list: the type, and the index that was used, which is always empty.
+/// The labels of a list: the type, and the index that was used, if any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ListLabels {
     group: String,
     resource: String,
-    index: &'static str,
+    index: String,
 }
 
 /// The families of all types.
@@ -116,11 +117,11 @@ pub(super) struct TypeMetrics {
     /// How long reads waited for their revision, in seconds.
     pub(super) read_wait: Histogram,
     /// Lists that were answered from memory.
-    pub(super) lists: Counter,
+    lists: Family<ListLabels, Counter>,
     /// Objects that such lists looked at.
-    pub(super) listed_fetched: Counter,
+    listed_fetched: Family<ListLabels, Counter>,
     /// Objects that such lists returned.
-    pub(super) listed_returned: Counter,
+    listed_returned: Counter,
     /// How long it took until the type could be served, in seconds.
     pub(super) initialization_seconds: Histogram,
     /// Watchers, channels and the window.
@@ -259,10 +260,11 @@ impl CacheMetrics {
     }
 
     /// Removes a type's metrics from `/metrics`.
-    pub(super) fn forget_type(&self, group: &str, resource: &str) {
+    pub(super) fn forget_type(&self, config: &TypeConfig) {
+        let (group, resource) = (&config.group, &config.resource);
         let labels = TypeLabels {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
+            group: group.clone(),
+            resource: resource.clone(),
         };
         for family in [
             &self.events_received,
@@ -281,13 +283,12 @@ impl CacheMetrics {
         self.engine.forget_type(&labels);
         self.dispatch.forget_type(&labels);
         self.read_wait.remove(&labels);
-        let listed = ListLabels {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
-            index: "",
-        };
-        self.lists.remove(&listed);
-        self.listed_fetched.remove(&listed);
+        let indexes = config.versioner.schema().indexed().map(index_name);
+        for index in indexes.chain([String::new()]) {
+            let listed = labels.listed(&index);
+            self.lists.remove(&listed);
+            self.listed_fetched.remove(&listed);
+        }
         for success in ["true", "false"] {
             for fallback in ["true", "false"] {
                 self.consistent_reads.remove(&ConsistentReadLabels {
@@ -306,11 +307,10 @@ impl CacheMetrics {
             group: group.to_owned(),
             resource: resource.to_owned(),
         };
-        let listed = ListLabels {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
-            index: "",
-        };
+        // Shown before the first list.
+        let listed = labels.listed("");
+        self.lists.get_or_create_owned(&listed);
+        self.listed_fetched.get_or_create_owned(&listed);
         TypeMetrics {
             events_received: self.events_received.get_or_create_owned(&labels),
             events_dispatched: self.events_dispatched.get_or_create_owned(&labels),
@@ -320,8 +320,8 @@ impl CacheMetrics {
             terminated_watchers: self.terminated_watchers.get_or_create_owned(&labels),
             decode_errors: self.decode_errors.get_or_create_owned(&labels),
             read_wait: self.read_wait.get_or_create_owned(&labels),
-            lists: self.lists.get_or_create_owned(&listed),
-            listed_fetched: self.listed_fetched.get_or_create_owned(&listed),
+            lists: self.lists.clone(),
+            listed_fetched: self.listed_fetched.clone(),
             listed_returned: self.listed_returned.get_or_create_owned(&labels),
             resource_version: self.resource_version.get_or_create_owned(&labels),
             initialization_seconds: self.initialization_seconds.get_or_create_owned(&labels),
@@ -333,7 +333,32 @@ impl CacheMetrics {
     }
 }
 
+impl TypeLabels {
+    /// Returns the labels of the type's lists by an index.
+    fn listed(&self, index: &str) -> ListLabels {
+        ListLabels {
+            group: self.group.clone(),
+            resource: self.resource.clone(),
+            index: index.to_owned(),
+        }
+    }
+}
+
+/// Returns the name that kube-apiserver gives the index of a field (`FieldIndex` of `selection_predicate.go`, 1.36).
+fn index_name(field: &str) -> String {
+    format!("f:{field}")
+}
+
 impl TypeMetrics {
+    /// Counts a list that was answered from memory, by the index of a field if it has one.
+    pub(super) fn count_list(&self, indexed_field: Option<&str>, fetched: u64, returned: usize) {
+        let index = indexed_field.map(index_name).unwrap_or_default();
+        let listed = self.labels.listed(&index);
+        self.lists.get_or_create(&listed).inc();
+        self.listed_fetched.get_or_create(&listed).inc_by(fetched);
+        self.listed_returned.inc_by(returned as u64);
+    }
+
     /// Sets the revision that the type's content has reached.
     pub(super) fn set_resource_version(&self, revision: u64) {
         self.resource_version.set(shown(revision));

@@ -50,6 +50,7 @@ mod dispatch_metrics;
 mod engine_metrics;
 mod event;
 mod feed;
+mod field_index;
 mod filter;
 mod followed_types;
 mod freshness;

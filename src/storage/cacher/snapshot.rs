@@ -1,14 +1,18 @@
 //! The objects of a type at one revision, in a persistent (copy-on-write) ordered map.
 //!
 //! Clones share their nodes. So each event of the window keeps the state after it at the cost of a few nodes, and a
-//! reader can hold a state for any time without blocking the writer.
+//! reader can hold a state for any time without blocking the writer. The indexes of a state are as old as its objects, so a
+//! list by index is consistent, of an exact revision or in pages as any other.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use smallvec::SmallVec;
 
-use crate::meta::Object;
+use super::field_index::{FieldIndex, INDEXED_BYTES};
+use crate::meta::{FieldSchema, Object};
+use crate::storage::SelectionPredicate;
 
 /// Estimate of the bytes of an entry beside its key and its object's bytes: the object's record and attributes, and its
 /// part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
@@ -18,6 +22,8 @@ const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 #[derive(Clone, Debug, Default)]
 pub(super) struct SnapshotMap {
     entries: OrdMap<Arc<str>, Entry>,
+    /// The indexes, of all entries that have content. Most types have none, and those that do have one.
+    indexes: SmallVec<[FieldIndex; 1]>,
     /// The number of entries that are unreadable.
     unreadable: usize,
     /// The bytes of the entries.
@@ -56,7 +62,23 @@ impl Entry {
     }
 }
 
+/// The entries that an index finds for a predicate: all that it selects, and others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Indexed<'a> {
+    state: &'a SnapshotMap,
+    index: &'a FieldIndex,
+    value: &'a str,
+}
+
 impl SnapshotMap {
+    /// Creates a map without entries that has the indexes of a type.
+    pub(super) fn with_indexes(schema: &FieldSchema) -> Self {
+        Self {
+            indexes: schema.indexed().map(FieldIndex::new).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Returns the content of a key.
     pub(super) fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
@@ -65,22 +87,54 @@ impl SnapshotMap {
     /// Stores an entry under a key and returns the one that it replaced.
     pub(super) fn insert(&mut self, key: Arc<str>, entry: Entry) -> Option<Entry> {
         self.unreadable += usize::from(entry.is_unreadable());
-        self.bytes += entry.bytes(&key);
+        self.bytes += self.bytes_of(&key, &entry);
+        let object = entry.object().cloned();
         let before = self.entries.insert(Arc::clone(&key), entry);
-        self.forget(&key, before.as_ref());
+        self.forget(&key, before.as_ref(), object.as_deref());
         before
     }
 
     /// Removes a key and returns its entry.
     pub(super) fn remove(&mut self, key: &str) -> Option<Entry> {
-        let before = self.entries.remove(key);
-        self.forget(key, before.as_ref());
-        before
+        let (key, before) = self.entries.remove_with_key(key)?;
+        self.forget(&key, Some(&before), None);
+        Some(before)
     }
 
-    fn forget(&mut self, key: &str, before: Option<&Entry>) {
+    /// Corrects the figures and the indexes for an entry that was replaced by one of `object`, or removed.
+    fn forget(&mut self, key: &Arc<str>, before: Option<&Entry>, object: Option<&Object>) {
         self.unreadable -= usize::from(before.is_some_and(Entry::is_unreadable));
-        self.bytes -= before.map_or(0, |entry| entry.bytes(key));
+        self.bytes -= before.map_or(0, |entry| self.bytes_of(key, entry));
+        let was = before.and_then(Entry::object).map(|it| &**it);
+        for index in &mut self.indexes {
+            index.change(key, was, object);
+        }
+    }
+
+    /// Removes all entries.
+    pub(super) fn clear(&mut self) {
+        let indexes = self.indexes.iter().map(|it| FieldIndex::new(it.field()));
+        *self = Self {
+            indexes: indexes.collect(),
+            ..Self::default()
+        };
+    }
+
+    fn bytes_of(&self, key: &str, entry: &Entry) -> u64 {
+        entry.bytes(key) + INDEXED_BYTES * self.indexes.len() as u64
+    }
+
+    /// Returns the entries that an index finds for a predicate; `None` if the predicate requires no exact value of a field
+    /// that has an index.
+    pub(super) fn indexed<'a>(&'a self, predicate: &'a SelectionPredicate) -> Option<Indexed<'a>> {
+        self.indexes.iter().find_map(|index| {
+            let value = predicate.field.requires_exact(index.field())?;
+            Some(Indexed {
+                state: self,
+                index,
+                value,
+            })
+        })
     }
 
     /// Returns an estimate of the bytes of all entries.
@@ -128,5 +182,38 @@ impl SnapshotMap {
 
     fn from<'a>(&'a self, from: Bound<&'a str>) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
         self.entries.range::<_, str>((from, Bound::Unbounded))
+    }
+}
+
+impl<'a> Indexed<'a> {
+    /// Returns the field whose index it is.
+    pub(super) fn field(self) -> &'a Arc<str> {
+        self.index.field()
+    }
+
+    /// Returns the same as [`SnapshotMap::under`] of those that the index finds.
+    pub(super) fn under(
+        self,
+        prefix: &'a str,
+        start: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        let from = if start > prefix { start } else { prefix };
+        self.from(Bound::Included(from))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    /// Returns the same as [`SnapshotMap::after`] of those that the index finds.
+    pub(super) fn after(
+        self,
+        prefix: &'a str,
+        after: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        self.from(Bound::Excluded(after))
+            .take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    fn from(self, from: Bound<&'a str>) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        let keys = self.index.keys(self.value, from);
+        keys.filter_map(move |key| Some((key, self.state.get(key)?)))
     }
 }

@@ -315,13 +315,26 @@ impl StateInterval {
         }
         let after = self.after.take();
         // The scope itself is a folder, so no object has it as its key.
-        let entries = self.state.after(scope, after.as_deref().unwrap_or(scope));
+        let after = after.as_deref().unwrap_or(scope);
+        let indexed = filter.predicate().and_then(|it| self.state.indexed(it));
+        let (ready, last) = (&mut self.ready, &mut self.after);
         let mut looked_at = 0;
-        for (key, entry) in entries.take(LOOKED_AT_MAX) {
+        let look_at = |(key, entry): (&Arc<str>, &Entry)| {
             looked_at += 1;
-            self.after = Some(Arc::clone(key));
+            *last = Some(Arc::clone(key));
             let object = entry.object().filter(|it| filter.selects(it));
-            self.ready.extend(object.cloned());
+            ready.extend(object.cloned());
+        };
+        match indexed {
+            Some(indexed) => indexed
+                .after(scope, after)
+                .take(LOOKED_AT_MAX)
+                .for_each(look_at),
+            None => self
+                .state
+                .after(scope, after)
+                .take(LOOKED_AT_MAX)
+                .for_each(look_at),
         }
         self.done = looked_at < LOOKED_AT_MAX;
     }

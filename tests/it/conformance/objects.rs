@@ -12,6 +12,7 @@ pub(super) fn schema() -> FieldSchema {
         name: "spec.nodeName".into(),
         default: "",
         from: &[],
+        indexed: true,
     }])
 }
 

@@ -32,7 +32,7 @@ use super::core::{
 };
 use super::events::{self, Events};
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or};
+use super::strategy::row::{Group, PROXY, READ_WRITE, Row, field, field_or, indexed_field};
 use super::strategy::stored;
 use super::validation::ingress_points;
 
@@ -291,7 +291,7 @@ fn network(options: &ClusterOptions) -> Vec<Row> {
 
 fn pod_fields() -> [FieldPath; 9] {
     [
-        field("spec.nodeName"),
+        indexed_field("spec.nodeName"),
         field("spec.restartPolicy"),
         field("spec.schedulerName"),
         field("spec.serviceAccountName"),

@@ -14,7 +14,7 @@ use ringwatch_registry::subresource::{SubresourceMetadata, SubresourceStrategy};
 
 use self::slice::ResourceSlices;
 use super::strategy::generic::Generic;
-use super::strategy::row::{Group, Row, field};
+use super::strategy::row::{Group, Row, field, indexed_field};
 
 const V1: Group = Group::new("resource.k8s.io", "v1");
 
@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
                     .check_on_update(claim_validation::update),
             ),
         V1.cluster("resourceslices", "ResourceSlice")
-            .fields([field("spec.nodeName"), field("spec.driver")])
+            .fields([indexed_field("spec.nodeName"), field("spec.driver")])
             .strategy(
                 Generic::new()
                     .returns_deleted_object()

@@ -44,6 +44,17 @@ pub(crate) const fn field_or(name: &'static str, default: &'static str) -> Field
         name: std::borrow::Cow::Borrowed(name),
         default,
         from: &[],
+        indexed: false,
+    }
+}
+
+/// Makes a selectable field of which the cache keeps an index, as kube-apiserver does. Its default is the empty string.
+pub(crate) const fn indexed_field(name: &'static str) -> FieldPath {
+    FieldPath {
+        name: std::borrow::Cow::Borrowed(name),
+        default: "",
+        from: &[],
+        indexed: true,
     }
 }
 

@@ -179,6 +179,7 @@ fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
         name: Cow::Borrowed("spec.nodeName"),
         default: "",
         from: &[],
+        indexed: false,
     }]);
     let object = |content: &Content| {
         let (rest, name) = key.rsplit_once('/').expect("a key");

@@ -19,6 +19,7 @@ use crate::storage::{
 use scripted::{CountingStore, Script};
 
 mod feeding;
+mod field_index;
 mod figures;
 mod histories;
 mod history;
