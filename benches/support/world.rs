@@ -66,8 +66,10 @@ impl World {
             let watch = world.attach(options(number));
             world.watches.push(watch);
         }
-        world.receive(0);
-        world.warm_up();
+        if watchers > 0 {
+            world.receive(0);
+            world.warm_up();
+        }
         world
     }
 
