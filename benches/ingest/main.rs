@@ -82,6 +82,41 @@ enum Stage {
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
     let events = if measured { 300_000 } else { 2_000 };
+    let loads = loads(events);
+    println!(
+        "{:36} {:>9} {:>9} {:>9} {:>12}",
+        "processor time of an event, us", "gRPC", "changes", "caches", "events/s"
+    );
+    for load in loads {
+        let stage = |stage| {
+            let time = processor_time(load, stage);
+            time.as_secs_f64() * 1e6 / load.events as f64
+        };
+        let (grpc, changes, caches) = (
+            stage(Stage::Grpc),
+            stage(Stage::Changes),
+            stage(Stage::Caches),
+        );
+        let rate = 1e6 / caches;
+        println!(
+            "{:36} {grpc:>9.2} {changes:>9.2} {caches:>9.2} {rate:>12.0}",
+            load.name
+        );
+    }
+    let seconds = if measured { 10 } else { 1 };
+    let mut late = lateness(loads[0], seconds);
+    late.sort_unstable();
+    let at = |share: usize| late[(late.len() - 1) * share / 100].as_secs_f64() * 1e3;
+    println!(
+        "{PACED_PER_SECOND} renewals a second: behind by p50 {:.2} ms, p99 {:.2} ms, at most {:.2} ms",
+        at(50),
+        at(99),
+        at(100)
+    );
+}
+
+/// Returns the loads, of which the first is the one that others differ from.
+fn loads(events: u64) -> [Load; 6] {
     let leases = Load {
         name: "Lease renewals",
         object: lease,
@@ -91,7 +126,7 @@ fn main() {
         types: 1,
         watchers: 0,
     };
-    let loads = [
+    [
         leases,
         Load {
             name: "the same, 1,000 watchers of others",
@@ -122,37 +157,7 @@ fn main() {
             objects: events / 30,
             ..leases
         },
-    ];
-    println!(
-        "{:36} {:>9} {:>9} {:>9} {:>12}",
-        "processor time of an event, us", "gRPC", "changes", "caches", "events/s"
-    );
-    for load in loads {
-        let stage = |stage| {
-            let time = processor_time(load, stage);
-            time.as_secs_f64() * 1e6 / load.events as f64
-        };
-        let (grpc, changes, caches) = (
-            stage(Stage::Grpc),
-            stage(Stage::Changes),
-            stage(Stage::Caches),
-        );
-        let rate = 1e6 / caches;
-        println!(
-            "{:36} {grpc:>9.2} {changes:>9.2} {caches:>9.2} {rate:>12.0}",
-            load.name
-        );
-    }
-    let seconds = if measured { 10 } else { 1 };
-    let mut late = lateness(leases, seconds);
-    late.sort_unstable();
-    let at = |share: usize| late[(late.len() - 1) * share / 100].as_secs_f64() * 1e3;
-    println!(
-        "{PACED_PER_SECOND} renewals a second: behind by p50 {:.2} ms, p99 {:.2} ms, at most {:.2} ms",
-        at(50),
-        at(99),
-        at(100)
-    );
+    ]
 }
 
 /// Returns the processor time of the engine's thread for the renewals of a load.
@@ -295,7 +300,6 @@ impl Engine {
         let key = format!("{}none", prefix(0));
         let options = GetOptions {
             resource_version: Some(ResourceVersion(revision)),
-            ..GetOptions::default()
         };
         loop {
             match self.stores[0].get(&key, options).await {

@@ -165,7 +165,7 @@ impl SnapshotMap {
         prefix: &'a str,
         start: &'a str,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
-        let from = if start > prefix { start } else { prefix };
+        let from = start.max(prefix);
         self.from(Bound::Included(from))
             .take_while(move |(key, _)| key.starts_with(prefix))
     }
@@ -197,7 +197,7 @@ impl<'a> Indexed<'a> {
         prefix: &'a str,
         start: &'a str,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
-        let from = if start > prefix { start } else { prefix };
+        let from = start.max(prefix);
         self.from(Bound::Included(from))
             .take_while(move |(key, _)| key.starts_with(prefix))
     }

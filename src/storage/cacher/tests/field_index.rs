@@ -1,17 +1,16 @@
 //! Lists by an index against lists that look at everything.
 
-use std::collections::VecDeque;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
 use crate::storage::cacher::decide::{Fresh, ListPlan};
+use crate::storage::cacher::field_index::INDEXED_BYTES;
 use crate::storage::cacher::list_snapshot::list_folder;
 use crate::storage::cacher::snapshot::{Entry, SnapshotMap};
 
-/// How many earlier states are kept, to be listed again.
-const STATES: usize = 4;
+/// After how many changes a state is kept, to be listed at the end.
+const CHANGES_OF_STATE: usize = 16;
 
 fn schema() -> FieldSchema {
     FieldSchema::new([FieldPath {
@@ -111,15 +110,15 @@ proptest! {
     fn lists_by_index_are_those_without(changes in changes(), limit in 0..5_u64) {
         let mut indexed = SnapshotMap::with_indexes(&schema());
         let mut plain = SnapshotMap::default();
-        let mut states = VecDeque::new();
-        for (number, content) in changes {
+        let mut states = Vec::new();
+        for (place, (number, content)) in changes.into_iter().enumerate() {
+            if place % CHANGES_OF_STATE == 0 {
+                states.push((indexed.clone(), plain.clone()));
+            }
             change(&mut indexed, number, content);
             change(&mut plain, number, content);
-            states.push_back((indexed.clone(), plain.clone()));
-            states.truncate(STATES);
-            states.rotate_left(usize::from(states.len() == STATES));
         }
-        states.push_back((indexed, plain));
+        states.push((indexed, plain));
         for (indexed, plain) in &states {
             for (node, folder) in (0..4).flat_map(|node| ["/pods/", "/pods/b/"].map(|it| (node, it))) {
                 let predicate = of_node(node);
@@ -134,6 +133,33 @@ proptest! {
             prop_assert_eq!(names, expected);
         }
     }
+}
+
+#[test]
+fn an_index_is_counted_with_what_it_refers_to() {
+    let mut indexed = SnapshotMap::with_indexes(&schema());
+    let mut plain = SnapshotMap::default();
+    for number in 0..3 {
+        change(&mut indexed, number, Content::Pod { node: number });
+        change(&mut plain, number, Content::Pod { node: number });
+    }
+    assert_eq!(indexed.bytes(), plain.bytes() + 3 * INDEXED_BYTES);
+    for number in 0..3 {
+        change(&mut indexed, number, Content::Nothing);
+    }
+    assert_eq!(indexed.bytes(), 0);
+}
+
+/// When the list of a type begins again, what was listed goes and the indexes stay.
+#[test]
+fn a_state_that_is_cleared_keeps_its_indexes() {
+    let mut state = SnapshotMap::with_indexes(&schema());
+    change(&mut state, 0, Content::Pod { node: 1 });
+    state.clear();
+    change(&mut state, 1, Content::Pod { node: 1 });
+    change(&mut state, 2, Content::Pod { node: 2 });
+    let listed = listed_in_pages(&state, "/pods/", 0, &of_node(1));
+    assert_eq!(listed, (vec!["01".to_owned()], 1));
 }
 
 /// A list and a watch of one node's pods look at no other, and the metrics say so.
