@@ -220,7 +220,7 @@ async fn write_on_schedule(backend: Arc<Etcd>, resource: &'static str, writes_pe
     }
 }
 
-/// Returns how long lists and reads took. Both are timed from when they were due.
+/// Returns how long lists and reads took, each by itself.
 async fn read_on_schedule(
     delegator: &CacheDelegator,
     backend: &dyn Backend,

@@ -23,7 +23,7 @@ const VERSION: &str = "3.5.21";
 /// Maximum number of chunks on their way to the connection.
 const CHUNKS_MAX: usize = 64;
 
-/// A server with one watch at a time.
+/// A server that takes one watch.
 pub struct FakeEtcd {
     address: SocketAddr,
     chunks: Arc<Mutex<Option<mpsc::Receiver<Bytes>>>>,
@@ -117,8 +117,8 @@ fn answer(
         }),
         other => panic!("nobody calls {other}"),
     };
-    let watched = request.uri().path().ends_with("/Watch");
-    let chunks = watched.then(|| chunks.lock().unwrap().take()).flatten();
+    let is_watch = request.uri().path().ends_with("/Watch");
+    let chunks = is_watch.then(|| chunks.lock().unwrap().take().expect("the only watch"));
     let chunks = futures::stream::iter(chunks)
         .flat_map(|mut chunks| futures::stream::poll_fn(move |context| chunks.poll_recv(context)));
     let data = futures::stream::iter([first]).chain(chunks);

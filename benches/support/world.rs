@@ -66,10 +66,8 @@ impl World {
             let watch = world.attach(options(number));
             world.watches.push(watch);
         }
-        if watchers > 0 {
-            world.receive(0);
-            world.warm_up();
-        }
+        world.receive(0);
+        world.warm_up();
         world
     }
 

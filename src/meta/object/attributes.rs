@@ -41,7 +41,7 @@ pub struct FieldPath {
     pub default: &'static str,
     /// The paths of the value, if not its name: the first that has a value counts.
     pub from: &'static [&'static str],
-    /// True if the cache keeps an index of the field, so that a list of the objects of one value costs what these cost.
+    /// True if the cache keeps an index of the field, by which a list of the objects that have one value looks at no others.
     pub indexed: bool,
 }
 

@@ -221,8 +221,8 @@ impl CacheWriter {
         }
     }
 
-    /// Drops events that exceed the limits of the window, as those do that have become too old. A quiet type has no new
-    /// events that would push them out.
+    /// Drops the events that are too many, too large together or too old for the limits of the window. Those of a quiet type
+    /// become too old without any change.
     pub(super) fn expire_events(&mut self) {
         let now = self.cache.clock.now();
         self.window.evict(now);
@@ -277,9 +277,11 @@ impl CacheWriter {
 
     /// Applies a change to the writer's own state and returns its event; `None` if it changes nothing.
     fn event(&mut self, change: Change, now: Instant) -> Option<Arc<CacheEvent>> {
-        let state = &self.state;
-        let previous = state.get(&change.key).and_then(Entry::object).cloned();
-        let key: Arc<str> = change.key.into();
+        // The state, its indexes and the events share one copy of a key.
+        let found = self.state.get_key_value(&change.key);
+        let previous = found.and_then(|(_, entry)| entry.object()).cloned();
+        let key = found.map(|(key, _)| Arc::clone(key));
+        let key = key.unwrap_or_else(|| change.key.into());
         let current = match change.kind {
             ChangeKind::Delete => {
                 self.state.remove(&key)?;

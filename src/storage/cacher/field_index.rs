@@ -5,8 +5,8 @@
 //!                  "n1" --> { /pods/a/one, /pods/b/two }
 //! ```
 //!
-//! It holds keys, not objects. So an object that changes costs it nothing unless the field does, which a pod's node does
-//! once. Clones share their nodes, as those of the map of objects do: each event has the index of its own state.
+//! It holds keys, not objects. So it changes only when an object comes or goes or its value of the field changes; the node of a
+//! pod is set once. Clones share their nodes, as those of the map of objects do: each event has the index of its own state.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl FieldIndex {
         &self.field
     }
 
-    /// Files the key of an object that was one thing and is another; `None` if there was or is none.
+    /// Moves a key from the value of the old object to that of the new one; `None` if there is no such object.
     pub(super) fn change(&mut self, key: &Arc<str>, was: Option<&Object>, is: Option<&Object>) {
         let (was, is) = (was.map(|it| self.value(it)), is.map(|it| self.value(it)));
         if was == is {

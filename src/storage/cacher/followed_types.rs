@@ -158,8 +158,12 @@ impl FollowedTypes {
     /// `published` sees the events of all types, and waits for no watcher.
     pub(super) fn publish(&mut self, mut batch: Batch, published: impl FnOnce()) {
         let touched: Vec<TypeId> = batch.keys().copied().collect();
+        let (Some(first), Some(last)) = (touched.first(), touched.last()) else {
+            published();
+            return;
+        };
         let mut undispatched = Vec::with_capacity(touched.len());
-        for (id, followed) in &mut self.by_id {
+        for (id, followed) in self.by_id.range_mut(*first..=*last) {
             let events = batch.remove(id);
             undispatched.extend(events.map(|it| followed.cache.publish(it)));
         }

@@ -116,11 +116,14 @@ pub(super) struct TypeMetrics {
     pub(super) decode_errors: Counter,
     /// How long reads waited for their revision, in seconds.
     pub(super) read_wait: Histogram,
-    /// Lists that were answered from memory.
-    lists: Family<ListLabels, Counter>,
+    /// Lists that were answered from memory without an index.
+    lists: Counter,
     /// Objects that such lists looked at.
-    listed_fetched: Family<ListLabels, Counter>,
-    /// Objects that such lists returned.
+    listed_fetched: Counter,
+    /// The same of lists by an index.
+    indexed_lists: Family<ListLabels, Counter>,
+    indexed_fetched: Family<ListLabels, Counter>,
+    /// Objects that lists from memory returned.
     listed_returned: Counter,
     /// How long it took until the type could be served, in seconds.
     pub(super) initialization_seconds: Histogram,
@@ -307,10 +310,7 @@ impl CacheMetrics {
             group: group.to_owned(),
             resource: resource.to_owned(),
         };
-        // Shown before the first list.
         let listed = labels.listed("");
-        self.lists.get_or_create_owned(&listed);
-        self.listed_fetched.get_or_create_owned(&listed);
         TypeMetrics {
             events_received: self.events_received.get_or_create_owned(&labels),
             events_dispatched: self.events_dispatched.get_or_create_owned(&labels),
@@ -320,8 +320,10 @@ impl CacheMetrics {
             terminated_watchers: self.terminated_watchers.get_or_create_owned(&labels),
             decode_errors: self.decode_errors.get_or_create_owned(&labels),
             read_wait: self.read_wait.get_or_create_owned(&labels),
-            lists: self.lists.clone(),
-            listed_fetched: self.listed_fetched.clone(),
+            lists: self.lists.get_or_create_owned(&listed),
+            listed_fetched: self.listed_fetched.get_or_create_owned(&listed),
+            indexed_lists: self.lists.clone(),
+            indexed_fetched: self.listed_fetched.clone(),
             listed_returned: self.listed_returned.get_or_create_owned(&labels),
             resource_version: self.resource_version.get_or_create_owned(&labels),
             initialization_seconds: self.initialization_seconds.get_or_create_owned(&labels),
@@ -352,10 +354,17 @@ fn index_name(field: &str) -> String {
 impl TypeMetrics {
     /// Counts a list that was answered from memory, by the index of a field if it has one.
     pub(super) fn count_list(&self, indexed_field: Option<&str>, fetched: u64, returned: usize) {
-        let index = indexed_field.map(index_name).unwrap_or_default();
-        let listed = self.labels.listed(&index);
-        self.lists.get_or_create(&listed).inc();
-        self.listed_fetched.get_or_create(&listed).inc_by(fetched);
+        match indexed_field {
+            None => {
+                self.lists.inc();
+                self.listed_fetched.inc_by(fetched);
+            }
+            Some(field) => {
+                let listed = self.labels.listed(&index_name(field));
+                self.indexed_lists.get_or_create(&listed).inc();
+                self.indexed_fetched.get_or_create(&listed).inc_by(fetched);
+            }
+        }
         self.listed_returned.inc_by(returned as u64);
     }
 

@@ -84,30 +84,36 @@ impl SnapshotMap {
         self.entries.get(key)
     }
 
+    /// Returns the key itself, as the map has it, and its content.
+    pub(super) fn get_key_value(&self, key: &str) -> Option<(&Arc<str>, &Entry)> {
+        self.entries.get_key_value(key)
+    }
+
     /// Stores an entry under a key and returns the one that it replaced.
     pub(super) fn insert(&mut self, key: Arc<str>, entry: Entry) -> Option<Entry> {
         self.unreadable += usize::from(entry.is_unreadable());
         self.bytes += self.bytes_of(&key, &entry);
-        let object = entry.object().cloned();
+        let now = entry.object().cloned();
         let before = self.entries.insert(Arc::clone(&key), entry);
-        self.forget(&key, before.as_ref(), object.as_deref());
+        self.replaced(&key, before.as_ref(), now.as_deref());
         before
     }
 
     /// Removes a key and returns its entry.
     pub(super) fn remove(&mut self, key: &str) -> Option<Entry> {
         let (key, before) = self.entries.remove_with_key(key)?;
-        self.forget(&key, Some(&before), None);
+        self.replaced(&key, Some(&before), None);
         Some(before)
     }
 
-    /// Corrects the figures and the indexes for an entry that was replaced by one of `object`, or removed.
-    fn forget(&mut self, key: &Arc<str>, before: Option<&Entry>, object: Option<&Object>) {
+    /// Takes an entry that was replaced or removed out of the figures, and corrects the indexes: `now` is the object that
+    /// is there instead.
+    fn replaced(&mut self, key: &Arc<str>, before: Option<&Entry>, now: Option<&Object>) {
         self.unreadable -= usize::from(before.is_some_and(Entry::is_unreadable));
         self.bytes -= before.map_or(0, |entry| self.bytes_of(key, entry));
         let was = before.and_then(Entry::object).map(|it| &**it);
         for index in &mut self.indexes {
-            index.change(key, was, object);
+            index.change(key, was, now);
         }
     }
 

@@ -303,15 +303,15 @@ impl StateInterval {
         }
     }
 
-    /// Looks at some more keys.
-    fn advance(&mut self, filter: &Filter) {
+    /// Looks at some more keys, and returns how many.
+    fn advance(&mut self, filter: &Filter) -> usize {
         let scope = filter.scope();
         if !scope.ends_with('/') {
             let object = self.state.get(scope).and_then(Entry::object);
             self.ready
                 .extend(object.filter(|it| filter.selects(it)).cloned());
             self.done = true;
-            return;
+            return 1;
         }
         let after = self.after.take();
         // The scope itself is a folder, so no object has it as its key.
@@ -337,5 +337,53 @@ impl StateInterval {
                 .for_each(look_at),
         }
         self.done = looked_at < LOOKED_AT_MAX;
+        looked_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::meta::{FieldPath, FieldSchema, FieldSelector};
+    use crate::storage::SelectionPredicate;
+
+    const NODES: usize = 4;
+
+    #[test]
+    fn the_state_of_one_node_is_read_by_the_index_alone() {
+        let schema = FieldSchema::new([FieldPath {
+            name: "spec.nodeName".into(),
+            default: "",
+            from: &[],
+            indexed: true,
+        }]);
+        let mut state = SnapshotMap::with_indexes(&schema);
+        let of_node = 2 * LOOKED_AT_MAX + 1;
+        for number in 0..NODES * of_node {
+            let name = format!("{number:04}");
+            let pod = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name},
+                "spec": {"nodeName": format!("n{}", number % NODES)}});
+            let object = Object::from_value(&pod, 1, &schema).expect("an object");
+            let key = format!("/pods/d/{name}").into();
+            state.insert(key, Entry::Readable(Arc::new(object)));
+        }
+        let predicate = SelectionPredicate {
+            field: FieldSelector::parse("spec.nodeName=n3").expect("a selector"),
+            ..SelectionPredicate::default()
+        };
+        let filter = Filter::new("/pods/", true, predicate);
+        let mut interval = StateInterval::new(state, false);
+        let mut looked_at = Vec::new();
+        while !interval.done {
+            looked_at.push(interval.advance(&filter));
+        }
+        assert_eq!(looked_at, [LOOKED_AT_MAX, LOOKED_AT_MAX, 1]);
+        let names: Vec<_> = interval.ready.iter().map(|it| it.name()).collect();
+        let expected: Vec<_> = (0..of_node)
+            .map(|number| format!("{:04}", NODES * number + 3))
+            .collect();
+        assert_eq!(names, expected);
     }
 }

@@ -87,7 +87,7 @@ impl RedbLog {
     /// Opens the log in a file, which is created if it is missing or empty. Blocks.
     ///
     /// # Errors
-    /// [`OpenError`]; the file is not changed then.
+    /// [`OpenError`]; a file that had content is not changed then.
     pub(crate) fn open(path: &Path) -> Result<Loaded, OpenError> {
         let at = |failure| Failure::into_error(failure, path);
         let is_new = !path.exists();

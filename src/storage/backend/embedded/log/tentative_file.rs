@@ -166,7 +166,7 @@ impl TentativeFile {
         Ok(())
     }
 
-    /// Returns true if nothing was ever written to the file.
+    /// Returns true if the file has no content: it is empty, or its creation was interrupted.
     pub(crate) fn is_new(&self) -> bool {
         self.progress().header.is_blank()
     }
@@ -189,7 +189,7 @@ impl TentativeFile {
 }
 
 impl Progress {
-    /// Writes a new file, its header last. If that fails or is interrupted, it is still a new file.
+    /// Writes a new file, its header last. If that is interrupted before the header is durable, the file is still a new one.
     fn create(&mut self, file: &dyn StorageBackend, held: &Held) -> io::Result<()> {
         let header_end = HEADER_BYTES as u64;
         file.set_len(held.len.max(header_end))?;
@@ -323,7 +323,7 @@ fn overlap(
 ) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
     let from = first.0.max(second.0);
     let to = first.1.min(second.1).max(from);
-    // Both lie in the first span, which is a buffer in memory.
+    // What overlaps lies in the span that is a buffer in memory.
     let index = |position: u64, start: u64| usize::try_from(position - start).unwrap_or(usize::MAX);
     if from == to {
         return (0..0, 0..0);
