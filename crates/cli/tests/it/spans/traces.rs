@@ -229,6 +229,7 @@ async fn requests_to_etcd_are_spans_and_the_last_ones_are_flushed() {
     let admin = server.client().await;
     let created = ask(&admin, "POST", CONFIG_MAPS, SAMPLED, &config_map("a")).await;
     assert_eq!(created, 201);
+    server.started().await;
     // A batch waits for five seconds; the end does not.
     server.stop().await;
     let trace = collector.all();
