@@ -1,5 +1,6 @@
 //! Lists out of a snapshot of a type's state.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::decide::{ListPlan, folder};
@@ -38,7 +39,8 @@ pub(super) fn list_folder(
     match state.indexed(predicate) {
         None => page.list(state.under(&folder, start)),
         Some(indexed) => {
-            let list = page.list(indexed.under(&folder, start))?;
+            let from = Bound::Included(start.max(&folder));
+            let list = page.list(indexed.under(&folder, from))?;
             Ok(SnapshotList {
                 indexed_field: Some(Arc::clone(indexed.field())),
                 ..list

@@ -197,29 +197,15 @@ impl<'a> Indexed<'a> {
         self.index.field()
     }
 
-    /// Returns the same as [`SnapshotMap::under`] of those that the index finds.
+    /// Returns the entries that the index finds, of those whose key begins with `prefix`, in key order, from a bound on. The bound must
+    /// not lie before the prefix.
     pub(super) fn under(
         self,
         prefix: &'a str,
-        start: &'a str,
+        from: Bound<&'a str>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
-        let from = start.max(prefix);
-        self.from(Bound::Included(from))
-            .take_while(move |(key, _)| key.starts_with(prefix))
-    }
-
-    /// Returns the same as [`SnapshotMap::after`] of those that the index finds.
-    pub(super) fn after(
-        self,
-        prefix: &'a str,
-        after: &'a str,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
-        self.from(Bound::Excluded(after))
-            .take_while(move |(key, _)| key.starts_with(prefix))
-    }
-
-    fn from(self, from: Bound<&'a str>) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
         let keys = self.index.keys(self.value, from);
-        keys.filter_map(move |key| Some((key, self.state.get(key)?)))
+        keys.take_while(move |key| key.starts_with(prefix))
+            .filter_map(move |key| Some((key, self.state.get(key)?)))
     }
 }

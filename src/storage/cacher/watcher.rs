@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -327,7 +327,7 @@ impl StateInterval {
         };
         match indexed {
             Some(indexed) => indexed
-                .after(scope, after)
+                .under(scope, Bound::Excluded(after))
                 .take(LOOKED_AT_MAX)
                 .for_each(look_at),
             None => self
