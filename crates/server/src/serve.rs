@@ -30,6 +30,7 @@ use super::assembly::Assembly;
 use super::audit::{AuditFiles, RunningAudit};
 use super::backend_factory::{self, OpenBackend, OpenOverride};
 use super::background::Background;
+use super::bootstrap::Bootstrap;
 use super::flags::{ServeFlags, StorageBackend};
 use super::kubeconfig;
 use super::security::Security;
@@ -60,12 +61,26 @@ async fn until_signalled(flags: &ServeFlags, options: ServerOptions) -> Result<(
             "run it where signals can be handled",
         )
     })?;
-    let server = tokio::select! {
-        server = Server::start(flags, options) => server?,
+    let (mut server, first_steps) = tokio::select! {
+        listening = Server::listen(flags, options) => listening?,
         () = signals.next() => return Ok(()),
     };
+    // Requests are served from here on, so that a server that is told to end, or cannot be completed, is ended in order.
+    let completed = tokio::select! {
+        completed = server.complete(first_steps) => completed,
+        () = signals.next() => return end(server, flags, &mut signals).await,
+    };
+    if let Err(error) = completed {
+        end(server, flags, &mut signals).await?;
+        return Err(error);
+    }
     announce(flags, &server);
     signals.next().await;
+    end(server, flags, &mut signals).await
+}
+
+/// Ends a server in order, unless a signal comes meanwhile.
+async fn end(server: Server, flags: &ServeFlags, signals: &mut Signals) -> Result<(), StartError> {
     tokio::select! {
         () = server.end(flags.serving.shutdown_delay_duration) => Ok(()),
         () = signals.next() => Err(StartError::new(
@@ -126,15 +141,37 @@ pub(super) struct Server {
     pub(super) clock: Clock,
 }
 
+/// The inputs of [`Server::complete`].
+pub(super) struct FirstSteps {
+    port: u16,
+    cachers: Vec<Arc<Cacher>>,
+    bootstrap: Bootstrap,
+    api_endpoints: Option<ApiEndpoints>,
+}
+
 impl Server {
     /// Starts a server. It serves when this returns, unless caches take longer to be filled than a bounded time.
     ///
     /// # Errors
-    /// A file or the store cannot be used, or the address is taken.
+    /// As [`Self::listen`] and [`Self::complete`].
     pub(super) async fn start(
         flags: &ServeFlags,
         options: ServerOptions,
     ) -> Result<Self, StartError> {
+        let (mut server, first_steps) = Self::listen(flags, options).await?;
+        server.complete(first_steps).await?;
+        Ok(server)
+    }
+
+    /// Starts to listen. The server answers requests when this returns, though it may refer those to lists and watches to
+    /// a later time, and its first objects are not there yet.
+    ///
+    /// # Errors
+    /// A file or the store cannot be used, or the address is taken.
+    async fn listen(
+        flags: &ServeFlags,
+        options: ServerOptions,
+    ) -> Result<(Self, FirstSteps), StartError> {
         let clock = options.clock;
         for notice in flags.notices() {
             tracing::warn!("{notice}");
@@ -180,15 +217,7 @@ impl Server {
         let audit = audit.transpose()?;
         let stop = steps.stop_accepting.clone();
         let listener = spawn(listener.run(assembled.connections.clone(), stop));
-
-        wait_until_filled(&assembled.cachers, &clock).await;
-        assembled.bootstrap.run(address.port()).await?;
-        if let Some(repair) = assembled.bootstrap.repair {
-            background.run_serving(async move { repair.run().await });
-        }
-        let withdrawal = CancellationToken::new();
-        let publishing = publish_address(assembled.api_endpoints, &withdrawal).await;
-        Ok(Self {
+        let server = Self {
             url,
             connections: assembled.connections,
             data_dir,
@@ -198,12 +227,35 @@ impl Server {
             feed: assembled.feed,
             background,
             audit,
-            publishing,
-            withdrawal,
+            publishing: None,
+            withdrawal: CancellationToken::new(),
             backend,
             overrides,
             clock,
-        })
+        };
+        let first_steps = FirstSteps {
+            port: address.port(),
+            cachers: assembled.cachers,
+            bootstrap: assembled.bootstrap,
+            api_endpoints: assembled.api_endpoints,
+        };
+        Ok((server, first_steps))
+    }
+
+    /// Waits a bounded time for the caches to be filled, creates the first objects and publishes the server's address.
+    ///
+    /// # Errors
+    /// The first objects cannot be written.
+    async fn complete(&mut self, first_steps: FirstSteps) -> Result<(), StartError> {
+        let bootstrap = first_steps.bootstrap;
+        wait_until_filled(&first_steps.cachers, &self.clock).await;
+        bootstrap.run(first_steps.port).await?;
+        if let Some(repair) = bootstrap.repair {
+            self.background
+                .run_serving(async move { repair.run().await });
+        }
+        self.publishing = publish_address(first_steps.api_endpoints, &self.withdrawal).await;
+        Ok(())
     }
 
     /// Ends the server in order: withdraws its address, ends the listener, watches and connections, writes the last audit

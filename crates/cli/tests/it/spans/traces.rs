@@ -229,7 +229,6 @@ async fn requests_to_etcd_are_spans_and_the_last_ones_are_flushed() {
     let admin = server.client().await;
     let created = ask(&admin, "POST", CONFIG_MAPS, SAMPLED, &config_map("a")).await;
     assert_eq!(created, 201);
-    server.started().await;
     // A batch waits for five seconds; the end does not.
     server.stop().await;
     let trace = collector.all();
@@ -238,6 +237,28 @@ async fn requests_to_etcd_are_spans_and_the_last_ones_are_flushed() {
     assert_eq!(txn.parent(), stored.id());
     assert_eq!(txn.attributes["rpc.system.name"], "grpc");
     assert_eq!(hex(&txn.span.trace_id), TRACE);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_while_it_starts_flushes_its_spans() {
+    let Some(etcd) = Etcd::start("spans of a server that starts") else {
+        return;
+    };
+    // The start waits for the address of the Service kubernetes, which is taken.
+    let taken = json!({"apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+        "metadata": {"name": "10.0.0.1", "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "other"}}});
+    etcd.etcdctl(&["put", "/registry/ipaddresses/10.0.0.1", &taken.to_string()]);
+    let collector = Collector::start(Manner::Takes).await;
+    let file = config(collector.address, 0);
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), &flag(&file)]);
+    let admin = server.client_once("/livez/ping").await;
+    let path = "/api/v1/namespaces/default";
+    while ask(&admin, "GET", path, "", "").await != 200 {}
+    assert_eq!(ask(&admin, "GET", path, SAMPLED, "").await, 200);
+    server.stop().await;
+    assert!(!server.log().contains("serves the Kubernetes API at"));
+    named(&collector.all(), "Get");
 }
 
 #[tokio::test]

@@ -68,18 +68,6 @@ impl Server {
         self.under.clear();
     }
 
-    /// Waits until the server has said that it serves, after its first requests: one that is told to end before ends at once.
-    pub(crate) async fn started(&mut self) {
-        for _ in 0..LOOKS_MAX {
-            assert!(self.is_running(), "the server ended:\n{}", self.log());
-            if self.log().contains("serves the Kubernetes API at") {
-                return;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        panic!("the server did not start:\n{}", self.log());
-    }
-
     /// Ends the server as an operator would, and waits until it has drained.
     pub(crate) async fn stop(&mut self) {
         signal(&self.child, "TERM");
