@@ -28,6 +28,10 @@ use crate::meta::Object;
 use crate::storage::{Change, ChangeKind, StorageError};
 use crate::sync::{MutexGuard, OnceLock};
 
+/// Maximum number of events of a batch that share a state. More share the copies of the map's nodes that the state of each
+/// would have of its own, and have readers of an exact revision apply more events to the state before it.
+const STATE_EVENTS_MAX: usize = 64;
+
 /// The single writer of a type's cache.
 #[derive(Debug)]
 pub(super) struct CacheWriter {
@@ -196,29 +200,22 @@ impl CacheWriter {
         let reached = self.revision;
         let received = self.cache.clock.now();
         let new = changes.into_iter().filter(|it| it.revision > reached);
-        let mut events = Vec::new();
+        let mut events: Vec<CacheEvent> = Vec::new();
         for change in new {
             self.cache.metrics.events_received.inc();
-            if !self.is_possible(&change) {
-                return None;
+            let mut event = self.event(change, received)?;
+            if (events.len() + 1).is_multiple_of(STATE_EVENTS_MAX) {
+                event.state = Some(self.state.clone());
             }
-            events.extend(self.event(change, received));
+            events.push(event);
+        }
+        if let Some(last) = events.last_mut() {
+            last.state.get_or_insert_with(|| self.state.clone());
         }
         self.objects.set(self.state.bytes());
         self.revision = reached.max(revision);
+        let events = events.into_iter().map(Arc::new).collect();
         Some(Applied { events, received })
-    }
-
-    /// Returns true if a change can follow the known state: only an existing key is deleted, and only a missing one is
-    /// created.
-    fn is_possible(&self, change: &Change) -> bool {
-        let exists = self.state.get(&change.key).is_some();
-        match change.kind {
-            ChangeKind::Delete => exists,
-            ChangeKind::Put { created, .. } | ChangeKind::Sealed { created, .. } => {
-                !(created && exists)
-            }
-        }
     }
 
     /// Drops the events that are too many, too large together or too old for the limits of the window. Those of a quiet type
@@ -275,43 +272,42 @@ impl CacheWriter {
         });
     }
 
-    /// Applies a change to the writer's own state and returns its event; `None` if it changes nothing.
-    fn event(&mut self, change: Change, now: Instant) -> Option<Arc<CacheEvent>> {
-        // The state, its indexes and the events share one copy of a key.
+    /// Applies a change to the writer's own state and returns its event, without a state of its own. Returns `None` if the
+    /// change cannot follow the known state: only an existing key is deleted, and only a missing one is created.
+    fn event(&mut self, change: Change, now: Instant) -> Option<CacheEvent> {
         let found = self.state.get_key_value(&change.key);
+        let possible = match change.kind {
+            ChangeKind::Delete => found.is_some(),
+            ChangeKind::Put { created, .. } | ChangeKind::Sealed { created, .. } => {
+                !(created && found.is_some())
+            }
+        };
+        if !possible {
+            return None;
+        }
         let previous = found.and_then(|(_, entry)| entry.object()).cloned();
+        // The state, its indexes and the events share one copy of a key.
         let key = found.map(|(key, _)| Arc::clone(key));
         let key = key.unwrap_or_else(|| change.key.into());
         let current = match change.kind {
-            ChangeKind::Delete => {
-                self.state.remove(&key)?;
-                Current::Deleted
-            }
+            ChangeKind::Delete => Current::Deleted,
             // Sealed values have been unsealed before; one that has not been is no object.
             ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => {
-                let (current, entry) = match decode(&self.cache, &key, &value, change.revision) {
-                    Some(object) => (
-                        Current::Object(Arc::clone(&object)),
-                        Entry::Readable(object),
-                    ),
-                    None => {
-                        let last = previous.clone();
-                        (Current::Unreadable, Entry::Unreadable { last })
-                    }
-                };
-                self.state.insert(Arc::clone(&key), entry);
-                current
+                let decoded = decode(&self.cache, &key, &value, change.revision);
+                decoded.map_or(Current::Unreadable, Current::Object)
             }
         };
-        Some(Arc::new(CacheEvent {
+        let event = CacheEvent {
             key,
             revision: change.revision,
             current,
             previous,
-            state: self.state.clone(),
+            state: None,
             received: now,
             removed: OnceLock::new(),
-        }))
+        };
+        event.apply(&mut self.state);
+        Some(event)
     }
 }
 

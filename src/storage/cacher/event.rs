@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::snapshot::SnapshotMap;
+use super::snapshot::{Entry, SnapshotMap};
 use crate::clock::Instant;
 use crate::meta::{Object, WatchEvent};
 use crate::sync::OnceLock;
@@ -22,8 +22,8 @@ pub(super) struct CacheEvent {
     pub(super) current: Current,
     /// The content of the key before the event; `None` if there was none that could be decoded.
     pub(super) previous: Option<Arc<Object>>,
-    /// The objects of the type after this event.
-    pub(super) state: SnapshotMap,
+    /// The objects of the type after this event; `None` for most events of a batch, see [`super::view`].
+    pub(super) state: Option<SnapshotMap>,
     /// When the event reached the cache.
     pub(super) received: Instant,
     /// The previous content at this event's revision, for DELETED events; created on first use and then shared.
@@ -70,6 +70,21 @@ impl CacheEvent {
             Current::Object(object) => Some(object),
         };
         self.seen(current, self.previous.as_ref())
+    }
+
+    /// Applies the event to the objects before it, as its writer did.
+    pub(super) fn apply(&self, state: &mut SnapshotMap) {
+        let entry = match &self.current {
+            Current::Object(object) => Entry::Readable(Arc::clone(object)),
+            Current::Unreadable => Entry::Unreadable {
+                last: self.previous.clone(),
+            },
+            Current::Deleted => {
+                state.remove(&self.key);
+                return;
+            }
+        };
+        state.insert(Arc::clone(&self.key), entry);
     }
 
     /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object, and that once more

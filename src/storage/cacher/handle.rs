@@ -228,9 +228,9 @@ impl Cacher {
         let (view, newest) = cache.served()?;
         let state = match plan.exact {
             Some(revision) => view.state_at(revision),
-            None => Some(view.state()),
+            None => Some(view.state().clone()),
         };
-        let Some(state) = state.filter(|state| !state.has_unreadable()).cloned() else {
+        let Some(state) = state.filter(|state| !state.has_unreadable()) else {
             return Ok(ListAnswer::AskStore);
         };
         drop(view);

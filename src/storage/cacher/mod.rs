@@ -61,6 +61,7 @@ mod list_snapshot;
 mod listing;
 mod metrics;
 mod readiness;
+mod ready_changes;
 mod reflector;
 mod revision_probe;
 mod sealed;

@@ -2,6 +2,9 @@
 //!
 //! Creating a view copies nothing and waits for nobody. It keeps the events that it shows alive, so readers take what
 //! they need out of it and drop it before they wait for anything.
+//!
+//! The last event of each batch has the state after it. Of a long batch so has one of every few others; the state after any
+//! other event is that of the last one before it that has one, with the events since then applied to it.
 
 use std::sync::Arc;
 
@@ -33,16 +36,34 @@ impl CacheView {
     pub(super) fn state(&self) -> &SnapshotMap {
         let base = self.log.base();
         let newest = self.log.last();
-        newest.map_or(&base.state, |event| &event.state)
+        // A batch is published whole, and its last event has a state.
+        newest
+            .and_then(|event| event.state.as_ref())
+            .unwrap_or(&base.state)
     }
 
     /// Returns the objects as of a revision that the cache has reached; `None` if it has left the window.
-    pub(super) fn state_at(&self, revision: u64) -> Option<&SnapshotMap> {
-        let before = self.after(revision)?.checked_sub(1);
-        match before.map(|number| self.log.slot(number)) {
-            Some(Slot::Value(event)) => Some(&event.state),
-            _ => Some(&self.log.base().state),
+    pub(super) fn state_at(&self, revision: u64) -> Option<SnapshotMap> {
+        Some(self.state_before(self.after(revision)?))
+    }
+
+    /// Returns the objects before the event of a sequence number, which must not have been evicted.
+    pub(super) fn state_before(&self, number: u64) -> SnapshotMap {
+        let mut since = Vec::new();
+        let mut state = &self.log.base().state;
+        for number in (self.first()..number).rev() {
+            let Slot::Value(event) = self.log.slot(number) else {
+                break;
+            };
+            if let Some(found) = &event.state {
+                state = found;
+                break;
+            }
+            since.push(event);
         }
+        let mut state = state.clone();
+        since.iter().rev().for_each(|event| event.apply(&mut state));
+        state
     }
 
     /// Returns the oldest revision that a watch can resume from.

@@ -6,8 +6,8 @@
 //!   state, revision    [first] [first+1] ... | ... | ... [end-1]     end: the next event's number
 //! ```
 //!
-//! Each event carries the state after it, so the log is all that readers need: the newest state is that of the newest
-//! event, or the base's if there is none. A batch is appended, then published at once: readers see all of it or
+//! Events carry the states after them (see [`super::view`]), so the log is all that readers need: the newest state is that of the
+//! newest event, or the base's if there is none. A batch is appended, then published at once: readers see all of it or
 //! nothing, and changes that share a revision are never seen apart.
 //!
 //! Sequence numbers never fall and never repeat, not even when the type is listed again, so a stale position is found
@@ -93,14 +93,16 @@ impl WindowLimits {
 /// Creates the two halves of an empty window.
 pub(super) fn window(limits: WindowLimits) -> (WindowWriter, Window) {
     let (writer, log) = log(Base::default());
+    let window = Window { log };
     let writer = WindowWriter {
         log: writer,
+        window: window.clone(),
         limits,
         segments: VecDeque::new(),
         events: 0,
         bytes: 0,
     };
-    (writer, Window { log })
+    (writer, window)
 }
 
 /// The state before the first event.
@@ -113,7 +115,7 @@ pub(super) struct Base {
 }
 
 /// The reading half of a window.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Window {
     log: Log<Arc<CacheEvent>, Base>,
 }
@@ -129,6 +131,8 @@ impl Window {
 #[derive(Debug)]
 pub(super) struct WindowWriter {
     log: Writer<Arc<CacheEvent>, Base>,
+    /// The same log as readers see it.
+    window: Window,
     limits: WindowLimits,
     /// The figures of the log's segments, the oldest first.
     segments: VecDeque<Segment>,
@@ -230,9 +234,10 @@ impl WindowWriter {
         let Some(last) = self.log.last_of(count) else {
             return;
         };
+        let oldest_kept = self.end() - self.events as u64;
         let base = Base {
             revision: last.revision,
-            state: last.state.clone(),
+            state: self.window.view().state_before(oldest_kept),
         };
         drop(self.log.evict(count, base));
     }

@@ -14,7 +14,6 @@ use crate::ring::channel::{Signal, channel};
 use crate::storage::cacher::event::{CacheEvent, Current};
 use crate::storage::cacher::filter::Filter;
 use crate::storage::cacher::index::Index;
-use crate::storage::cacher::snapshot::SnapshotMap;
 use crate::storage::cacher::watchers::Receiver;
 use crate::sync::OnceLock;
 
@@ -198,7 +197,7 @@ fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
             After::Unreadable => Current::Unreadable,
         },
         previous: before.map(object),
-        state: SnapshotMap::default(),
+        state: None,
         received: Clock::real().now(),
         removed: OnceLock::new(),
     }

@@ -20,17 +20,49 @@ use crate::sync::OnceLock;
 /// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A batch: how large each event's padding is, and whether it shares the revision of the one
-    /// before it.
-    Batch(Vec<(u16, bool)>),
+    /// A batch of events.
+    Batch(Vec<Change>),
     /// So many seconds pass, then the clock alone expires events.
     Wait(u8),
     /// The type is listed again.
     Reset,
 }
 
+/// An event of a batch.
+#[derive(Clone, Debug)]
+struct Change {
+    /// The key, of a few.
+    key: u8,
+    content: Content,
+    /// True if it shares the revision of the one before it.
+    shares: bool,
+    /// True if it has the state after it, though it may not be the last of its batch.
+    has_state: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    /// An object with so many bytes of padding.
+    Padded(u16),
+    Unreadable,
+    /// Nothing, or an object without padding if there is nothing to delete.
+    Deleted,
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let batch = proptest::collection::vec((0..3_000_u16, any::<bool>()), 0..60);
+    let content = prop_oneof![
+        8 => (0..1_500_u16).prop_map(Content::Padded),
+        1 => Just(Content::Unreadable),
+        2 => Just(Content::Deleted),
+    ];
+    let change = (0..30_u8, content, any::<bool>(), any::<bool>());
+    let change = change.prop_map(|(key, content, shares, has_state)| Change {
+        key,
+        content,
+        shares,
+        has_state,
+    });
+    let batch = proptest::collection::vec(change, 0..60);
     let step = prop_oneof![
         12 => batch.prop_map(Step::Batch),
         8 => (0..40_u8).prop_map(Step::Wait),
@@ -50,18 +82,26 @@ const LIMITS: WindowLimits = WindowLimits {
 const PARTS: usize = 16;
 
 /// More than any event of this test keeps alive.
-const EVENT_BYTES_MAX: usize = 4_000;
+const EVENT_BYTES_MAX: usize = 6_000;
+
+/// The figures by which states are told apart: bytes, keys, and keys that are unreadable.
+type Figures = (u64, usize, usize);
+
+fn figures(state: &SnapshotMap) -> Figures {
+    let keys = state.under("/", "").count();
+    (state.bytes(), keys, state.unreadable_in("/").count())
+}
 
 struct Model {
     clock: Clock,
     writer: WindowWriter,
     window: Window,
-    /// The events that are kept.
-    events: VecDeque<Arc<CacheEvent>>,
+    /// The events that are kept, each with the figures of the state after it.
+    events: VecDeque<(Arc<CacheEvent>, Figures)>,
     /// The number of the first one.
     first: u64,
-    /// The revision before them, and how much there was.
-    base: (u64, u64),
+    /// The revision before them, and the figures of the state.
+    base: (u64, Figures),
     revision: u64,
     state: SnapshotMap,
 }
@@ -75,42 +115,66 @@ impl Model {
             window,
             events: VecDeque::new(),
             first: 0,
-            base: (0, 0),
+            base: (0, figures(&SnapshotMap::default())),
             revision: 0,
             state: SnapshotMap::default(),
         }
     }
 
-    fn batch(&mut self, changes: Vec<(u16, bool)>) {
+    fn batch(&mut self, changes: Vec<Change>) {
         self.revision += 1;
-        for (padding, shares) in changes {
-            self.revision += u64::from(!shares);
-            let event = self.event(padding.into());
-            self.writer.append(Arc::clone(&event));
-            self.events.push_back(event);
+        let last = changes.len().saturating_sub(1);
+        for (at, change) in changes.into_iter().enumerate() {
+            self.revision += u64::from(!change.shares);
+            let has_state = change.has_state || at == last;
+            self.event(change.key, change.content, has_state);
         }
         self.writer.publish();
         self.evict();
     }
 
-    /// Puts another object.
-    fn event(&mut self, padding: usize) -> Arc<CacheEvent> {
-        let key: Arc<str> = format!("/pods/d/{}", self.writer.end()).into();
-        let value = json!({"kind": "Pod", "apiVersion": "v1",
-            "metadata": {"name": "a", "namespace": "d"}, "spec": {"padding": "x".repeat(padding)}});
-        let object = Object::from_value(&value, self.revision, &FieldSchema::default());
-        let object = Arc::new(object.expect("an object"));
-        let entry = Entry::Readable(Arc::clone(&object));
-        self.state.insert(Arc::clone(&key), entry);
-        Arc::new(CacheEvent {
+    /// Appends an event.
+    fn event(&mut self, key: u8, content: Content, has_state: bool) {
+        let key: Arc<str> = format!("/pods/d/{key}").into();
+        let previous = self.state.get(&key).and_then(Entry::object).cloned();
+        let is_there = self.state.get(&key).is_some();
+        let current = match content {
+            Content::Deleted if is_there => {
+                self.state.remove(&key);
+                Current::Deleted
+            }
+            Content::Unreadable => {
+                let last = previous.clone();
+                let entry = Entry::Unreadable { last };
+                self.state.insert(Arc::clone(&key), entry);
+                Current::Unreadable
+            }
+            Content::Padded(_) | Content::Deleted => {
+                let bytes = match content {
+                    Content::Padded(bytes) => bytes,
+                    Content::Unreadable | Content::Deleted => 0,
+                };
+                let value = json!({"kind": "Pod", "apiVersion": "v1",
+                    "metadata": {"name": "a", "namespace": "d"},
+                    "spec": {"padding": "x".repeat(bytes.into())}});
+                let object = Object::from_value(&value, self.revision, &FieldSchema::default());
+                let object = Arc::new(object.expect("an object"));
+                let entry = Entry::Readable(Arc::clone(&object));
+                self.state.insert(Arc::clone(&key), entry);
+                Current::Object(object)
+            }
+        };
+        let event = Arc::new(CacheEvent {
             key,
             revision: self.revision,
-            current: Current::Object(object),
-            previous: None,
-            state: self.state.clone(),
+            current,
+            previous,
+            state: has_state.then(|| self.state.clone()),
             received: self.clock.now(),
             removed: OnceLock::new(),
-        })
+        });
+        self.writer.append(Arc::clone(&event));
+        self.events.push_back((event, figures(&self.state)));
     }
 
     /// Lets the window evict, and checks that it evicted what it had to and not much more.
@@ -120,8 +184,8 @@ impl Model {
         let view = self.window.view();
         let mut before_its_time = false;
         while self.first < view.first() {
-            let gone = self.events.pop_front().expect("only what was there goes");
-            self.base = (gone.revision, gone.state.bytes());
+            let (gone, after) = self.events.pop_front().expect("only what was there goes");
+            self.base = (gone.revision, after);
             self.first += 1;
             before_its_time |= !is_aged(&gone, now) || self.events.len() < LIMITS.events_min;
         }
@@ -135,7 +199,7 @@ impl Model {
             assert!(full, "{events} events of {bytes} bytes are no full window");
         }
         let tolerated = LIMITS.age + LIMITS.age / u32::try_from(PARTS).expect("small");
-        let too_old = |it: &&Arc<CacheEvent>| now.duration_since(it.received) > tolerated;
+        let too_old = |it: &&(Arc<CacheEvent>, _)| now.duration_since(it.0.received) > tolerated;
         let kept = self.events.iter().filter(too_old).count();
         assert!(
             kept < LIMITS.events_min + LIMITS.events_max / PARTS,
@@ -146,7 +210,7 @@ impl Model {
     fn reset(&mut self) {
         self.revision += 10;
         self.first = self.writer.end() + 1;
-        self.base = (self.revision, self.state.bytes());
+        self.base = (self.revision, figures(&self.state));
         self.events.clear();
         drop(self.writer.reset(self.revision, self.state.clone()));
     }
@@ -156,8 +220,8 @@ impl Model {
         assert_eq!((view.first(), view.end()), (self.first, end));
         assert_eq!(view.base_revision(), self.base.0);
         let newest = self.events.back();
-        let newest = newest.map_or(self.base, |it| (it.revision, it.state.bytes()));
-        assert_eq!((view.revision(), view.state().bytes()), newest);
+        let newest = newest.map_or(self.base, |(it, after)| (it.revision, *after));
+        assert_eq!((view.revision(), figures(view.state())), newest);
         assert!(matches!(view.slot(end), Slot::Future));
         if let Some(older) = self.base.0.checked_sub(1) {
             assert_eq!(view.after(older), None, "too old");
@@ -167,25 +231,25 @@ impl Model {
         let mut events = self.events.iter().peekable();
         let (mut next, mut state) = (self.first, self.base.1);
         for revision in self.base.0..=self.revision {
-            while let Some(event) = events.next_if(|it| it.revision <= revision) {
+            while let Some((_, after)) = events.next_if(|(it, _)| it.revision <= revision) {
                 next += 1;
-                state = event.state.bytes();
+                state = *after;
             }
             assert_eq!(view.after(revision), Some(next));
-            let at = view.state_at(revision).map(SnapshotMap::bytes);
-            assert_eq!(at, Some(state));
+            let at = view.state_at(revision);
+            assert_eq!(at.as_ref().map(figures), Some(state));
         }
         let middle = self.events.len() / 2;
         let later = view.events(self.first + middle as u64);
         assert!(
             later
                 .map(|it| &it.key)
-                .eq(self.events.range(middle..).map(|it| &it.key))
+                .eq(self.events.range(middle..).map(|(it, _)| &it.key))
         );
     }
 
     fn bytes(&self) -> usize {
-        self.events.iter().map(|it| it.bytes()).sum()
+        self.events.iter().map(|(it, _)| it.bytes()).sum()
     }
 }
 
@@ -211,8 +275,8 @@ async fn rare_events_are_evicted_soon_after_their_time() {
     };
     for number in 0..20 * PARTS {
         model.revision += 1;
-        let event = model.event(0);
-        model.writer.append(event);
+        let key = u8::try_from(number % 200).expect("small");
+        model.event(key, Content::Padded(0), true);
         model.writer.publish();
         model.writer.evict(model.clock.now());
         let kept = model.writer.len();
