@@ -15,13 +15,14 @@
 )]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
+#[path = "support/memory.rs"]
+mod memory;
 #[allow(dead_code, reason = "other benches use the rest")]
 #[path = "support/world.rs"]
 mod world;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use ringwatch::meta::LabelSelector;
 use ringwatch::storage::{ListOptions, SelectionPredicate};
 use rustix::time::{ClockId, clock_gettime};
 
+use self::memory::resident_bytes;
 use self::world::{World, received, since};
 
 /// How many events are published before the watchers look; less than a channel holds.
@@ -159,13 +161,6 @@ fn resident_bytes_of_idle_watchers() -> usize {
     publish_to(&mut world);
     world.receive(1);
     (resident_bytes() - before) / WATCHERS
-}
-
-fn resident_bytes() -> usize {
-    const PAGE_BYTES: usize = 4096;
-    let statm = fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * PAGE_BYTES
 }
 
 /// Returns the time that this thread computes for something. What else the machine does is not counted.

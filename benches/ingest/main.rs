@@ -7,6 +7,8 @@
 //! - `changes`: the changes of types, as a feed gets them
 //! - `caches`: all of it: state, window, dispatch
 //!
+//! Before that, how much memory the state of a million Leases takes, beside their keys and values in etcd.
+//!
 //! `cargo bench --bench ingest` measures; under `cargo test` everything runs briefly.
 #![allow(
     clippy::disallowed_methods,
@@ -17,6 +19,8 @@
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
 mod fake_etcd;
+#[path = "../support/memory.rs"]
+mod memory;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -43,6 +47,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use self::fake_etcd::{FakeEtcd, framed, header};
+use self::memory::resident_bytes;
 
 /// The server's allocator.
 #[global_allocator]
@@ -72,6 +77,7 @@ struct Load {
     types: u64,
     /// How many watchers there are, of objects that do not change.
     watchers: usize,
+    window: WindowLimits,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -83,8 +89,19 @@ enum Stage {
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
-    let events = if measured { 300_000 } else { 2_000 };
+    let (objects, events) = if measured {
+        (1_000_000, 300_000)
+    } else {
+        (2_000, 2_000)
+    };
     let loads = loads(events);
+    let (stored, resident) = state_bytes(loads[0], objects);
+    println!(
+        "state of {objects} Leases: {:.0} bytes of each in etcd, {:.0} resident, {:.2} times as many\n",
+        stored as f64 / objects as f64,
+        resident as f64 / objects as f64,
+        resident as f64 / stored as f64
+    );
     println!(
         "{:36} {:>9} {:>9} {:>9} {:>12}",
         "processor time of an event, us", "gRPC", "changes", "caches", "events/s"
@@ -131,6 +148,7 @@ fn loads(events: u64) -> [Load; 6] {
         of_response: 1,
         types: 1,
         watchers: 0,
+        window: WindowLimits::default(),
     };
     [
         leases,
@@ -164,6 +182,35 @@ fn loads(events: u64) -> [Load; 6] {
             ..leases
         },
     ]
+}
+
+/// Returns how many bytes the keys and values of objects have in etcd, and by how much the caches that have all of them, and next
+/// to no events, make the process grow.
+fn state_bytes(load: Load, objects: u64) -> (usize, usize) {
+    let load = Load {
+        objects,
+        window: WindowLimits {
+            events_max: 100,
+            ..WindowLimits::default()
+        },
+        ..load
+    };
+    let etcd = FakeEtcd::start();
+    let stored = |number| {
+        let kv = event(load, number).kv.unwrap();
+        kv.key.len() + kv.value.len()
+    };
+    runtime().block_on(async {
+        let engine = Engine::start(&etcd, load, Stage::Caches).await;
+        let before = resident_bytes();
+        let step = 1_000;
+        for first in (0..objects).step_by(step) {
+            send(&etcd, encoded(load, first..objects.min(first + step as u64)));
+            engine.reach(1 + objects.min(first + step as u64)).await;
+        }
+        let grown = resident_bytes().saturating_sub(before);
+        ((0..objects).map(stored).sum(), grown)
+    })
 }
 
 /// Returns the processor time of the engine's thread for the renewals of a load.
@@ -269,7 +316,8 @@ impl Engine {
                 let metrics = CacheMetrics::register(&mut Registry::default());
                 let (feed, reflector) =
                     Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-                let store = |number| cached_store(&feed, Arc::clone(&backend), number);
+                let store =
+                    |number| cached_store(&feed, Arc::clone(&backend), number, load.window);
                 stores.extend((0..load.types).map(store));
                 running.spawn(reflector.run(std::future::pending()));
                 for store in &stores {
@@ -323,7 +371,12 @@ fn prefix(number: u64) -> String {
 }
 
 /// Returns the cached store of a type.
-fn cached_store(feed: &Feed, backend: Arc<Etcd>, number: u64) -> CacheDelegator {
+fn cached_store(
+    feed: &Feed,
+    backend: Arc<Etcd>,
+    number: u64,
+    window: WindowLimits,
+) -> CacheDelegator {
     let versioner = Versioner::new(FieldSchema::default());
     let prefix = prefix(number);
     let config = etcd3::Config {
@@ -338,7 +391,7 @@ fn cached_store(feed: &Feed, backend: Arc<Etcd>, number: u64) -> CacheDelegator 
         resource: format!("leases-{number}"),
         prefix,
         versioner,
-        window: WindowLimits::default(),
+        window,
     });
     CacheDelegator::new(cacher, Arc::new(etcd3::Store::new(backend, config)))
 }
