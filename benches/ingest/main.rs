@@ -205,7 +205,10 @@ fn state_bytes(load: Load, objects: u64) -> (usize, usize) {
         let before = resident_bytes();
         let step = 1_000;
         for first in (0..objects).step_by(step) {
-            send(&etcd, encoded(load, first..objects.min(first + step as u64)));
+            send(
+                &etcd,
+                encoded(load, first..objects.min(first + step as u64)),
+            );
             engine.reach(1 + objects.min(first + step as u64)).await;
         }
         let grown = resident_bytes().saturating_sub(before);
@@ -316,8 +319,7 @@ impl Engine {
                 let metrics = CacheMetrics::register(&mut Registry::default());
                 let (feed, reflector) =
                     Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
-                let store =
-                    |number| cached_store(&feed, Arc::clone(&backend), number, load.window);
+                let store = |number| cached_store(&feed, Arc::clone(&backend), number, load.window);
                 stores.extend((0..load.types).map(store));
                 running.spawn(reflector.run(std::future::pending()));
                 for store in &stores {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use ringwatch_apimachinery::path::get;
+use ringwatch_apimachinery::path::{get, text};
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
@@ -300,8 +300,39 @@ fn template_that_runs(spec: &Field<'_, '_>, kind: &str, errors: &mut Errors) {
         .items("volumeClaimTemplates")
         .map(|claim| claim.at("metadata.name").text())
         .collect();
-    template(&pods, &claims, errors);
+    let mut wrong = Errors::new();
+    template(&pods, &claims, &mut wrong);
+    let volumes = pods.at("spec.volumes");
+    errors.extend(
+        wrong
+            .into_iter()
+            .filter_map(|error| after_claims(error, &volumes, &claims)),
+    );
     keeps_running(spec, kind, errors);
+}
+
+/// Returns an error of the pods that claims are for, where kube-apiserver has it: it puts the claims before the volumes of the
+/// template, and leaves out volumes with their names.
+fn after_claims(
+    mut error: FieldError,
+    volumes: &Field<'_, '_>,
+    claims: &Claims<'_>,
+) -> Option<FieldError> {
+    let list = format!("{}[", volumes.field());
+    let found = error.field.strip_prefix(&list);
+    let found = found.and_then(|rest| rest.split_once(']'));
+    let Some((Ok(at), member)) = found.map(|(at, member)| (at.parse::<usize>(), member)) else {
+        return Some(error);
+    };
+    let names = volumes.value().as_array().into_iter().flatten();
+    let names = names.map(|volume| text(volume, "name"));
+    let replaced: Vec<bool> = names.map(|name| claims.contains(name)).collect();
+    if replaced.get(at) == Some(&true) {
+        return None;
+    }
+    let before = replaced.iter().take(at).filter(|it| **it).count();
+    error.field = format!("{list}{}]{member}", claims.len() + at - before);
+    Some(error)
 }
 
 /// Checks that the pods of the template run until they are deleted.

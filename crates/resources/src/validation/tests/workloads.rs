@@ -122,6 +122,14 @@ fn stateful_sets_mount_their_claims() {
                 ],
             ),
             (
+                "spec.template.spec.volumes",
+                json!([{"name": "a"}, {"name": "data"}, {"name": "b"}]),
+                &[
+                    "spec.template.spec.volumes[1]: Required value: must specify a volume type",
+                    "spec.template.spec.volumes[2]: Required value: must specify a volume type",
+                ],
+            ),
+            (
                 "spec.podManagementPolicy",
                 json!("Odd"),
                 &[
