@@ -2,9 +2,11 @@
 
 use std::hint::black_box;
 
+use bytes::Bytes;
 use ringwatch::codec;
 use ringwatch::meta::{FieldSelector, LabelSelector, Object};
 use ringwatch::storage::SelectionPredicate;
+use serde_json::{Value, json};
 
 use super::world::{World, schema, since};
 use ringwatch_testing::pod::pod;
@@ -15,6 +17,11 @@ const WATCHERS: usize = 1_000;
 /// The number of pods, and of the nodes that they are on.
 const PODS: usize = 10_000;
 const NODES: usize = 100;
+
+/// The number of Leases, how many are renewed at once, and how far these are apart: far enough to lie in different nodes of the map.
+const LEASES: usize = 10_000;
+const RENEWALS: usize = 64;
+const LEASES_STEP: usize = 157;
 
 /// How often a path is run: this spreads what happens only now and then, such as a new segment.
 const TIMES: u64 = 20;
@@ -35,6 +42,7 @@ pub const PATHS: &[Path] = &[
     Path::new("pod-event-frame", event_frame),
     Path::new("select-pod", select),
     Path::new("list-pods-of-a-node", list_of_a_node),
+    Path::new("renew-64-leases", renew_leases),
 ];
 
 impl Path {
@@ -130,6 +138,37 @@ fn list_of_a_node() -> Box<dyn FnMut()> {
     Box::new(move || {
         let list = world.list(black_box(options.clone()));
         assert_eq!(black_box(list).items.len(), PODS / NODES);
+    })
+}
+
+/// Returns the path from renewals of Leases in the store, each with a revision of its own, until readers see them.
+fn renew_leases() -> Box<dyn FnMut()> {
+    let mut world = World::new(0, |_| since(0));
+    let key = |number| format!("/pods/kube-node-lease/node-{number:05}");
+    let value = Bytes::from(codec::encode_value(&lease()).unwrap());
+    world.write_encoded((0..LEASES).map(|number| (key(number), value.clone())));
+    world.turn();
+    let mut numbers = (0..LEASES).cycle().step_by(LEASES_STEP);
+    Box::new(move || {
+        for number in numbers.by_ref().take(RENEWALS) {
+            world.write_encoded([(key(number), value.clone())]);
+        }
+        world.turn();
+    })
+}
+
+/// Returns a Lease with what a kubelet writes.
+fn lease() -> Value {
+    json!({
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "node-00000", "namespace": "kube-node-lease",
+            "uid": "00000000-0000-0000-0000-000000000000",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "node-00000",
+                "uid": "10000000-0000-0000-0000-000000000000"}]},
+        "spec": {"holderIdentity": "node-00000", "leaseDurationSeconds": 40,
+            "renewTime": "2026-01-01T00:00:10.000000Z"},
     })
 }
 

@@ -111,6 +111,11 @@ impl World {
         }));
     }
 
+    /// Writes encoded objects by key, with one revision. The feed has not looked yet.
+    pub fn write_encoded(&self, values: impl IntoIterator<Item = (String, Bytes)>) {
+        self.script.write(values);
+    }
+
     /// Lists pods in memory.
     pub fn list(&self, options: ListOptions) -> List {
         let _entered = self.runtime.enter();
