@@ -60,9 +60,6 @@ pub(super) enum Literal {
     One(&'static str),
 }
 
-/// The member of autoscalers that is refused if it is an empty list, and has a default if it is absent.
-const POLICIES: &str = "policies";
-
 /// Members that hold maps, which vanish when they are empty as lists do. (An empty object of
 /// another name may mean something, as `emptyDir` does.)
 const MAPS: [&str; 11] = [
@@ -180,15 +177,14 @@ fn visit(object: &mut Value, path: &str, rules: &[Rule], pass: Pass) {
     }
 }
 
-/// Removes members that are null or empty lists or maps, at any depth. Lists that must have an element if they are given stay,
-/// so that validation refuses them.
+/// Removes members that are null or empty lists or maps, at any depth.
 pub(super) fn remove_empty(value: &mut Value) {
     match value {
         Value::Object(members) => members.retain(|name, member| {
             remove_empty(member);
             match member {
                 Value::Null => false,
-                Value::Array(elements) => !elements.is_empty() || name == POLICIES,
+                Value::Array(elements) => !elements.is_empty(),
                 Value::Object(inner) => !inner.is_empty() || !MAPS.contains(&name.as_str()),
                 _ => true,
             }
