@@ -51,7 +51,7 @@ const TURN_KEPT_MAX: usize = 16;
 /// A stream that is open.
 #[derive(Debug, Default)]
 struct Stream {
-    /// What the client has granted beyond the initial window, before a watch goes over.
+    /// The bytes that the client has granted beyond the initial window, before a watch goes over.
     credit: i64,
     /// The watch, once it has gone over.
     watch: Option<Arc<Slot>>,
@@ -75,7 +75,7 @@ pub(super) struct Watches {
     incoming: Incoming,
 }
 
-/// What is left to do after the ready watches were asked.
+/// The work that is left after the ready watches were asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Progress {
     /// Nothing until something wakes the task.

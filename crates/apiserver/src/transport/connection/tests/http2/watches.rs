@@ -38,7 +38,7 @@ impl Handler for Fed {
     }
 }
 
-/// What feeds a watch.
+/// The sender of a watch's events.
 struct Feed(UnboundedSender<Event>);
 
 impl Feed {
