@@ -268,8 +268,8 @@ impl Reflector {
 
     /// Returns a stream of the history that has been followed so far; `None` if the store has another one.
     async fn open_stream(&mut self) -> Result<Option<ChangeStream>, StorageError> {
-        let stream = self.feed.source.follow(self.publisher.current()).await?;
-        let stream = merge_ready(stream);
+        let stream = self.feed.source.follow(self.publisher.current()).await;
+        let stream = stream.map(merge_ready)?;
         // The check comes after the stream is open, so that it is made of the history that the stream follows.
         Ok(self.is_same_history().await?.then_some(stream))
     }
