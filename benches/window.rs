@@ -1,5 +1,6 @@
 //! The cost of the window for its readers and its writer, beside that of a plain `Vec` of the same events: the segment
-//! log of `ringwatch::ring`.
+//! log of `ringwatch::ring`. Its peers are a ring whose slots are overwritten in place, and bounded channels of
+//! crossbeam, one for each reader.
 #![allow(
     clippy::disallowed_types,
     reason = "a bench is no part of what the models look at"
@@ -20,6 +21,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 use ringwatch::ring::log::{Log, Slot, Writer, log};
@@ -95,6 +97,44 @@ impl Read for Events {
     }
 }
 
+/// A ring whose slots are overwritten in place: the slot of a number is the number modulo the capacity. Its readers
+/// compare the revision that they find, since the slot may be another event's by then.
+struct OverwritingRing(Vec<ArcSwapOption<Event>>);
+
+impl OverwritingRing {
+    fn new(capacity: u64) -> Self {
+        Self((0..capacity).map(|_| ArcSwapOption::empty()).collect())
+    }
+
+    fn slot(&self, number: u64) -> &ArcSwapOption<Event> {
+        &self.0[number as usize % self.0.len()]
+    }
+
+    fn append(&self, event: Arc<Event>) {
+        self.slot(event.revision).store(Some(event));
+    }
+}
+
+impl Read for OverwritingRing {
+    fn turn(&self, cursor: u64, turn: u64) -> u64 {
+        let revision = |number: u64| {
+            let found = self.slot(number).load();
+            let event = found.as_ref().filter(|event| event.revision == number);
+            event.expect("it is there").revision
+        };
+        (cursor..cursor + turn).map(revision).sum()
+    }
+}
+
+/// Returns the numbers of threads that read at once: one, two, and as many as the machine runs.
+fn thread_counts() -> Vec<u64> {
+    let all = thread::available_parallelism().map_or(1, usize::from) as u64;
+    let mut counts = vec![1, 2, all];
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
 /// Returns how long it takes threads to move all of their positions on so many times.
 fn walk(read: &impl Read, threads: u64, turn: u64, times: u64) -> Duration {
     let barrier = Barrier::new(threads as usize);
@@ -126,9 +166,13 @@ fn walk(read: &impl Read, threads: u64, turn: u64, times: u64) -> Duration {
 
 fn read(criterion: &mut Criterion) {
     let (_writer, log, events) = window(EVENTS);
+    let ring = OverwritingRing::new(EVENTS);
+    events
+        .iter()
+        .for_each(|event| ring.append(Arc::clone(event)));
     for turn in TURNS {
         let mut group = criterion.benchmark_group(format!("window read, {turn} events a turn"));
-        for threads in [1, 2] {
+        for threads in thread_counts() {
             // What one thread reads; the threads read at the same time.
             group.throughput(Throughput::Elements(CURSORS * turn));
             let floor = BenchmarkId::new("floor: Vec<Arc>, threads", threads);
@@ -138,10 +182,57 @@ fn read(criterion: &mut Criterion) {
             group.bench_function(BenchmarkId::new("log, threads", threads), |bencher| {
                 bencher.iter_custom(|times| walk(&log, threads, turn, times));
             });
+            let peer = BenchmarkId::new("peer: overwriting ring, threads", threads);
+            group.bench_function(peer, |bencher| {
+                bencher.iter_custom(|times| walk(&ring, threads, turn, times));
+            });
         }
         group.finish();
     }
 }
+
+/// Events through bounded channels of crossbeam, one for each reader: the writer sends each event to every reader, which
+/// is on a thread of its own and takes all of them. The writer waits for readers whose channel is full.
+fn channels(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("window peer: bounded channels of crossbeam");
+    group.throughput(Throughput::Elements(APPENDED));
+    let events: Events = (0..APPENDED).map(event).collect();
+    for readers in thread_counts() {
+        group.bench_function(BenchmarkId::new("readers", readers), |bencher| {
+            bencher.iter_custom(|times| through_channels(&events, readers, times));
+        });
+    }
+    group.finish();
+}
+
+/// Returns how long it takes until every reader has taken all events so many times.
+fn through_channels(events: &Events, readers: u64, times: u64) -> Duration {
+    thread::scope(|scope| {
+        let (senders, readers): (Vec<_>, Vec<_>) = (0..readers)
+            .map(|_| {
+                let (sender, receiver) = crossbeam_channel::bounded::<Arc<Event>>(CHANNEL_EVENTS);
+                let sum = move || receiver.iter().map(|event| event.revision).sum::<u64>();
+                (sender, scope.spawn(sum))
+            })
+            .unzip();
+        let begun = Instant::now();
+        for _ in 0..times {
+            for event in events {
+                for sender in &senders {
+                    sender.send(Arc::clone(event)).unwrap();
+                }
+            }
+        }
+        drop(senders);
+        for reader in readers {
+            black_box(reader.join().unwrap());
+        }
+        begun.elapsed()
+    })
+}
+
+/// How many events a channel of crossbeam holds.
+const CHANNEL_EVENTS: usize = 100;
 
 /// How many events are appended in an iteration.
 const APPENDED: u64 = 1_000;
@@ -159,6 +250,15 @@ fn append(criterion: &mut Criterion) {
             kept
         };
         bencher.iter_batched(fresh, push, BatchSize::SmallInput);
+    });
+    // The numbers begin at 0 in each iteration, so that every slot is overwritten once.
+    let ring = OverwritingRing::new(APPENDED);
+    group.bench_function("peer: overwriting ring, events kept/1000", |bencher| {
+        bencher.iter(|| {
+            events
+                .iter()
+                .for_each(|event| ring.append(Arc::clone(event)))
+        });
     });
     for kept in [1_000, EVENTS_MAX] {
         let (mut writer, _log, _events) = window(kept);
@@ -203,5 +303,5 @@ fn search(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, read, append, search);
+criterion_group!(benches, read, append, search, channels);
 criterion_main!(benches);

@@ -145,6 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn a_lone_write_waits_for_no_other() {
+        let log = RecordingLog::default();
+        let (state, book) = (State::new(), LeaseBook::default());
+        let writer = Writer::new(state, book, Box::new(log.clone()), Vec::new());
+        let (sender, requests) = mpsc::channel(10);
+        let mut commits = CommitLoop::new(writer, requests);
+        for committed in 1..=3 {
+            sender.try_send(put()).unwrap();
+            assert_eq!(commits.write_batch().now_or_never(), Some(true));
+            assert_eq!(batch_lengths(&log), vec![1; committed]);
+        }
+        assert_eq!(commits.write_batch().now_or_never(), None);
+    }
+
+    #[test]
     fn removals_wait_for_no_request() {
         let (mut commits, log, _sender) = removing();
         assert_eq!(commits.write_batch().now_or_never(), Some(true));
