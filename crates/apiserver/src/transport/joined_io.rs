@@ -17,6 +17,9 @@
 //! connection first gives way, once, and polls hyper when the other tasks have had their turn. A
 //! connection that is woken by something else meanwhile does not wait longer.
 //!
+//! The watches of an HTTP/2 connection are no tasks: [`super::watch_streams`] writes their frames into the same buffer after hyper
+//! has had its turn, and hyper is polled only when something woke it. A connection with one stream does not give way.
+//!
 //! Nothing gets stuck: hyper writes only while [`Turns`] polls it, and every such poll ends with a
 //! flush. What the socket does not take stays here, and once 16 KiB do, hyper has to wait, and then
 //! the streams. hyper itself ends a connection by `poll_shutdown`, which waits until all is out.

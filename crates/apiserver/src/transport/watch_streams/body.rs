@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use ringwatch::sync::{Mutex, MutexGuard};
 
 use super::ready::Ready;
-use super::slot::{End, Slot};
+use super::slot::{End, Slot, State as SlotState};
 use crate::endpoints::BoxError;
 use crate::transport::outgoing::{Chunk, CountedBody};
 
@@ -25,7 +25,7 @@ pub(in crate::transport) struct Handovers(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    ready: Arc<Ready>,
+    ready: Arc<Ready<Mutex<SlotState>>>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Handovers {
         StreamBody(Phase::Offered(self.clone(), Some(body)))
     }
 
-    pub(super) fn ready(&self) -> &Ready {
+    pub(super) fn ready(&self) -> &Ready<Mutex<SlotState>> {
         &self.0.ready
     }
 
@@ -85,7 +85,7 @@ impl Handovers {
         }
         let slot = body
             .take()
-            .map(|body| Arc::new(Slot::new(Arc::clone(&self.0.ready), body)));
+            .map(|body| Arc::new(Slot::of(&self.0.ready, body)));
         state.announced.clone_from(&slot);
         Poll::Ready(slot)
     }

@@ -1,29 +1,55 @@
 //! The list of a connection's watches that may have something to write.
 
+use std::fmt;
 use std::sync::{Arc, PoisonError};
-use std::task::Waker;
+use std::task::{Wake, Waker};
 
-use ringwatch::sync::{Mutex, MutexGuard};
+use ringwatch::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-use super::slot::Slot;
+/// The ready entries of a connection, each at most once.
+pub(super) struct Ready<T>(Mutex<List<T>>);
 
-/// The ready watches of a connection, each at most once.
-#[derive(Debug, Default)]
-pub(super) struct Ready(Mutex<List>);
-
-#[derive(Debug, Default)]
-struct List {
+struct List<T> {
     /// At most as long as there are watches on the connection.
-    slots: Vec<Arc<Slot>>,
+    entries: Vec<Arc<Entry<T>>>,
     /// The connection's task, if it waits.
     task: Option<Waker>,
 }
 
-impl Ready {
-    /// Adds a watch, and wakes the connection if it waits.
-    pub(super) fn push(&self, slot: Arc<Slot>) {
+/// A watch of the connection. Waking it puts it on the list.
+pub(super) struct Entry<T> {
+    ready: Arc<Ready<T>>,
+    /// True while it is on the list.
+    queued: AtomicBool,
+    pub(super) content: T,
+}
+
+impl<T> Default for Ready<T> {
+    fn default() -> Self {
+        Self(Mutex::new(List {
+            entries: Vec::new(),
+            task: None,
+        }))
+    }
+}
+
+impl<T> fmt::Debug for Ready<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Ready").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Entry<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Entry").finish_non_exhaustive()
+    }
+}
+
+impl<T> Ready<T> {
+    /// Adds an entry, and wakes the connection if it waits.
+    fn push(&self, entry: Arc<Entry<T>>) {
         let mut list = self.lock();
-        list.slots.push(slot);
+        list.entries.push(entry);
         let task = list.task.take();
         drop(list);
         if let Some(task) = task {
@@ -32,17 +58,48 @@ impl Ready {
     }
 
     /// Exchanges the list for an empty one. If it is empty, the task is woken when it is not any more.
-    pub(super) fn take(&self, empty: &mut Vec<Arc<Slot>>, task: &Waker) {
+    pub(super) fn take(&self, empty: &mut Vec<Arc<Entry<T>>>, task: &Waker) {
         let mut list = self.lock();
-        if list.slots.is_empty() {
+        if list.entries.is_empty() {
             list.task = Some(task.clone());
         } else {
-            std::mem::swap(&mut list.slots, empty);
+            std::mem::swap(&mut list.entries, empty);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, List> {
+    fn lock(&self) -> MutexGuard<'_, List<T>> {
         // The list is consistent after each of its changes, so poison is ignored.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Entry<T> {
+    /// Creates an entry that is not on the list.
+    pub(super) fn new(ready: Arc<Ready<T>>, content: T) -> Self {
+        Self {
+            ready,
+            queued: AtomicBool::new(false),
+            content,
+        }
+    }
+
+    /// Notes that it has left the list. Wakes from here on put it there again, so this comes before the content is looked at.
+    pub(super) fn taken(&self) {
+        // Synchronises with the swap in `wake`: whoever finds it queued has changed the content before this.
+        self.queued.swap(false, Ordering::AcqRel);
+    }
+}
+
+impl<T: Send + Sync + 'static> Wake for Entry<T> {
+    fn wake(self: Arc<Self>) {
+        // Synchronises with the swap in `taken`.
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            let ready = Arc::clone(&self.ready);
+            ready.push(self);
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Arc::clone(self).wake();
     }
 }

@@ -1,25 +1,19 @@
 //! The state of one watch that its connection writes, shared by the connection and the stream's task in hyper.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Buf;
 use hyper::body::Body;
-use ringwatch::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use ringwatch::sync::{Mutex, MutexGuard};
 
-use super::ready::Ready;
+use super::ready::{Entry, Ready};
 use crate::endpoints::BoxError;
 use crate::transport::outgoing::{Chunk, CountedBody};
 
 /// A watch that its connection writes. Waking it puts it on the connection's list of ready watches.
-pub(super) struct Slot {
-    ready: Arc<Ready>,
-    /// True while it is on the list.
-    queued: AtomicBool,
-    state: Mutex<State>,
-}
+pub(super) type Slot = Entry<Mutex<State>>;
 
 /// The state behind the lock. The stream's task takes it only when the watch begins and ends.
 #[derive(Debug)]
@@ -51,37 +45,24 @@ pub(super) enum End {
     Returned(CountedBody),
 }
 
-impl fmt::Debug for Slot {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Slot").finish_non_exhaustive()
-    }
-}
-
 impl Slot {
-    pub(super) fn new(ready: Arc<Ready>, body: CountedBody) -> Self {
-        Self {
-            ready,
-            queued: AtomicBool::new(false),
-            state: Mutex::new(State {
-                stream: 0,
-                credit: 0,
-                starved: false,
-                body: Some(body.alone()),
-                pending: None,
-                end: None,
-                task: None,
-            }),
-        }
+    /// Creates a watch with this body, of a stream that is not known yet.
+    pub(super) fn of(ready: &Arc<Ready<Mutex<State>>>, body: CountedBody) -> Self {
+        let state = State {
+            stream: 0,
+            credit: 0,
+            starved: false,
+            body: Some(body.alone()),
+            pending: None,
+            end: None,
+            task: None,
+        };
+        Self::new(Arc::clone(ready), Mutex::new(state))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // The state is consistent after each of its changes, so poison is ignored.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that it has left the list. Wakes from here on put it there again.
-    pub(super) fn taken(&self) {
-        self.queued.store(false, Ordering::SeqCst);
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the body back to the stream's task.
@@ -169,21 +150,6 @@ impl State {
         self.end = end;
         if let Some(task) = self.task.take() {
             task.wake();
-        }
-    }
-}
-
-impl Wake for Slot {
-    fn wake(self: Arc<Self>) {
-        if !self.queued.swap(true, Ordering::SeqCst) {
-            let ready = Arc::clone(&self.ready);
-            ready.push(self);
-        }
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.queued.swap(true, Ordering::SeqCst) {
-            self.ready.push(Arc::clone(self));
         }
     }
 }
