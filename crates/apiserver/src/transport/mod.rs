@@ -21,4 +21,3 @@ pub mod testing;
 pub mod tls;
 pub mod unauthenticated;
 mod unread_body;
-mod watch_streams;
