@@ -7,14 +7,25 @@ use std::pin::Pin;
 
 use futures::{FutureExt, StreamExt, stream};
 
-use crate::storage::{ChangeBatch, ChangeStream};
+use crate::storage::{ChangeBatch, ChangeSource, ChangeStream, StorageError};
 
 /// The number of changes from which on a batch is not merged with the next one. Readers that wait for its first change wait for
 /// all of them to be applied, which takes about a millisecond.
 const MERGED_CHANGES_MAX: usize = 256;
 
+/// Follows the changes of a source after a revision, in as few batches as they come.
+///
+/// # Errors
+/// Those of the source.
+pub(super) async fn follow(
+    source: &dyn ChangeSource,
+    revision: u64,
+) -> Result<ChangeStream, StorageError> {
+    source.follow(revision).await.map(merge_ready)
+}
+
 /// Returns a stream of the same changes in fewer batches.
-pub(super) fn merge_ready(batches: ChangeStream) -> ChangeStream {
+fn merge_ready(batches: ChangeStream) -> ChangeStream {
     let merged = stream::unfold(batches.peekable(), async |mut batches| {
         let mut item = batches.next().await?;
         if let Ok(merged) = &mut item {
@@ -40,7 +51,7 @@ mod tests {
     use futures::channel::mpsc;
 
     use super::*;
-    use crate::storage::{Change, ChangeKind, StorageError};
+    use crate::storage::{Change, ChangeKind};
 
     fn batch(revision: u64, changes: usize) -> ChangeBatch {
         let change = |_| Change {
