@@ -19,6 +19,8 @@
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
 mod fake_etcd;
+#[path = "../support/lease.rs"]
+mod lease;
 #[path = "../support/memory.rs"]
 mod memory;
 
@@ -47,6 +49,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use self::fake_etcd::{FakeEtcd, framed, header};
+use self::lease::lease;
 use self::memory::resident_bytes;
 
 /// The server's allocator.
@@ -466,30 +469,6 @@ fn event(load: Load, number: u64) -> PbEvent {
         }),
         ..PbEvent::default()
     }
-}
-
-/// Returns the Lease of a node as a kubelet renews it.
-fn lease(number: u64) -> Value {
-    let name = format!("node-{number:07}");
-    json!({
-        "kind": "Lease",
-        "apiVersion": "coordination.k8s.io/v1",
-        "metadata": {
-            "name": name,
-            "namespace": "kube-node-lease",
-            "uid": format!("00000000-0000-0000-0000-{number:012}"),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name,
-                "uid": format!("10000000-0000-0000-0000-{number:012}")}],
-            "managedFields": [{"manager": "kubelet", "operation": "Update",
-                "apiVersion": "coordination.k8s.io/v1", "time": "2026-01-01T00:00:10Z",
-                "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:ownerReferences": {".": {},
-                    "k:{\"uid\":\"10000000-0000-0000-0000-000000000000\"}": {}}},
-                    "f:spec": {"f:holderIdentity": {}, "f:leaseDurationSeconds": {}, "f:renewTime": {}}}}],
-        },
-        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40,
-            "renewTime": "2026-01-01T00:00:10.000000Z"},
-    })
 }
 
 fn padded(number: u64, bytes: usize) -> Value {

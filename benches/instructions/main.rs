@@ -10,6 +10,8 @@
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
 mod budgets;
+#[path = "../support/lease.rs"]
+mod lease;
 mod paths;
 #[path = "../support/world.rs"]
 mod world;

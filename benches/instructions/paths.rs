@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ringwatch::codec;
 use ringwatch::meta::{FieldSelector, LabelSelector, Object};
 use ringwatch::storage::SelectionPredicate;
-use serde_json::{Value, json};
 
+use super::lease::lease;
 use super::world::{World, schema, since};
 use ringwatch_testing::pod::pod;
 
@@ -145,7 +145,7 @@ fn list_of_a_node() -> Box<dyn FnMut()> {
 fn renew_leases() -> Box<dyn FnMut()> {
     let mut world = World::new(0, |_| since(0));
     let key = |number| format!("/pods/kube-node-lease/node-{number:05}");
-    let value = Bytes::from(codec::encode_value(&lease()).unwrap());
+    let value = Bytes::from(codec::encode_value(&lease(0)).unwrap());
     world.write_encoded((0..LEASES).map(|number| (key(number), value.clone())));
     world.turn();
     let mut numbers = (0..LEASES).cycle().step_by(LEASES_STEP);
@@ -154,21 +154,6 @@ fn renew_leases() -> Box<dyn FnMut()> {
             world.write_encoded([(key(number), value.clone())]);
         }
         world.turn();
-    })
-}
-
-/// Returns a Lease with what a kubelet writes.
-fn lease() -> Value {
-    json!({
-        "kind": "Lease",
-        "apiVersion": "coordination.k8s.io/v1",
-        "metadata": {"name": "node-00000", "namespace": "kube-node-lease",
-            "uid": "00000000-0000-0000-0000-000000000000",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "node-00000",
-                "uid": "10000000-0000-0000-0000-000000000000"}]},
-        "spec": {"holderIdentity": "node-00000", "leaseDurationSeconds": 40,
-            "renewTime": "2026-01-01T00:00:10.000000Z"},
     })
 }
 

@@ -17,7 +17,7 @@ const MERGED_CHANGES_MAX: usize = 256;
 ///
 /// # Errors
 /// Those of the source.
-pub(super) async fn follow(
+pub(super) async fn follow_merged(
     source: &dyn ChangeSource,
     revision: u64,
 ) -> Result<ChangeStream, StorageError> {

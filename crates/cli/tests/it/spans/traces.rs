@@ -12,6 +12,8 @@ use crate::support::in_process::{client, client_with};
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
+/// How often a namespace is asked for that a server creates when it starts.
+const NAMESPACE_LOOKS_MAX: usize = 10_000;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -254,7 +256,14 @@ async fn a_server_that_ends_while_it_starts_flushes_its_spans() {
     let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), &flag(&file)]);
     let admin = server.client_once("/livez/ping").await;
     let path = "/api/v1/namespaces/default";
-    while ask(&admin, "GET", path, "", "").await != 200 {}
+    let mut asked = 0;
+    while ask(&admin, "GET", path, "", "").await != 200 {
+        asked += 1;
+        assert!(
+            asked < NAMESPACE_LOOKS_MAX,
+            "the namespace is created first"
+        );
+    }
     assert_eq!(ask(&admin, "GET", path, SAMPLED, "").await, 200);
     server.stop().await;
     assert!(!server.log().contains("serves the Kubernetes API at"));
