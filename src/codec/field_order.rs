@@ -69,8 +69,9 @@ impl<'a> Root<'a> {
                 _,
             ) => self.fields(out, message, parts, depth),
             (Shape::RawExtension, _) => self.raw_extension(out, parts, depth),
-            // Go does not merge times.
-            (Shape::Time | Shape::MicroTime, Parts::Fields([.., last])) => {
+            // Go does not merge times, but reads each.
+            (Shape::Time | Shape::MicroTime, Parts::Fields([before @ .., last])) => {
+                self.scan(Parts::Fields(before), &mut |_| {})?;
                 self.copy_contents(out, Parts::Fields(&[*last]))
             }
             // The other shapes are read in any order.
@@ -121,12 +122,15 @@ impl<'a> Root<'a> {
                 }
             }
             (Arity::List, _) => self.copy(out, group),
-            (Arity::One, _) => self.copy(out, &group[group.len() - 1..]),
+            (Arity::One, _) => {
+                self.check(field, group)?;
+                self.copy(out, &group[group.len() - 1..]);
+            }
         }
         Ok(())
     }
 
-    /// Writes the entries of a map by their keys; the last one of each key counts.
+    /// Writes the entries of a map by their keys; the last one of each key counts, and the others may not be broken.
     fn map(
         self,
         out: &mut Vec<u8>,
@@ -142,19 +146,22 @@ impl<'a> Root<'a> {
         let entry = |at: &Occurrence| entry_of(self.run(*at)).unwrap_or_default();
         group.sort_unstable_by(|a, b| (entry(a).0, a.start).cmp(&(entry(b).0, b.start)));
         for same in group.chunk_by(|a, b| entry(a).0 == entry(b).0) {
-            let (key, value) = same.last().map(entry).unwrap_or_default();
-            nested(out, field.number, |out| {
-                put_bytes(out, 1, key);
-                match (kind, value) {
-                    (_, None) => {}
-                    (Type::Message(id), Some((2, mut value))) => {
-                        put_bytes(out, 2, &ordered(id.message(), value.run()?, depth)?);
+            let start = out.len();
+            for (key, value) in same.iter().map(entry) {
+                out.truncate(start);
+                nested(out, field.number, |out| {
+                    put_bytes(out, 1, key);
+                    match (kind, value) {
+                        (_, None) => {}
+                        (Type::Message(id), Some((2, mut value))) => {
+                            put_bytes(out, 2, &ordered(id.message(), value.run()?, depth)?);
+                        }
+                        (_, Some((2, mut value))) => put_bytes(out, 2, value.run()?),
+                        (_, Some((wire_type, _))) => return Err(field.wrong_type(wire_type)),
                     }
-                    (_, Some((2, mut value))) => put_bytes(out, 2, value.run()?),
-                    (_, Some((wire_type, _))) => return Err(field.wrong_type(wire_type)),
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                })?;
+            }
         }
         Ok(())
     }
@@ -247,12 +254,12 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// Checks that every occurrence of a field is bytes.
+    /// Checks that every occurrence of a field has its wire type, those too that a later one replaces.
     fn check(self, field: &Field, group: &[Occurrence]) -> Result<(), WireError> {
         for occurrence in group {
-            match Fields::new(self.field_bytes(*occurrence)).next_field()? {
-                Some((_, Content::Bytes(_))) | None => {}
-                Some((_, content)) => return Err(field.wrong_type(content.wire_type())),
+            let (_, wire_type) = Fields::new(self.field_bytes(*occurrence)).tag()?;
+            if u64::from(wire_type) != u64::from(field.tag) & 7 {
+                return Err(field.wrong_type(wire_type));
             }
         }
         Ok(())
@@ -337,6 +344,34 @@ mod tests {
         assert_eq!(pod["spec"]["containers"][1]["name"], "y");
         assert_eq!(pod["spec"]["containers"][1]["image"], "i");
         assert_eq!(pod["spec"]["restartPolicy"], "Always");
+    }
+
+    #[test]
+    fn what_a_later_one_replaces_is_checked() {
+        let map = |metadata: &[Vec<u8>]| {
+            let mut bytes = begin("v1", "ConfigMap");
+            put_bytes(&mut bytes, 2, &field(1, &metadata.concat()));
+            decode(&bytes, ("", ""))
+        };
+        let label = |value: Vec<u8>| field(11, &[field(1, b"a"), value].concat());
+        let (late, early) = (number(1, 253_402_300_800), number(1, 0));
+        let broken = vec![8];
+        let cases = [
+            ([number(1, 7), field(1, b"a")], false),
+            ([label(number(2, 7)), label(field(2, b"b"))], false),
+            ([field(8, &broken), field(8, &early)], false),
+            // It cannot be JSON, but Go does not write it.
+            ([field(8, &late), field(8, &early)], true),
+        ];
+        for (twice, is_read) in cases {
+            let first = map(&twice);
+            assert_eq!(first.is_ok(), is_read, "{first:?}");
+            let (before, after) = (field(3, b"default"), field(4, b""));
+            let [a, b] = twice;
+            let behind = map(&[after.clone(), before.clone(), a.clone(), b.clone()]);
+            assert_eq!(behind.is_ok(), is_read, "{behind:?}");
+            assert_eq!(behind, map(&[a, b, after, before]));
+        }
     }
 
     #[test]

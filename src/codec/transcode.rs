@@ -43,7 +43,9 @@ pub(super) fn object(
         transcoder.out.finish()
     };
     match attempt(bytes) {
-        Err(WireError::OutOfOrder) => attempt(&field_order::ordered(message, bytes, 0)?),
+        // An object is broken in whatever order its fields are, or in none: a value that a later one replaces does not
+        // count, and here it may have come first.
+        Err(_) => attempt(&field_order::ordered(message, bytes, 0)?),
         done => done,
     }
 }
