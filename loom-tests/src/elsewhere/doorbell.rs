@@ -2,6 +2,11 @@
 
 use std::task::{Context, Waker};
 
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "the joined writes use the rest, which include it once more"
+)]
 #[path = "../../../crates/apiserver/src/transport/doorbell.rs"]
 mod included;
 

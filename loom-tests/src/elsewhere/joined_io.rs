@@ -6,6 +6,66 @@ use std::pin::Pin;
 
 use real_tokio::io::{AsyncRead, AsyncWrite};
 
+#[allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "its items are visible to the module that includes it alone; the models of it are elsewhere"
+)]
+#[path = "../../../crates/apiserver/src/transport/doorbell.rs"]
+mod doorbell;
+
+/// The watches of an HTTP/2 connection, of which the connections of the models have none.
+mod watch_streams {
+    use std::convert::Infallible;
+    use std::io;
+    use std::task::Context;
+
+    pub(super) mod body {
+        use std::convert::Infallible;
+
+        #[derive(Debug)]
+        pub(in crate::elsewhere::joined_io) struct Handovers(pub(super) Infallible);
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Watches(Infallible);
+
+    #[derive(Debug, Eq, PartialEq)]
+    pub(super) enum Progress {
+        Done,
+    }
+
+    impl Watches {
+        pub(super) fn new(handovers: body::Handovers) -> Self {
+            match handovers.0 {}
+        }
+
+        pub(super) fn are_few(&self) -> bool {
+            match self.0 {}
+        }
+
+        pub(super) fn pass(&mut self, _: &[u8], _: &mut Vec<u8>, _: usize) -> usize {
+            match self.0 {}
+        }
+
+        pub(super) fn receive(&mut self, _: &[u8], _: &mut Vec<u8>) -> io::Result<()> {
+            match self.0 {}
+        }
+
+        pub(super) fn refill(&mut self, _: &mut Vec<u8>) {
+            match self.0 {}
+        }
+
+        pub(super) fn take_refill_due(&mut self) -> bool {
+            match self.0 {}
+        }
+
+        pub(super) fn write(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Progress {
+            match self.0 {}
+        }
+    }
+}
+
 // rustfmt would look for its tests beside it.
 #[rustfmt::skip]
 #[path = "../../../crates/apiserver/src/transport/joined_io.rs"]
@@ -20,7 +80,7 @@ pub fn join<T>(inner: T) -> (impl AsyncRead + AsyncWrite + Unpin, Turns<T>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let (io, turns) = included::join(inner);
+    let (io, turns) = included::join(inner, None);
     (io, Turns(turns))
 }
 

@@ -7,6 +7,7 @@ pub mod encodings;
 pub mod io;
 pub mod joined_io;
 pub mod level;
+pub mod ready;
 pub mod seats;
 pub mod task;
 

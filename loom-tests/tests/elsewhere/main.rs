@@ -1,11 +1,12 @@
 //! Models of what is made by hand outside `ring`: the memory ledger, the encodings cached with an object, the cancellation
-//! flag, the doorbell, the joined writes of a connection, and the seats of requests in progress.
+//! flag, the doorbell, the joined writes of a connection, the ready watches of one, and the seats of requests in progress.
 
 mod budget;
 mod cancellation;
 mod doorbell;
 mod encodings;
 mod joined_io;
+mod ready;
 mod seats;
 
 use std::task::{Context, Waker};

@@ -4,8 +4,10 @@
 //! times as often as the other, nearly all polls of the other are in vain, and each touches cold memory. So the rarer
 //! future gets the waker of a doorbell, which wakes the task as well, and is polled only when the doorbell has rung.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use ringwatch::sync::{Mutex, MutexGuard};
 
@@ -47,6 +49,29 @@ impl Doorbell {
         state.task = Some(task.clone());
         Some(Arc::clone(&self.0).into())
     }
+}
+
+impl Doorbell {
+    /// Has the next check poll the future.
+    pub(super) fn ring(&self) {
+        self.0.lock().rung = true;
+    }
+
+    /// Returns true if the next check polls the future.
+    pub(super) fn has_rung(&self) -> bool {
+        self.0.lock().rung
+    }
+}
+
+/// Completes with a future that is polled only when it was woken, however often its task is.
+pub(super) async fn rarely<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let bell = Doorbell::default();
+    poll_fn(|context| match bell.answer(context) {
+        Some(waker) => future.as_mut().poll(&mut Context::from_waker(&waker)),
+        None => Poll::Pending,
+    })
+    .await
 }
 
 impl Bell {

@@ -17,12 +17,17 @@
 //! connection first gives way, once, and polls hyper when the other tasks have had their turn. A
 //! connection that is woken by something else meanwhile does not wait longer.
 //!
+//! The watches of an HTTP/2 connection are no tasks: [`super::watch_streams`] writes their frames into the same buffer after hyper
+//! has had its turn, and hyper is polled only when something woke it. A connection with one stream does not give way.
+//!
 //! Nothing gets stuck: hyper writes only while [`Turns`] polls it, and every such poll ends with a
 //! flush. What the socket does not take stays here, and once 16 KiB do, hyper has to wait, and then
 //! the streams. hyper itself ends a connection by `poll_shutdown`, which waits until all is out.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, ready};
@@ -30,8 +35,17 @@ use std::task::{Context, Poll, ready};
 use ringwatch::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::doorbell::Doorbell;
+use super::watch_streams::body::Handovers;
+use super::watch_streams::{Progress, Watches};
+
 /// How many bytes are gathered before they are written: a TLS record.
 const JOINED_BYTES_MAX: usize = 16 * 1024;
+
+/// How many bytes of the client are read at once, at most.
+const READ_BYTES_MAX: usize = 4 * 1024;
+/// How often the gathered bytes are written in one turn before other tasks have theirs.
+const WRITES_A_TURN_MAX: usize = 64;
 
 /// hyper's half of a joined connection. Its flush does nothing; [`Turns`] flushes.
 #[derive(Debug)]
@@ -47,15 +61,22 @@ pub(super) struct Turns<T> {
     shared: Arc<Mutex<Joined<T>>>,
     /// True if the task has yielded since hyper was polled.
     gave_way: bool,
+    /// Wakes the task for hyper's connection, which is polled only then.
+    hyper: Doorbell,
 }
 
 /// Wraps an I/O object. The first half goes to hyper, the second drives hyper's connection.
-pub(super) fn join<T>(inner: T) -> (JoinedIo<T>, Turns<T>) {
+///
+/// With `handovers` the bytes are those of an HTTP/2 connection, and its watches are written here.
+pub(super) fn join<T>(inner: T, handovers: Option<Handovers>) -> (JoinedIo<T>, Turns<T>) {
     let shared = Arc::new(Mutex::new(Joined {
         inner,
         gathered: Vec::new(),
         written: 0,
         unflushed: false,
+        watches: handovers.map(Watches::new),
+        hyper_waits: false,
+        received: VecDeque::new(),
     }));
     let io = JoinedIo {
         shared: Arc::clone(&shared),
@@ -63,6 +84,7 @@ pub(super) fn join<T>(inner: T) -> (JoinedIo<T>, Turns<T>) {
     let turns = Turns {
         shared,
         gave_way: false,
+        hyper: Doorbell::default(),
     };
     (io, turns)
 }
@@ -76,29 +98,48 @@ impl<T: AsyncWrite + Unpin> Turns<T> {
         &mut self,
         mut connection: Pin<&mut C>,
     ) -> io::Result<C::Output> {
+        // The caller may have changed the connection, for instance to end it.
+        self.hyper.ring();
         poll_fn(|context| self.poll(context, connection.as_mut())).await
     }
 
     fn poll<C: Future>(
         &mut self,
         context: &mut Context<'_>,
-        connection: Pin<&mut C>,
+        mut connection: Pin<&mut C>,
     ) -> Poll<io::Result<C::Output>> {
-        if !self.gave_way {
+        if !self.gave_way && self.is_joined_by_others() {
             self.gave_way = true;
             give_way(context);
             return Poll::Pending;
         }
         self.gave_way = false;
-        let polled = connection.poll(context);
-        let flushed = lock(&self.shared).poll_flush(context);
-        match (polled, flushed) {
-            // An end in order has waited for its last bytes; others cannot wait for a client that
-            // may be gone.
-            (Poll::Ready(output), _) => Poll::Ready(Ok(output)),
-            (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(error)),
-            (Poll::Pending, _) => Poll::Pending,
+        loop {
+            if let Some(waker) = self.hyper.answer(context) {
+                // An end in order has waited for its last bytes; others cannot wait for a client that may be gone.
+                let polled = connection.as_mut().poll(&mut Context::from_waker(&waker));
+                if let Poll::Ready(output) = polled {
+                    let _ = lock(&self.shared).poll_flush(context);
+                    return Poll::Ready(Ok(output));
+                }
+            }
+            let mut joined = lock(&self.shared);
+            ready!(joined.poll_turn(context))?;
+            if !joined.hyper_has_turn() {
+                return Poll::Pending;
+            }
+            drop(joined);
+            self.hyper.ring();
         }
+    }
+
+    /// Returns true if other tasks may have something to write at the same time.
+    fn is_joined_by_others(&self) -> bool {
+        let few = lock(&self.shared)
+            .watches
+            .as_ref()
+            .is_some_and(Watches::are_few);
+        !few || self.hyper.has_rung()
     }
 }
 
@@ -119,6 +160,12 @@ struct Joined<T> {
     written: usize,
     /// True if there are bytes, here or in `inner`, that have not been flushed.
     unflushed: bool,
+    /// The watches that are written here; `None` for bytes that are not HTTP/2.
+    watches: Option<Watches>,
+    /// True if hyper waits until the gathered bytes are written.
+    hyper_waits: bool,
+    /// Bytes for hyper for which its buffer had no room, at most [`READ_BYTES_MAX`] and a frame. Usually empty.
+    received: VecDeque<u8>,
 }
 
 impl<T: AsyncWrite + Unpin> Joined<T> {
@@ -128,20 +175,65 @@ impl<T: AsyncWrite + Unpin> Joined<T> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.gathered.len() == JOINED_BYTES_MAX {
+        if parts.iter().all(|part| part.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            if self.gathered.capacity() == 0 {
+                self.gathered.reserve_exact(JOINED_BYTES_MAX);
+            }
+            let taken = self.gather(parts);
+            self.unflushed = true;
+            if taken > 0 {
+                return Poll::Ready(Ok(taken));
+            }
+            let written = self.poll_write_out(context);
+            self.hyper_waits = written.is_pending();
+            ready!(written)?;
+        }
+    }
+
+    /// Takes bytes, as many as fit. Returns how many.
+    fn gather(&mut self, parts: &[IoSlice<'_>]) -> usize {
+        let mut taken = 0;
+        for part in parts {
+            let fits = if let Some(watches) = &mut self.watches {
+                watches.pass(part, &mut self.gathered, JOINED_BYTES_MAX)
+            } else {
+                let fits = part.len().min(JOINED_BYTES_MAX - self.gathered.len());
+                self.gathered.extend_from_slice(&part[..fits]);
+                fits
+            };
+            taken += fits;
+            if fits < part.len() {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Returns true, once, if hyper can go on: what it waited for is written, or there is something for it to read.
+    fn hyper_has_turn(&mut self) -> bool {
+        let refill = self.watches.as_mut().is_some_and(Watches::take_refill_due);
+        std::mem::take(&mut self.hyper_waits) | refill
+    }
+
+    /// Writes what the watches have, then flushes. Other tasks have their turn before too much is written.
+    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        for _ in 0..WRITES_A_TURN_MAX {
+            let Some(watches) = &mut self.watches else {
+                return self.poll_flush(context);
+            };
+            let before = self.gathered.len();
+            let progress = watches.write(context, &mut self.gathered, JOINED_BYTES_MAX);
+            self.unflushed |= self.gathered.len() > before;
+            if progress == Progress::Done {
+                return self.poll_flush(context);
+            }
             ready!(self.poll_write_out(context))?;
         }
-        if self.gathered.capacity() == 0 {
-            self.gathered.reserve_exact(JOINED_BYTES_MAX);
-        }
-        let before = self.gathered.len();
-        for part in parts {
-            let room = JOINED_BYTES_MAX - self.gathered.len();
-            self.gathered
-                .extend_from_slice(&part[..part.len().min(room)]);
-        }
-        self.unflushed = true;
-        Poll::Ready(Ok(self.gathered.len() - before))
+        context.waker().wake_by_ref();
+        self.poll_flush(context)
     }
 
     /// Writes all that is gathered.
@@ -177,7 +269,35 @@ impl<T: AsyncRead + Unpin> AsyncRead for JoinedIo<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut lock(&self.shared).inner).poll_read(context, buffer)
+        let mut joined = lock(&self.shared);
+        let joined = &mut *joined;
+        let Some(watches) = &mut joined.watches else {
+            return Pin::new(&mut joined.inner).poll_read(context, buffer);
+        };
+        while joined.received.is_empty() {
+            let mut received = Vec::from(std::mem::take(&mut joined.received));
+            watches.refill(&mut received);
+            if received.is_empty() {
+                let mut bytes = [MaybeUninit::uninit(); READ_BYTES_MAX];
+                let most = buffer.remaining().min(READ_BYTES_MAX);
+                let mut read = ReadBuf::uninit(&mut bytes[..most]);
+                ready!(Pin::new(&mut joined.inner).poll_read(context, &mut read))?;
+                if read.filled().is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                watches.receive(read.filled(), &mut received)?;
+            }
+            joined.received = received.into();
+        }
+        let fits = joined.received.len().min(buffer.remaining());
+        for part in [joined.received.as_slices().0, joined.received.as_slices().1] {
+            buffer.put_slice(&part[..part.len().min(buffer.remaining())]);
+        }
+        joined.received.drain(..fits);
+        if joined.received.is_empty() {
+            joined.received = VecDeque::new();
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -209,7 +329,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for JoinedIo<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut joined = lock(&self.shared);
-        ready!(joined.poll_flush(context))?;
+        let flushed = joined.poll_flush(context);
+        joined.hyper_waits = flushed.is_pending();
+        ready!(flushed)?;
         Pin::new(&mut joined.inner).poll_shutdown(context)
     }
 }

@@ -21,3 +21,4 @@ pub mod testing;
 pub mod tls;
 pub mod unauthenticated;
 mod unread_body;
+mod watch_streams;

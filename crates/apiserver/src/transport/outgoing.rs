@@ -271,7 +271,7 @@ pub(super) struct Chunk {
     /// The bytes that are left to write.
     bytes: Bytes,
     /// The count of its bytes; `None` if it is so small that the connection's share covers it.
-    _counted: Option<Counted>,
+    counted: Option<Counted>,
 }
 
 /// Bytes that are pending until it is dropped.
@@ -315,6 +315,20 @@ impl CountedBody {
         self
     }
 
+    /// Has all chunks counted: undoes [`Self::alone`].
+    #[must_use]
+    pub(super) fn among_others(mut self) -> Self {
+        self.alone = false;
+        self
+    }
+
+    /// Counts a chunk of this body that was too small for it, since it is not written at once.
+    pub(super) fn hold(&self, chunk: &mut Chunk) {
+        if chunk.counted.is_none() {
+            chunk.counted = Some(self.stream.hold(chunk.bytes.len()));
+        }
+    }
+
     /// Drops the content, and what the request holds for it.
     #[must_use]
     pub(super) fn emptied(mut self) -> Self {
@@ -330,10 +344,7 @@ impl CountedBody {
     fn chunk(&self, bytes: Bytes) -> Chunk {
         let small = self.alone && bytes.len() as u64 <= STEP_BYTES;
         let counted = (!small).then(|| self.stream.hold(bytes.len()));
-        Chunk {
-            bytes,
-            _counted: counted,
-        }
+        Chunk { bytes, counted }
     }
 }
 
@@ -361,6 +372,16 @@ impl Stream {
         Counted {
             bytes,
             stream: Arc::clone(self),
+        }
+    }
+}
+
+impl Chunk {
+    /// Returns a chunk without bytes.
+    pub(super) fn empty() -> Self {
+        Self {
+            bytes: Bytes::new(),
+            counted: None,
         }
     }
 }

@@ -15,11 +15,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::{Client, Connections, HEAD_BYTES_MAX, IDLE, abandonment, answer};
-use crate::endpoints::BoxError;
+use crate::endpoints::{BoxError, EventStream};
+use crate::transport::doorbell::rarely;
 use crate::transport::joined_io;
 use crate::transport::layered_io::LayeredIo;
 use crate::transport::outgoing::CountedBody;
 use crate::transport::unauthenticated::{FIRST_HEAD_MAX, FirstFrames};
+use crate::transport::watch_streams::body::{Handovers, StreamBody};
 
 /// The flow-control window of a stream: the maximum number of bytes in flight from a client.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
@@ -57,10 +59,13 @@ impl Connections {
         let filters = Arc::clone(&self.filters);
         let leave = CancellationToken::new();
         let leaving = leave.clone();
+        let handovers = Handovers::default();
+        let offered = handovers.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let head = request.method() == Method::HEAD;
             let answer = answer(Arc::clone(&filters), request, client.clone());
             let leave = leave.clone();
+            let offered = offered.clone();
             // A stream's task has the size of its largest state. The future that makes the response is boxed, so that a
             // watch does not keep that size.
             Box::pin(async move {
@@ -70,9 +75,11 @@ impl Connections {
                     leave.cancel();
                 }
                 let response = if head {
-                    without_body(response)
+                    without_body(response).map(StreamBody::from)
+                } else if response.extensions().get::<EventStream>().is_some() {
+                    response.map(|body| offered.watch(body))
                 } else {
-                    response
+                    response.map(StreamBody::from)
                 };
                 Ok::<_, Infallible>(response)
             })
@@ -83,7 +90,7 @@ impl Connections {
         };
         let first_frames = FirstFrames::new(&counted.standing, counted.outgoing.share());
         let io = LayeredIo::new(io, first_frames);
-        let (io, mut turns) = joined_io::join(io);
+        let (io, mut turns) = joined_io::join(io, Some(handovers));
         let mut connection = pin!(
             http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
@@ -96,10 +103,15 @@ impl Connections {
                 .keep_alive_timeout(Duration::from_secs(KEEP_ALIVE_SECONDS))
                 .serve_connection(TokioIo::new(io), service)
         );
+        let end = rarely(async {
+            tokio::select! {
+                end = self.end(&counted) => end,
+                () = leaving.cancelled() => End::GoAway,
+            }
+        });
         let end = tokio::select! {
             result = turns.drive(connection.as_mut()) => return Ok(result??),
-            end = self.end(&counted) => end,
-            () = leaving.cancelled() => End::GoAway,
+            end = end => end,
         };
         match end {
             End::GoAway => connection.as_mut().graceful_shutdown(),

@@ -60,10 +60,11 @@ impl AsyncWrite for Counting {
 /// Returns both ends of a pipe of this capacity, joined at one of them.
 fn pipe(capacity: usize) -> (JoinedIo<Counting>, Turns<Counting>, DuplexStream) {
     let (near, far) = tokio::io::duplex(capacity);
-    let (io, turns) = join(Counting {
+    let counting = Counting {
         pipe: near,
         writes: Arc::default(),
-    });
+    };
+    let (io, turns) = join(counting, None);
     (io, turns, far)
 }
 
@@ -80,8 +81,9 @@ fn held(turns: &Turns<Counting>) -> usize {
 async fn a_connection_gives_way_before_each_turn() {
     let (_io, mut turns, _far) = pipe(1);
     let polled = AtomicUsize::new(0);
-    let connection = pin!(poll_fn(|_| {
+    let connection = pin!(poll_fn(|context| {
         polled.fetch_add(1, Ordering::Relaxed);
+        context.waker().wake_by_ref();
         Poll::<()>::Pending
     }));
     let mut driven = pin!(turns.drive(connection));

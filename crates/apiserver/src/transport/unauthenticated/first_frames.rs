@@ -159,8 +159,8 @@ impl IoLayer for FirstFrames {
                 break;
             }
             if !more {
-                // The connection's task also waits for the authentication, and polls this again then.
-                return Poll::Pending;
+                ready!(first.standing.poll_judged(context));
+                continue;
             }
             let mut bytes = [0; READ_BYTES];
             let mut read = ReadBuf::new(&mut bytes);

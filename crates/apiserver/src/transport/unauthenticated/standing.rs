@@ -45,8 +45,12 @@ struct State {
     answering: usize,
     /// True if the socket has become ready since it was last polled.
     ready: bool,
-    /// The connection's task, which is woken when the socket is ready.
-    task: Option<Waker>,
+    /// The task that reads from the socket, which is woken when the socket is ready.
+    reader: Option<Waker>,
+    /// The task that writes to the socket, likewise. Both may be the connection's, under different wakers.
+    writer: Option<Waker>,
+    /// The task that reads on once a request has been judged.
+    held: Option<Waker>,
     /// The place among the authenticated connections.
     authenticated_place: Option<OwnedSemaphorePermit>,
 }
@@ -107,10 +111,11 @@ impl Standing {
                 None => return self.change(|_| {}),
             },
         };
-        self.change(|state| state.authenticated_place = place);
-        // Relaxed: as in `is_authenticated`.
-        self.0.authenticated.store(true, Ordering::Relaxed);
-        self.0.judged.notify_one();
+        self.change(|state| {
+            state.authenticated_place = place;
+            // Relaxed: as in `is_authenticated`.
+            self.0.authenticated.store(true, Ordering::Relaxed);
+        });
     }
 
     /// Records that a request had no valid credentials.
@@ -135,11 +140,23 @@ impl Standing {
         self.0.judged.notified().await;
     }
 
+    /// Completes when a request has been authenticated or refused. For one waiting task, the one that reads.
+    pub(super) fn poll_judged(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.judged {
+            return Poll::Ready(());
+        }
+        state.held = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         state.judged = true;
         change(&mut state);
+        let held = state.held.take();
         drop(state);
+        held.into_iter().for_each(Waker::wake);
         self.0.judged.notify_one();
     }
 
@@ -175,7 +192,11 @@ impl Standing {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             state.ready = false;
-            state.task = Some(context.waker().clone());
+            let task = match direction {
+                Direction::In => &mut state.reader,
+                Direction::Out => &mut state.writer,
+            };
+            *task = Some(context.waker().clone());
         }
         let waker = Waker::from(Arc::clone(&self.0));
         let polled = poll(&mut Context::from_waker(&waker));
@@ -211,11 +232,9 @@ impl Standing {
     pub(super) fn shed(&self) {
         let mut state = self.lock();
         state.shed = true;
-        let task = state.task.take();
+        let tasks = state.tasks();
         drop(state);
-        if let Some(task) = task {
-            task.wake();
-        }
+        tasks.for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -241,6 +260,11 @@ impl Shared {
 }
 
 impl State {
+    /// Returns the tasks that wait for the socket. It wakes both, since it does not say in which direction it is ready.
+    fn tasks(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        self.reader.take().into_iter().chain(self.writer.take())
+    }
+
     fn end_wait(&mut self, now: Instant) {
         if let Some(since) = self.waiting_since.take() {
             self.waited += now.saturating_duration_since(since);
@@ -261,10 +285,8 @@ impl Wake for Shared {
         if let Some(place) = &self.place {
             state.end_wait(place.now());
         }
-        let task = state.task.take();
+        let tasks = state.tasks();
         drop(state);
-        if let Some(task) = task {
-            task.wake();
-        }
+        tasks.for_each(Waker::wake);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use futures::FutureExt;
-use tokio::io::{AsyncRead, AsyncWriteExt, DuplexStream, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
 use super::*;
 
@@ -229,4 +230,51 @@ fn few_files_mean_few_connections() {
     let limits = ConnectionLimits::for_files(usize::MAX);
     assert_eq!(limits.unauthenticated, UNAUTHENTICATED_MAX);
     assert_eq!(limits.authenticated, AUTHENTICATED_MAX);
+}
+
+/// A task that counts how often it is woken.
+#[derive(Debug, Default)]
+struct Task(AtomicUsize);
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_reader_and_a_writer_with_different_wakers_are_both_woken() {
+    let places = places();
+    let mut connection = Connection::open(&places, "10.0.0.1").expect("a place");
+    let (reader, writer) = (Arc::new(Task::default()), Arc::new(Task::default()));
+    let (reads, writes) = (Waker::from(reader.clone()), Waker::from(writer.clone()));
+    let mut context = Context::from_waker(&writes);
+    // As much as the pipe takes.
+    let written = Pin::new(&mut connection.io).poll_write(&mut context, &[0; 64]);
+    assert!(matches!(written, Poll::Ready(Ok(64))));
+    let written = Pin::new(&mut connection.io).poll_write(&mut context, b"more");
+    assert!(written.is_pending());
+    let mut bytes = [0; 8];
+    let mut read = ReadBuf::new(&mut bytes);
+    let mut context = Context::from_waker(&reads);
+    let polled = Pin::new(&mut connection.io).poll_read(&mut context, &mut read);
+    assert!(polled.is_pending());
+    drop(connection.client);
+    let woken = [&reader, &writer].map(|it| it.0.load(Ordering::SeqCst));
+    assert_eq!(woken, [1, 1]);
+}
+
+#[test]
+fn whoever_waits_for_the_judgement_is_woken() {
+    let task = Arc::new(Task::default());
+    let waker = Waker::from(task.clone());
+    let mut context = Context::from_waker(&waker);
+    for judge in [Standing::refuse, Standing::authenticate] {
+        let standing = Standing::uncounted();
+        let before = task.0.load(Ordering::SeqCst);
+        assert!(standing.poll_judged(&mut context).is_pending());
+        judge(&standing);
+        assert_eq!(task.0.load(Ordering::SeqCst), before + 1);
+        assert!(standing.poll_judged(&mut context).is_ready());
+    }
 }

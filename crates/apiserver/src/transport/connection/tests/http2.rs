@@ -1,5 +1,8 @@
 //! Responses over HTTP/2 as hyper's client reads them.
 
+mod frames;
+mod watches;
+
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http_body_util::Empty;
 use hyper::client::conn::http2::SendRequest;

@@ -1,0 +1,253 @@
+//! The bodies that hyper gets on HTTP/2, and how a watch goes over from hyper to its connection.
+//!
+//! hyper tells nobody the number of a stream. So the body of a watch first yields an empty DATA frame, which needs no
+//! flow control. The connection removes that frame from the bytes that hyper writes, and learns the number from it. One
+//! watch at a time does so, hence there is no doubt which watch an empty frame belongs to.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Buf;
+use hyper::body::{Body, Frame, SizeHint};
+use ringwatch::sync::{Mutex, MutexGuard};
+
+use super::ready::Ready;
+use super::slot::{End, Slot, State as SlotState};
+use crate::endpoints::BoxError;
+use crate::transport::outgoing::{Chunk, CountedBody};
+
+/// The watches of a connection that are about to go over. Clones are of the same connection.
+#[derive(Clone, Debug, Default)]
+pub(in crate::transport) struct Handovers(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    ready: Arc<Ready<Mutex<SlotState>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// True once the client's window is known to be large enough.
+    open: bool,
+    /// The watch whose empty frame is on its way.
+    announced: Option<Arc<Slot>>,
+    /// True if that watch has ended meanwhile. Its frame may come or not, so that no other watch goes over before.
+    abandoned: bool,
+    /// The watches that wait for their turn, at most one for each stream.
+    waiting: VecDeque<Waker>,
+}
+
+impl Handovers {
+    /// Wraps the body of a watch, which goes over to the connection if the client's windows allow it.
+    pub(in crate::transport) fn watch(&self, body: CountedBody) -> StreamBody {
+        StreamBody(Phase::Offered {
+            handovers: self.clone(),
+            body: Some(body),
+            waiting: None,
+        })
+    }
+
+    pub(super) fn ready(&self) -> &Ready<Mutex<SlotState>> {
+        &self.0.ready
+    }
+
+    /// Allows watches to go over from here on.
+    pub(super) fn open(&self) {
+        self.lock().open = true;
+    }
+
+    /// Returns the watch to which an empty frame belongs; `None` if there is none. The next one has its turn.
+    pub(super) fn take_announced(&self) -> Option<Arc<Slot>> {
+        let mut state = self.lock();
+        let slot = state.announced.take();
+        state.abandoned = false;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+        slot
+    }
+
+    /// Announces a watch. Gives the body back if it is not to go over.
+    fn poll_announce(
+        &self,
+        context: &mut Context<'_>,
+        body: &mut Option<CountedBody>,
+        waiting: &mut Option<Waker>,
+    ) -> Poll<Option<Arc<Slot>>> {
+        let mut state = self.lock();
+        if !state.open || state.abandoned {
+            return Poll::Ready(None);
+        }
+        if state.announced.is_some() {
+            let waker = context.waker();
+            if !state.waiting.iter().any(|it| it.will_wake(waker)) {
+                state.waiting.push_back(waker.clone());
+                *waiting = Some(waker.clone());
+            }
+            return Poll::Pending;
+        }
+        let slot = body
+            .take()
+            .map(|body| Arc::new(Slot::of(&self.0.ready, body)));
+        state.announced.clone_from(&slot);
+        Poll::Ready(slot)
+    }
+
+    /// Notes that the stream of a watch has ended.
+    fn abandon(&self, slot: &Arc<Slot>) {
+        slot.close();
+        let mut state = self.lock();
+        let announced = state.announced.as_ref();
+        if announced.is_some_and(|it| Arc::ptr_eq(it, slot)) {
+            state.abandoned = true;
+            let waiting = std::mem::take(&mut state.waiting);
+            drop(state);
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Forgets the waker of a watch that does not wait any more.
+    fn forget(&self, waker: &Waker) {
+        self.lock().waiting.retain(|it| !it.will_wake(waker));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is consistent after each of its changes, so poison is ignored.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The body of a response over HTTP/2.
+#[derive(Debug)]
+pub(in crate::transport) struct StreamBody(Phase);
+
+#[derive(Debug)]
+enum Phase {
+    /// hyper writes it.
+    Own(CountedBody),
+    /// It is to go over to the connection, once it is its turn.
+    Offered {
+        handovers: Handovers,
+        body: Option<CountedBody>,
+        /// The waker by which it waits for its turn.
+        waiting: Option<Waker>,
+    },
+    /// It has gone over: the connection writes it, and hyper waits for the end.
+    Announced(Handovers, Arc<Slot>),
+    /// It has ended.
+    Ended,
+}
+
+impl From<CountedBody> for StreamBody {
+    /// Wraps a body that hyper writes.
+    fn from(body: CountedBody) -> Self {
+        Self(Phase::Own(body))
+    }
+}
+
+impl Body for StreamBody {
+    type Data = Chunk;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Chunk>, BoxError>>> {
+        loop {
+            let next = match &mut self.0 {
+                Phase::Own(body) => match ready!(Pin::new(body).poll_frame(context)) {
+                    // An empty frame means that a watch goes over.
+                    Some(Ok(frame)) if frame.data_ref().is_some_and(|it| !it.has_remaining()) => {
+                        continue;
+                    }
+                    other => return Poll::Ready(other),
+                },
+                Phase::Offered {
+                    handovers,
+                    body,
+                    waiting,
+                } => {
+                    let slot = ready!(handovers.poll_announce(context, body, waiting));
+                    let (slot, body) = (slot, body.take());
+                    match (slot, body) {
+                        (Some(slot), _) => {
+                            self.0 = Phase::Announced(handovers.clone(), slot);
+                            let empty = Frame::data(Chunk::empty());
+                            return Poll::Ready(Some(Ok(empty)));
+                        }
+                        (None, Some(body)) => Phase::Own(body),
+                        (None, None) => Phase::Ended,
+                    }
+                }
+                Phase::Announced(_, slot) => match ready!(slot.poll_end(context)) {
+                    End::Returned(body) => Phase::Own(body),
+                    End::Whole => Phase::Ended,
+                    End::Failed(error) => {
+                        self.0 = Phase::Ended;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                },
+                Phase::Ended => return Poll::Ready(None),
+            };
+            self.0 = next;
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Phase::Own(body) => body.is_end_stream(),
+            Phase::Offered { .. } | Phase::Announced(..) => false,
+            Phase::Ended => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Phase::Own(body) => body.size_hint(),
+            _ => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for StreamBody {
+    /// Ends the watch: its stream is reset or at its end.
+    fn drop(&mut self) {
+        match &self.0 {
+            Phase::Announced(handovers, slot) => handovers.abandon(slot),
+            Phase::Offered {
+                handovers,
+                waiting: Some(waker),
+                ..
+            } => handovers.forget(waker),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::budget::Ledger;
+
+    use super::*;
+    use crate::endpoints::full;
+    use crate::filters::HeldBody;
+    use crate::transport::outgoing::Outgoing;
+
+    #[test]
+    fn a_watch_that_is_reset_does_not_wait_any_more() {
+        let outgoing = Outgoing::new(&Ledger::unlimited());
+        let handovers = Handovers::default();
+        handovers.open();
+        let watch = || handovers.watch(outgoing.begin().count(HeldBody::from(full("event"))));
+        let mut context = Context::from_waker(Waker::noop());
+        let (mut first, mut second) = (watch(), watch());
+        assert!(Pin::new(&mut first).poll_frame(&mut context).is_ready());
+        assert!(Pin::new(&mut second).poll_frame(&mut context).is_pending());
+        assert_eq!(handovers.lock().waiting.len(), 1);
+        drop(second);
+        assert!(handovers.lock().waiting.is_empty());
+    }
+}

@@ -1,0 +1,120 @@
+//! The list of a connection's watches that may have something to write.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::task::{Wake, Waker};
+
+use ringwatch::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+
+/// The ready entries of a connection, each at most once.
+pub(super) struct Ready<T>(Mutex<List<T>>);
+
+struct List<T> {
+    /// At most as long as there are watches on the connection.
+    entries: Vec<Arc<Entry<T>>>,
+    /// The connection's task, if it waits.
+    task: Option<Waker>,
+    /// True once the connection has ended. An entry on the list would keep it and itself alive.
+    closed: bool,
+}
+
+/// A watch of the connection. Waking it puts it on the list.
+pub(super) struct Entry<T> {
+    ready: Arc<Ready<T>>,
+    /// True while it is on the list.
+    queued: AtomicBool,
+    pub(super) content: T,
+}
+
+impl<T> Default for Ready<T> {
+    fn default() -> Self {
+        Self(Mutex::new(List {
+            entries: Vec::new(),
+            task: None,
+            closed: false,
+        }))
+    }
+}
+
+impl<T> fmt::Debug for Ready<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Ready").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Entry<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Entry").finish_non_exhaustive()
+    }
+}
+
+impl<T> Ready<T> {
+    /// Adds an entry, and wakes the connection if it waits. Drops the entry if the connection has ended.
+    fn push(&self, entry: Arc<Entry<T>>) {
+        let mut list = self.lock();
+        if list.closed {
+            return;
+        }
+        list.entries.push(entry);
+        let task = list.task.take();
+        drop(list);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Exchanges the list for an empty one. If it is empty, the task is woken when it is not any more.
+    pub(super) fn take(&self, empty: &mut Vec<Arc<Entry<T>>>, task: &Waker) {
+        let mut list = self.lock();
+        if list.entries.is_empty() {
+            list.task = Some(task.clone());
+        } else {
+            std::mem::swap(&mut list.entries, empty);
+        }
+    }
+
+    /// Empties the list for good: the connection has ended.
+    pub(super) fn close(&self) {
+        let mut list = self.lock();
+        list.closed = true;
+        let left = (std::mem::take(&mut list.entries), list.task.take());
+        drop(list);
+        drop(left);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, List<T>> {
+        // The list is consistent after each of its changes, so poison is ignored.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Entry<T> {
+    /// Creates an entry that is not on the list.
+    pub(super) fn new(ready: Arc<Ready<T>>, content: T) -> Self {
+        Self {
+            ready,
+            queued: AtomicBool::new(false),
+            content,
+        }
+    }
+
+    /// Notes that it has left the list. Wakes from here on put it there again, so this comes before the content is looked at.
+    pub(super) fn taken(&self) {
+        // Synchronises with the swap in `wake`: whoever finds it queued has changed the content before this.
+        self.queued.swap(false, Ordering::AcqRel);
+    }
+}
+
+impl<T: Send + Sync + 'static> Wake for Entry<T> {
+    fn wake(self: Arc<Self>) {
+        // Synchronises with the swap in `taken`.
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            let ready = Arc::clone(&self.ready);
+            ready.push(self);
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Arc::clone(self).wake();
+    }
+}
