@@ -286,3 +286,6 @@ impl Drop for Watches {
         watches.for_each(|it| it.close());
     }
 }
+
+#[cfg(test)]
+mod tests;

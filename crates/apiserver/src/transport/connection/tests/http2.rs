@@ -1,5 +1,8 @@
 //! Responses over HTTP/2 as hyper's client reads them.
 
+mod conformance;
+mod fairness;
+mod floods;
 mod frames;
 mod watches;
 

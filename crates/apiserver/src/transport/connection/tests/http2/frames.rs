@@ -5,14 +5,14 @@ use super::*;
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 pub(super) const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
 pub(super) const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
+pub(super) const WINDOW_UPDATE: u8 = 8;
 /// The flag of SETTINGS and PING that acknowledge.
-const ACK: u8 = 1;
+pub(super) const ACK: u8 = 1;
 /// END_STREAM and END_HEADERS.
-const WHOLE_REQUEST: u8 = 5;
+pub(super) const WHOLE_REQUEST: u8 = 5;
 /// The setting of the window with which a stream begins.
 const INITIAL_WINDOW_SIZE: u8 = 4;
 
@@ -25,10 +25,37 @@ pub(super) struct Received {
     pub(super) payload: Vec<u8>,
 }
 
+/// Encodes a frame.
+pub(super) fn encode(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a small frame");
+    let mut frame = length.to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Encodes the header block of a request.
+pub(super) fn block(path: &str) -> Vec<u8> {
+    // `:method GET` and `:scheme http` by their index, the others as text.
+    let mut block = vec![0x82, 0x86];
+    let texts = [
+        (&[0x04][..], path),
+        (&[0x01], "localhost"),
+        (&[0x0f, 0x08], "Bearer secret"),
+    ];
+    for (name, value) in texts {
+        block.extend(name);
+        block.push(u8::try_from(value.len()).expect("a short text"));
+        block.extend(value.as_bytes());
+    }
+    block
+}
+
 /// A connection, whose server ends with it.
 #[derive(Debug)]
 pub(super) struct Frames {
-    io: DuplexStream,
+    pub(super) io: DuplexStream,
     _server: JoinSet<()>,
 }
 
@@ -50,17 +77,13 @@ impl Frames {
         frames
     }
 
-    async fn write(&mut self, bytes: &[u8]) {
+    pub(super) async fn write(&mut self, bytes: &[u8]) {
         self.io.write_all(bytes).await.expect("a server");
     }
 
-    async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).expect("a small frame");
-        let mut frame = length.to_be_bytes()[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        self.write(&frame).await;
+    /// Sends a frame.
+    pub(super) async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        self.write(&encode(kind, flags, stream, payload)).await;
     }
 
     /// Sets the window of streams.
@@ -83,21 +106,14 @@ impl Frames {
 
     /// Sends a request and reads the head of its answer.
     pub(super) async fn get(&mut self, stream: u32, path: &str) {
-        // `:method GET` and `:scheme http` by their index, the others as text.
-        let mut block = vec![0x82, 0x86];
-        let texts = [
-            (&[0x04][..], path),
-            (&[0x01], "localhost"),
-            (&[0x0f, 0x08], "Bearer secret"),
-        ];
-        for (name, value) in texts {
-            block.extend(name);
-            block.push(u8::try_from(value.len()).expect("a short text"));
-            block.extend(value.as_bytes());
-        }
-        self.send(HEADERS, WHOLE_REQUEST, stream, &block).await;
+        self.request(stream, path).await;
         let head = self.next().await;
         assert_eq!((head.kind, head.stream), (HEADERS, stream), "{head:?}");
+    }
+
+    /// Sends a request.
+    pub(super) async fn request(&mut self, stream: u32, path: &str) {
+        self.send(HEADERS, WHOLE_REQUEST, stream, &block(path)).await;
     }
 
     /// Reads the next frame of a stream, or of the end of the connection. Answers what is to be answered.
@@ -143,7 +159,7 @@ impl Frames {
     }
 
     /// Reads a frame; `None` at the end.
-    async fn read(&mut self) -> Option<Received> {
+    pub(super) async fn read(&mut self) -> Option<Received> {
         let at_most = Duration::from_secs(SECONDS_MAX);
         let reading = async {
             let mut header = [0; 9];

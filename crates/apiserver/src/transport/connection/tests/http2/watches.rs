@@ -9,16 +9,22 @@ use super::frames::{DATA, Frames, GOAWAY, RST_STREAM};
 use super::*;
 
 /// As much as Go's client grants.
-const LARGE: u32 = 1 << 30;
+pub(super) const LARGE: u32 = 1 << 30;
 /// The flag of the last frame of a stream.
-const END_STREAM: u8 = 1;
+pub(super) const END_STREAM: u8 = 1;
 /// The code of an error of flow control.
-const FLOW_CONTROL_ERROR: [u8; 4] = [0, 0, 0, 3];
-const WATCH: &str = "/api/v1/pods?watch=1";
+pub(super) const FLOW_CONTROL_ERROR: [u8; 4] = [0, 0, 0, 3];
+pub(super) const WATCH: &str = "/api/v1/pods?watch=1";
 /// The path of an answer of [`LARGE_BYTES`].
 const LARGE_PATH: &str = "/large";
 /// More than the eighth of a window of 1 MiB that h2 has at first.
 const LARGE_BYTES: usize = 1 << 20;
+
+/// The path of an answer of so many chunks of 16,000 bytes.
+pub(super) const HUGE_PATH: &str = "/huge";
+pub(super) const HUGE_CHUNKS: usize = 4_000;
+/// The path of a watch that has one event and goes on.
+pub(super) const ONE_EVENT_PATH: &str = "/api/v1/nodes?watch=1";
 
 type Event = Result<Frame<Bytes>, BoxError>;
 
@@ -29,8 +35,15 @@ struct Fed(Mutex<VecDeque<UnboundedReceiver<Event>>>);
 #[async_trait]
 impl Handler for Fed {
     async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
-        match request.uri().path() {
-            "/api/v1/pods" => {}
+        match request.uri().path_and_query().map_or("", |it| it.as_str()) {
+            WATCH => {}
+            HUGE_PATH => {
+                let chunk = Bytes::from_static(&[b'x'; 16_000]);
+                let chunks = std::iter::repeat_with(move || Ok(Frame::data(chunk.clone())));
+                let chunks = futures::stream::iter(chunks.take(HUGE_CHUNKS));
+                return Response::new(StreamBody::new(chunks).boxed_unsync());
+            }
+            ONE_EVENT_PATH => return one_event(),
             LARGE_PATH => return Response::new(full(vec![b'x'; LARGE_BYTES])),
             _ => return Response::new(full(user.name)),
         }
@@ -44,18 +57,28 @@ impl Handler for Fed {
     }
 }
 
+/// Returns a watch that has one event and goes on.
+fn one_event() -> Response<ResponseBody> {
+    let event = futures::stream::iter([Ok(Frame::data(Bytes::from_static(b"event")))]);
+    let events = futures::StreamExt::chain(event, futures::stream::pending());
+    let mut response = Response::new(StreamBody::new(events).boxed_unsync());
+    let deadline = Clock::real().now() + Duration::from_secs(SECONDS_MAX);
+    response.extensions_mut().insert(EventStream { deadline });
+    response
+}
+
 /// The sender of a watch's events.
-struct Feed(UnboundedSender<Event>);
+pub(super) struct Feed(UnboundedSender<Event>);
 
 impl Feed {
-    fn send(&self, event: impl Into<Bytes>) {
+    pub(super) fn send(&self, event: impl Into<Bytes>) {
         let sent = self.0.send(Ok(Frame::data(event.into())));
         sent.expect("a watch");
     }
 }
 
 /// Returns connections whose watches are fed by hand, so many of them.
-fn fed<const WATCHES: usize>() -> (Connections, [Feed; WATCHES]) {
+pub(super) fn fed<const WATCHES: usize>() -> (Connections, [Feed; WATCHES]) {
     let (fed, api) = (Fed::default(), |fed| {
         testing::connections(
             Arc::new(fed),
@@ -73,7 +96,7 @@ fn fed<const WATCHES: usize>() -> (Connections, [Feed; WATCHES]) {
 }
 
 /// Opens the first watches of a connection, on the streams 1, 3, 5, ...
-async fn open(frames: &mut Frames, watches: u32) {
+pub(super) async fn open(frames: &mut Frames, watches: u32) {
     for watch in 0..watches {
         frames.get(2 * watch + 1, WATCH).await;
     }

@@ -1,0 +1,87 @@
+//! What is held for watches that are reset.
+
+use std::pin::Pin;
+
+use hyper::body::Body;
+use ringwatch::budget::Ledger;
+
+use super::frames::WINDOW_UPDATE;
+use super::*;
+use crate::endpoints::full;
+use crate::filters::HeldBody;
+use crate::transport::outgoing::Outgoing;
+use crate::transport::preface::PREFACE_BYTES;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        length: payload.len(),
+        kind,
+        flags,
+        stream,
+    };
+    [&header.encode()[..], payload].concat()
+}
+
+/// Returns the watches of a connection with a window of 1 MiB, of which they have used their part.
+fn without_window() -> (Handovers, Watches) {
+    let handovers = Handovers::default();
+    let mut watches = Watches::new(handovers.clone());
+    let mut begun = vec![0; PREFACE_BYTES];
+    begun.extend(frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes()));
+    watches.receive(&begun, &mut Vec::new()).expect("frames");
+    let all = watches.windows.of_watches();
+    watches.windows.sent_by_watch(all);
+    (handovers, watches)
+}
+
+#[test]
+fn a_watch_that_is_reset_does_not_wait_for_the_window_of_the_connection() {
+    let outgoing = Outgoing::new(&Ledger::unlimited());
+    let (handovers, mut watches) = without_window();
+    let mut context = Context::from_waker(Waker::noop());
+    for watch in 0..1_000 {
+        let stream = 2 * watch + 1;
+        let request = frame(HEADERS, END_HEADERS | END_STREAM, stream, b"");
+        watches.receive(&request, &mut Vec::new()).expect("frames");
+        let body = outgoing.begin().count(HeldBody::from(full("event")));
+        let mut body = handovers.watch(body);
+        assert!(Pin::new(&mut body).poll_frame(&mut context).is_ready());
+        let mut out = Vec::new();
+        watches.pass(&frame(DATA, 0, stream, b""), &mut out, 1 << 14);
+        assert_eq!(
+            watches.write(&mut context, &mut out, 1 << 14),
+            Progress::Done
+        );
+        assert!(out.is_empty(), "there is no window");
+        let reset = frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]);
+        watches.receive(&reset, &mut Vec::new()).expect("frames");
+        drop(body);
+        watches.write(&mut context, &mut out, 1 << 14);
+    }
+    assert!(watches.streams.is_empty());
+    assert_eq!(watches.starved.len(), 0);
+}
+
+#[test]
+fn a_watch_that_is_reset_before_it_goes_over_does_not_keep_others_from_it() {
+    let outgoing = Outgoing::new(&Ledger::unlimited());
+    let (handovers, mut watches) = without_window();
+    let mut context = Context::from_waker(Waker::noop());
+    let watch = || handovers.watch(outgoing.begin().count(HeldBody::from(full("event"))));
+    let mut first = watch();
+    let request = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"");
+    watches.receive(&request, &mut Vec::new()).expect("frames");
+    assert!(Pin::new(&mut first).poll_frame(&mut context).is_ready());
+    // h2 has thrown its empty frame away.
+    let reset = frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]);
+    watches.receive(&reset, &mut Vec::new()).expect("frames");
+    drop(first);
+    let request = frame(HEADERS, END_HEADERS | END_STREAM, 3, b"");
+    watches.receive(&request, &mut Vec::new()).expect("frames");
+    let mut second = watch();
+    assert!(Pin::new(&mut second).poll_frame(&mut context).is_ready());
+    let mut out = Vec::new();
+    watches.pass(&frame(DATA, 0, 3, b""), &mut out, 1 << 14);
+    let stream = watches.streams.get(&3).expect("a stream");
+    assert!(stream.watch.is_some(), "it has gone over");
+}
