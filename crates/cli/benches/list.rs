@@ -48,8 +48,11 @@ const FORMS: [(&str, &str); 2] = [
     ("protobuf", "application/vnd.kubernetes.protobuf"),
 ];
 
+/// A function that writes a pod's JSON as it is stored.
+type Write = fn(&Bytes) -> Bytes;
+
 /// The forms in which the objects are stored, and what writes a pod so.
-const STORED: [(&str, fn(&Bytes) -> Bytes); 2] = [("JSON", Bytes::clone), ("protobuf", protobuf)];
+const STORED: [(&str, Write); 2] = [("JSON", Bytes::clone), ("protobuf", protobuf)];
 
 fn main() {
     // As criterion sees it: only `cargo bench` asks for figures.
