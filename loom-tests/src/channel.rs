@@ -11,6 +11,8 @@ use loom::thread;
 use crate::ring::channel::{PushOutcome, Receiver, Sender, Signal, channel};
 use ringwatch_explore::loom::{Seen, explore};
 
+mod sleep;
+
 /// A window of events that are their own numbers: how many there are.
 type Window = Arc<AtomicU64>;
 
@@ -22,8 +24,8 @@ fn publish<const N: usize>(sender: &mut Sender<N>, window: &Window, number: u64)
     outcome
 }
 
-fn wake<const N: usize>(sender: &Sender<N>, outcome: PushOutcome) {
-    // There is none if the watcher looked by itself, slept again, and was woken for the signal before.
+fn wake<const N: usize>(sender: &mut Sender<N>, outcome: PushOutcome) {
+    // There is none if the watcher has gone.
     if outcome == PushOutcome::QueuedNeedsWake
         && let Some(waker) = sender.waker()
     {
@@ -135,7 +137,7 @@ fn a_full_channel_overflows_and_is_resumed_without_a_gap() {
             let _ = publish(&mut sender, &window, number);
         }
         let outcome = sender.end(None);
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -158,7 +160,7 @@ fn a_watcher_that_begins_overflowed_misses_nothing() {
             let _ = publish(&mut sender, &window, number);
         }
         let outcome = sender.end(None);
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -178,46 +180,7 @@ fn slots_are_used_again_once_they_are_taken() {
             let _ = publish(&mut sender, &window, number);
         }
         let outcome = sender.end(None);
-        wake(&sender, outcome);
-        watching.join().expect("the watcher ends");
-    });
-}
-
-#[test]
-fn a_push_against_a_sleep_loses_no_wake_up() {
-    explore(10, &["awake", "asleep"], |seen: &Seen| {
-        let (mut sender, mut watcher, window) = resumed::<2>();
-        let watching = thread::spawn(move || {
-            let receiver = &mut watcher.receiver;
-            let signal = block_on(poll_fn(|context| receiver.poll(context)));
-            assert_eq!(signal, Signal::Event(0));
-        });
-        seen.note(match publish(&mut sender, &window, 0) {
-            PushOutcome::Queued => "awake",
-            PushOutcome::QueuedNeedsWake => "asleep",
-            PushOutcome::Full => "overflowed",
-        });
-        watching.join().expect("the watcher ends");
-    });
-}
-
-/// A future may be polled while nothing has woken it, and by another task than before.
-#[test]
-fn a_sleeper_that_looks_again_is_woken_where_it_looked_last() {
-    explore(20, &["at once", "slept"], |seen: &Seen| {
-        let (mut sender, mut watcher, window) = resumed::<2>();
-        let noted = seen.clone();
-        let watching = thread::spawn(move || {
-            if look_once(&mut watcher.receiver).is_ready() {
-                noted.note("at once");
-                return;
-            }
-            noted.note("slept");
-            let receiver = &mut watcher.receiver;
-            let signal = block_on(poll_fn(|context| receiver.poll(context)));
-            assert_eq!(signal, Signal::Event(0));
-        });
-        let _ = publish(&mut sender, &window, 0);
+        wake(&mut sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -240,7 +203,7 @@ fn a_bookmark_follows_what_it_covers_or_is_dropped() {
         let _ = publish(&mut sender, &window, 0);
         let _ = publish(&mut sender, &window, 1);
         let outcome = sender.bookmark(2);
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         seen.note(if outcome == PushOutcome::Full {
             "dropped"
         } else {
@@ -248,7 +211,7 @@ fn a_bookmark_follows_what_it_covers_or_is_dropped() {
         });
         let _ = publish(&mut sender, &window, 2);
         let outcome = sender.end(None);
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -272,9 +235,9 @@ fn a_bookmark_of_a_resumed_channel_covers_what_was_missed() {
         });
         let _ = publish(&mut sender, &window, 0);
         let outcome = sender.bookmark(1);
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         let outcome = sender.end(None);
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         watching.join().expect("the watcher ends");
     });
 }
@@ -294,7 +257,7 @@ fn the_last_bookmark_comes_after_everything_else() {
             let _ = publish(&mut sender, &window, number);
         }
         let outcome = sender.end(Some(50));
-        wake(&sender, outcome);
+        wake(&mut sender, outcome);
         // The end has been signalled, and is not signalled once more.
         drop(sender);
         watching.join().expect("the watcher ends");
@@ -391,7 +354,7 @@ fn a_channel_keeps_its_order_and_repeats_what_must_be_done() {
         receiver.resume();
         assert_eq!(look_once(&mut receiver), Poll::Pending);
         assert_eq!(sender.push(9), PushOutcome::QueuedNeedsWake);
-        assert!(sender.waker().is_some() && sender.waker().is_none());
+        assert!(sender.waker().is_some(), "the sender has a copy now");
         assert_eq!(
             sender.bookmark(u64::MAX),
             PushOutcome::Full,

@@ -98,7 +98,7 @@ fn note(present: &mut BTreeMap<u32, NewWatcher>, registration: Registration<NewW
     assert!(present.remove(&number).is_some(), "who left was not there");
 }
 
-fn wake(sender: &NewWatcher, outcome: PushOutcome) {
+fn wake(sender: &mut NewWatcher, outcome: PushOutcome) {
     if outcome == PushOutcome::QueuedNeedsWake
         && let Some(waker) = sender.waker()
     {

@@ -21,8 +21,11 @@ mod serving;
 use std::hint::black_box;
 use std::time::Duration;
 
+use bytes::Bytes;
 use criterion::{Criterion, Throughput};
 use http_body_util::BodyExt;
+use ringwatch::codec;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use self::serving::{Serving, median, memory, pod, processor_time};
@@ -30,8 +33,8 @@ use self::serving::{Serving, median, memory, pod, processor_time};
 /// Everything there is, as it is in memory.
 const LIST: &str = "/api/v1/pods?resourceVersion=0";
 
-/// How many objects there are.
-const OBJECTS: usize = 150_000;
+/// How many objects there are: more than have room among the encodings that are kept, and few enough to have it.
+const OBJECTS: [usize; 2] = [150_000, 5_000];
 /// How many there are when only the bench itself is tried.
 const OBJECTS_TRIED: usize = 1_000;
 /// How large an object is, about.
@@ -45,27 +48,49 @@ const FORMS: [(&str, &str); 2] = [
     ("protobuf", "application/vnd.kubernetes.protobuf"),
 ];
 
+/// A function that writes a pod's JSON as it is stored.
+type Write = fn(&Bytes) -> Bytes;
+
+/// The forms in which the objects are stored, and what writes a pod so.
+const STORED: [(&str, Write); 2] = [("JSON", Bytes::clone), ("protobuf", protobuf)];
+
 fn main() {
     // As criterion sees it: only `cargo bench` asks for figures.
     let arguments: Vec<String> = std::env::args().collect();
     let given = |name: &str| arguments.iter().any(|argument| argument == name);
     let tried = given("--test") || !given("--bench");
-    let objects = if tried { OBJECTS_TRIED } else { OBJECTS };
-    let runtime = Runtime::new().unwrap();
-    let pods = (0..objects).map(|number| pod(number, OBJECT_BYTES));
-    let serving = runtime.block_on(Serving::start(pods));
     let mut criterion = Criterion::default()
         .sample_size(10)
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(5))
         .configure_from_args();
-    for (name, accept) in FORMS {
+    for (stored, write) in STORED {
+        for objects in OBJECTS {
+            let objects = if tried { OBJECTS_TRIED } else { objects };
+            let pods = (0..objects).map(|number| pod(number, OBJECT_BYTES));
+            let pods = pods.map(|(key, json)| (key, write(&json)));
+            measure(
+                &mut criterion,
+                pods,
+                &format!("{objects} stored as {stored}"),
+            );
+        }
+    }
+    criterion.final_summary();
+}
+
+/// Measures lists of pods in each form.
+fn measure(criterion: &mut Criterion, pods: impl Iterator<Item = (String, Bytes)>, what: &str) {
+    let runtime = Runtime::new().unwrap();
+    let serving = runtime.block_on(Serving::start(pods));
+    for (form, accept) in FORMS {
+        let name = format!("{what}, in {form}");
         let before = memory("VmRSS");
         // Has the kernel forget the highest there was.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         let bytes = runtime.block_on(send(&serving, accept));
         let extra = memory("VmHWM").saturating_sub(before) / 1024;
-        println!("{name}: {objects} objects, {bytes} bytes, {extra} KiB of memory for the list");
+        println!("{name}: {bytes} bytes, {extra} KiB of memory for the list");
         let source = vec![1; bytes];
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut copy = || {
@@ -74,17 +99,22 @@ fn main() {
                 black_box(&mut buffer);
             }
         };
-        let floor = row(&mut criterion, &format!("{name}: a copy"), bytes, &mut copy);
+        let floor = row(criterion, &format!("{name}: a copy"), bytes, &mut copy);
         let mut list = || {
             runtime.block_on(send(&serving, accept));
         };
-        let list = row(&mut criterion, &format!("{name}: a list"), bytes, &mut list);
+        let list = row(criterion, &format!("{name}: a list"), bytes, &mut list);
         println!(
             "{name}: {floor:.1} ms a copy, {list:.1} ms a list: {:.2} x",
             list / floor
         );
     }
-    criterion.final_summary();
+}
+
+/// Writes a pod's JSON as the protobuf that is stored.
+fn protobuf(json: &Bytes) -> Bytes {
+    let pod: Value = serde_json::from_slice(json).unwrap();
+    codec::encode_value(&pod).unwrap().into()
 }
 
 /// Answers a list into a sink, and says how long it was.

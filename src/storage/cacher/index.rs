@@ -172,7 +172,7 @@ impl Index {
         let ended = std::mem::take(self);
         for mut entry in ended.groups.into_iter().flat_map(|it| it.entries) {
             let outcome = entry.sender.end(last(entry.number));
-            note(&entry.sender, outcome, wake);
+            note(&mut entry.sender, outcome, wake);
         }
     }
 
@@ -319,7 +319,7 @@ impl Group {
             if entry.filter.as_ref().is_none_or(|it| it.concerns(event)) {
                 let outcome = entry.sender.push(sequence);
                 overflows += u64::from(outcome == PushOutcome::Full);
-                note(&entry.sender, outcome, wake);
+                note(&mut entry.sender, outcome, wake);
             }
         }
         overflows
@@ -327,7 +327,7 @@ impl Group {
 }
 
 /// Collects the waker of a watcher that is asleep.
-fn note(sender: &Sender, outcome: PushOutcome, wake: &mut Vec<Waker>) {
+fn note(sender: &mut Sender, outcome: PushOutcome, wake: &mut Vec<Waker>) {
     match outcome {
         PushOutcome::QueuedNeedsWake => wake.extend(sender.waker()),
         PushOutcome::Queued | PushOutcome::Full => {}

@@ -2,7 +2,9 @@
 //!
 //! An encoding is stored on its object ([`Object::encoding`]) and dropped with it. This cache holds only the order in
 //! which encodings were made: when they take too many bytes, the oldest are evicted. That suits watch frames, which all
-//! watchers need at once and rarely later.
+//! watchers need at once and rarely later. A list that is longer than the cache would evict its own first items with its
+//! last ones and find none of them the next time, so only as many of its items are kept as there is room for
+//! ([`ListRoom`]): those from the first on, which the next list of the same objects finds.
 //!
 //! No lock is taken under another: first that of the object, to find or make the encoding, then that of the queue.
 
@@ -24,6 +26,10 @@ pub const ENCODINGS_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
 /// Maximum number of cached encodings. Those of dropped objects count until they are evicted.
 const ENCODINGS_MAX: usize = 65_536;
+
+/// The part of the cache that the items of one list may take, in eighths. The rest is for what comes meanwhile, and for
+/// what encodings take beside their content.
+const LIST_EIGHTHS: usize = 7;
 
 /// Maximum number of entries of dropped objects that are removed with each new encoding.
 const GONE_FORGOTTEN_MAX: usize = 4;
@@ -62,6 +68,13 @@ struct Queue {
 struct Kept {
     object: Weak<Object>,
     key: EncodingKey,
+}
+
+/// The room that is left in the cache for the items of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListRoom {
+    bytes: usize,
+    encodings: usize,
 }
 
 impl EncodingCache {
@@ -119,6 +132,17 @@ impl EncodingCache {
             versions.len() - 1
         });
         u32::try_from(place).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the room for the items of a list that begins.
+    pub(crate) fn list_room(&self) -> ListRoom {
+        let allowed = self.0.ledger.allowed_to_encodings();
+        let bytes = usize::try_from(allowed).unwrap_or(usize::MAX);
+        let eighths = |all: usize| all / 8 * LIST_EIGHTHS;
+        ListRoom {
+            bytes: eighths(bytes.min(self.0.bytes_max)),
+            encodings: eighths(ENCODINGS_MAX),
+        }
     }
 
     /// Returns an encoding of an object; makes and caches it if it is missing.
@@ -181,6 +205,19 @@ impl EncodingCache {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // The queue is consistent after each of its changes, so poison is ignored.
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ListRoom {
+    /// Returns true if an item may be kept, as may all before it.
+    pub(crate) fn is_left(self) -> bool {
+        self.bytes > 0 && self.encodings > 0
+    }
+
+    /// Takes the room of an item that is kept.
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.encodings = self.encodings.saturating_sub(1);
     }
 }
 
@@ -260,6 +297,29 @@ mod tests {
         cache.evict_surplus();
         assert!(cache.bytes() <= 5 * ENCODING_BYTES && cache.bytes() > 3 * ENCODING_BYTES);
         assert_eq!(ledger.spent(Account::Encodings), cache.bytes() as u64);
+    }
+
+    #[test]
+    fn the_items_of_a_list_find_room_until_the_cache_is_nearly_full() {
+        let room_of = |cache: &EncodingCache, bytes| {
+            let mut room = cache.list_room();
+            let items = (0..2 * ENCODINGS_MAX).take_while(|_| {
+                let is_left = room.is_left();
+                room.take(bytes);
+                is_left
+            });
+            items.count()
+        };
+        let full = 16 * ENCODING_BYTES;
+        assert_eq!(room_of(&cache(full), ENCODING_BYTES), 14);
+        assert_eq!(room_of(&cache(full), full), 1);
+        assert_eq!(room_of(&cache(0), 1), 0);
+        let most = ENCODINGS_MAX / 8 * LIST_EIGHTHS;
+        assert_eq!(room_of(&cache(usize::MAX), 1), most);
+        // Three quarters of it may be spent before anybody gives way.
+        let ledger = Ledger::new(4 * 16 * ENCODING_BYTES as u64 / 3);
+        let cache = EncodingCache::new(usize::MAX, &ledger);
+        assert_eq!(room_of(&cache, ENCODING_BYTES), 14);
     }
 
     #[test]

@@ -38,6 +38,15 @@ pub(crate) struct StoredItem<'a> {
     pub(crate) body: &'a [u8],
 }
 
+/// The length of the items of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemsLength {
+    /// The bytes of all items together.
+    pub(crate) bytes: usize,
+    /// The number of items, from the first on, whose encodings are cached.
+    pub(crate) cached: usize,
+}
+
 /// The purpose of an encoding, which decides what surrounds the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -123,22 +132,44 @@ impl Encoder {
         }
     }
 
-    /// Returns the length of all items together, in bytes. Other tasks get their turn in between.
+    /// Encodes an item of a list without caching it.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or written, as [`Encoder::encode`].
+    pub(crate) fn encode_item_once(&self, object: &Arc<Object>) -> Result<Bytes, Failure> {
+        self.make(What::Item, object)
+    }
+
+    /// Returns the length of all items together, and caches the encodings of as many as there is room for. Other tasks get
+    /// their turn in between.
     ///
     /// # Errors
     /// 500 when an object cannot be converted or written, as [`Encoder::encode`].
-    pub(crate) async fn items_bytes(&self, objects: &[Arc<Object>]) -> Result<usize, Failure> {
-        let mut bytes = 0;
-        for object in objects {
-            bytes += match self.stored_item(object) {
-                Some(item) => item.len(),
-                None => {
-                    tokio::task::consume_budget().await;
-                    self.encode(What::Item, object)?.len()
-                }
+    pub(crate) async fn items_length(
+        &self,
+        objects: &[Arc<Object>],
+    ) -> Result<ItemsLength, Failure> {
+        let mut length = ItemsLength {
+            bytes: 0,
+            cached: 0,
+        };
+        let mut room = self.cache.list_room();
+        for (position, object) in objects.iter().enumerate() {
+            if let Some(item) = self.stored_item(object) {
+                length.bytes += item.len();
+                continue;
+            }
+            tokio::task::consume_budget().await;
+            length.bytes += if room.is_left() {
+                let item = self.encode(What::Item, object)?;
+                room.take(item.len());
+                length.cached = position + 1;
+                item.len()
+            } else {
+                self.encode_item_once(object)?.len()
             };
         }
-        Ok(bytes)
+        Ok(length)
     }
 
     /// Encodes a bookmark with this revision. `initial_events_end` marks the one that ends the initial events.

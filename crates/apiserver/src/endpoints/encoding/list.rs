@@ -2,7 +2,8 @@
 //!
 //! In the stored form every item is a slice of its object's own bytes; in other forms an item is encoded when it is
 //! sent, unless its encoding is cached. So a list costs one pointer for each object and one chunk of memory. Its length
-//! must be sent first, which takes a first pass over the items.
+//! must be sent first, which takes a first pass over the items. Those of a long list that have no room in the cache are
+//! encoded in both passes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ struct Punctuation {
 pub(crate) struct ListBody {
     encoder: Encoder,
     items: std::vec::IntoIter<Arc<Object>>,
+    /// The number of items that are still to come and have been cached.
+    cached: usize,
     /// Bytes to send before anything else is read.
     pending: BytesMut,
     /// An item that did not fit into the last chunk.
@@ -84,12 +87,13 @@ impl ListBody {
             0 => 0,
             items => around.first.len() + (items - 1) * around.next.len(),
         };
-        let content = encoder.items_bytes(&items).await?;
-        let head = head(content);
-        let total = head.len() + content + separators + around.end.len();
+        let length = encoder.items_length(&items).await?;
+        let head = head(length.bytes);
+        let total = head.len() + length.bytes + separators + around.end.len();
         Ok(Self {
             encoder,
             items: items.into_iter(),
+            cached: length.cached,
             pending: BytesMut::from(&head[..]),
             waiting: None,
             begun: false,
@@ -124,6 +128,8 @@ impl ListBody {
             self.pending.extend_from_slice(self.around.end);
             return Ok(());
         };
+        let is_cached = self.cached > 0;
+        self.cached = self.cached.saturating_sub(1);
         let separator = if self.begun {
             self.around.next
         } else {
@@ -141,7 +147,8 @@ impl ListBody {
                 }
                 object.bytes().slice_ref(item.body)
             }
-            None => self.encoder.encode(What::Item, &object)?,
+            None if is_cached => self.encoder.encode(What::Item, &object)?,
+            None => self.encoder.encode_item_once(&object)?,
         };
         if item.len() <= room {
             self.pending.extend_from_slice(&item);
