@@ -1,11 +1,12 @@
 //! How long a new server needs until it serves with a full window: 100,000 events of 1 KiB are
 //! replayed from the store's history, over the embedded store and over a real etcd if there is one.
-//! Beside each, as the floor, one bare watch of the backend over the same history.
+//! Beside each, as the floor, one bare watch of the backend over the same history. Then how long the
+//! embedded store needs to open a file with that history; the floor reads the file's bytes.
 //!
 //! `cargo bench --bench warm_start` measures; `cargo test --bench warm_start` replays 2,000 events.
 #![allow(
     clippy::disallowed_methods,
-    reason = "a bench is the composition root of what it measures"
+    reason = "a bench is the composition root of what it measures, and reads the time"
 )]
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 #![allow(
@@ -13,8 +14,9 @@
     reason = "criterion's macros write undocumented functions"
 )]
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
@@ -47,6 +49,7 @@ fn warm_start(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
     let embedded: Arc<dyn Backend> = Arc::new(Embedded::in_memory(Clock::real()));
     measure(criterion, &runtime, "embedded", &embedded, events);
+    measure_opening(criterion, &runtime, events);
     let Some(process) = ringwatch_testing::etcd::Etcd::start("warm_start over etcd") else {
         return;
     };
@@ -79,6 +82,47 @@ fn measure(
         bencher.iter(|| runtime.block_on(serve(backend, last - events)));
     });
     group.finish();
+}
+
+/// Measures the opening of a file of the embedded store that holds so many versions of a thousand objects.
+fn measure_opening(criterion: &mut Criterion, runtime: &Runtime, events: u64) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("embedded");
+    write_file(runtime, &path, events);
+    let mut group = criterion.benchmark_group("opening of a file of the embedded store");
+    group
+        .throughput(Throughput::Elements(events))
+        .sampling_mode(SamplingMode::Flat)
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(1))
+        .measurement_time(Duration::from_secs(5));
+    group.bench_function("floor: the bytes of the file are read", |bencher| {
+        bencher.iter(|| std::fs::read(&path).unwrap());
+    });
+    group.bench_function("until the store is open", |bencher| {
+        // Closing the store, which the next one waits for, is not measured.
+        bencher.iter_custom(|times| {
+            let opened = (0..times).map(|_| {
+                let began = Instant::now();
+                let store = Embedded::open(&path, Clock::real()).unwrap();
+                let took = began.elapsed();
+                drop(store);
+                took
+            });
+            opened.sum()
+        });
+    });
+    group.finish();
+}
+
+/// Writes the history into a file, and returns when the file is released.
+fn write_file(runtime: &Runtime, path: &Path, events: u64) {
+    let (store, commits) = Embedded::open(path, Clock::real()).unwrap();
+    let committing = std::thread::spawn(move || commits.run());
+    let store: Arc<dyn Backend> = Arc::new(store);
+    runtime.block_on(write_history(&store, events));
+    drop(store);
+    committing.join().unwrap();
 }
 
 /// Writes so many versions of a thousand objects, and returns the last revision.

@@ -6,7 +6,8 @@
 
 use bytes::Bytes;
 
-use super::client::{Content, Encoding, Field, Request, leading_number, protobuf};
+use super::client::protobuf::{self, ConfigMap, Container, ObjectMeta, Pod, PodSpec};
+use super::client::{Content, Encoding, Field, Request, leading_number};
 
 /// The beginning of a stamp. No other value in our objects has it.
 const MARKER: &[u8] = b"rwl1:";
@@ -185,38 +186,38 @@ impl Payload {
     }
 
     fn config_map_protobuf(&self, stamp: Stamp) -> Bytes {
-        let mut object = Vec::new();
-        protobuf::put(&mut object, 1, &metadata(stamp, None));
-        protobuf::put_entry(&mut object, 2, PADDING, &self.padding);
-        protobuf::envelope("v1", "ConfigMap", &object).into()
+        let config_map = ConfigMap {
+            metadata: Some(metadata(stamp, None)),
+            data: [(PADDING.to_owned(), self.padding.clone())].into(),
+        };
+        protobuf::envelope("v1", "ConfigMap", &config_map)
     }
 
-    /// Encodes a pod. Its field 1 is the metadata; of its spec, field 2 the containers, field 10 the node, field 21
-    /// true if a token is mounted.
     fn pod_protobuf(&self, stamp: Stamp) -> Bytes {
-        let mut container = Vec::new();
-        protobuf::put(&mut container, 1, b"c");
-        protobuf::put(&mut container, 2, IMAGE.as_bytes());
-        let mut spec = Vec::new();
-        protobuf::put(&mut spec, 2, &container);
-        protobuf::put(&mut spec, 10, node(stamp.object).as_bytes());
-        protobuf::put_flag(&mut spec, 21, false);
-        let mut object = Vec::new();
-        protobuf::put(&mut object, 1, &metadata(stamp, Some(&self.padding)));
-        protobuf::put(&mut object, 2, &spec);
-        protobuf::envelope("v1", "Pod", &object).into()
+        let pod = Pod {
+            metadata: Some(metadata(stamp, Some(&self.padding))),
+            spec: Some(PodSpec {
+                containers: vec![Container {
+                    name: "c".to_owned(),
+                    image: IMAGE.to_owned(),
+                }],
+                node_name: node(stamp.object),
+                automount_service_account_token: Some(false),
+            }),
+        };
+        protobuf::envelope("v1", "Pod", &pod)
     }
 }
 
-/// Encodes the metadata: field 1 is the name, field 12 the annotations.
-fn metadata(stamp: Stamp, padding: Option<&str>) -> Vec<u8> {
-    let mut metadata = Vec::new();
-    protobuf::put(&mut metadata, 1, name(stamp.object).as_bytes());
-    if let Some(padding) = padding {
-        protobuf::put_entry(&mut metadata, 12, PADDING, padding);
+/// Returns the metadata of an object, with its stamp and the padding among the annotations.
+fn metadata(stamp: Stamp, padding: Option<&str>) -> ObjectMeta {
+    let padding = padding.map(|padding| (PADDING.to_owned(), padding.to_owned()));
+    let stamped = (ANNOTATION.to_owned(), stamp.text());
+    ObjectMeta {
+        name: name(stamp.object),
+        annotations: padding.into_iter().chain([stamped]).collect(),
+        ..ObjectMeta::default()
     }
-    protobuf::put_entry(&mut metadata, 12, ANNOTATION, &stamp.text());
-    metadata
 }
 
 fn patch(stamp: Stamp) -> Content {

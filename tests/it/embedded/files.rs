@@ -192,16 +192,25 @@ fn a_database_of_another_program_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_database_of_another_version_is_refused_and_left_as_it_is() {
+async fn a_database_of_a_newer_format_is_refused_and_left_as_it_is() {
     let (_folder, path) = folder();
     Opened::at(&path).close().await;
     let raw = redb::Database::create(&path).unwrap();
     let txn = raw.begin_write().unwrap();
     let meta = redb::TableDefinition::<&str, u64>::new("ringwatch.meta");
-    txn.open_table(meta).unwrap().insert("format", 9).unwrap();
+    txn.open_table(meta).unwrap().insert("format", 3).unwrap();
     txn.commit().unwrap();
     drop(raw);
-    assert!(matches!(refused(&path), OpenError::Format { found: 9, .. }));
+    let newer = refused(&path);
+    assert!(matches!(
+        newer,
+        OpenError::Format {
+            found: 3,
+            known: 2,
+            ..
+        }
+    ));
+    assert!(newer.to_string().contains("has format 3"), "{newer}");
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! An event of a watch, decoded as far as its readers need: type, object, version.
 
 use bytes::Bytes;
+use prost::Message;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::field::{Field, leading_number, position};
+use super::protobuf::{RawExtension, WatchEvent};
 use super::status::Failure;
 use super::{ClientError, Encoding, frames, protobuf};
 
@@ -149,12 +151,13 @@ impl OwnedEvent {
                 [head.as_bytes(), &self.object, b"}\n"].concat()
             }
             Encoding::Protobuf => {
-                let mut extension = Vec::with_capacity(self.object.len() + 8);
-                protobuf::put(&mut extension, EXTENSION_RAW, &self.object);
-                let mut event = Vec::with_capacity(extension.len() + 32);
-                protobuf::put(&mut event, EVENT_TYPE, kind.as_bytes());
-                protobuf::put(&mut event, EVENT_OBJECT, &extension);
-                frames::length_delimited(&event)
+                let event = WatchEvent {
+                    r#type: kind.to_owned(),
+                    object: Some(RawExtension {
+                        raw: self.object.clone(),
+                    }),
+                };
+                frames::length_delimited(&event.encode_to_vec())
             }
         }
     }
@@ -195,6 +198,7 @@ fn binary(frame: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::protobuf::{ObjectMeta, Secret};
 
     #[test]
     fn events_in_json_are_read() {
@@ -213,17 +217,22 @@ mod tests {
 
     #[test]
     fn events_in_protobuf_are_read() {
-        let mut metadata = Vec::new();
-        protobuf::put(&mut metadata, 1, b"n");
-        protobuf::put(&mut metadata, METADATA_VERSION, b"7");
-        let mut object = Vec::new();
-        protobuf::put(&mut object, OBJECT_METADATA, &metadata);
-        let object = protobuf::envelope("v1", "K", &object);
-        let mut extension = Vec::new();
-        protobuf::put(&mut extension, EXTENSION_RAW, &object);
-        let mut frame = Vec::new();
-        protobuf::put(&mut frame, EVENT_TYPE, b"DELETED");
-        protobuf::put(&mut frame, EVENT_OBJECT, &extension);
+        let secret = Secret {
+            metadata: Some(ObjectMeta {
+                name: "n".to_owned(),
+                resource_version: "7".to_owned(),
+                ..ObjectMeta::default()
+            }),
+            ..Secret::default()
+        };
+        let object = protobuf::envelope("v1", "K", &secret);
+        let frame = WatchEvent {
+            r#type: "DELETED".to_owned(),
+            object: Some(RawExtension {
+                raw: object.clone(),
+            }),
+        };
+        let frame = frame.encode_to_vec();
         let event = Event::parse(&frame, Encoding::Protobuf).expect("an event");
         assert_eq!(event.kind, EventKind::Deleted);
         assert_eq!(event.revision(), Some(7));

@@ -1,12 +1,9 @@
 //! The metadata of a list, read without its items.
 
+use super::Encoding;
 use super::field::{leading_number, position};
-use super::{Encoding, protobuf};
+use super::protobuf::{ListMeta, ListWithoutItems, decode_enveloped};
 
-/// The fields of a list in protobuf, and of its metadata.
-const LIST_METADATA: u32 = 1;
-const METADATA_VERSION: u32 = 2;
-const METADATA_CONTINUE: u32 = 3;
 /// The metadata of a list in JSON end within this many bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
@@ -46,11 +43,16 @@ impl ListHead {
     }
 
     fn binary(list: &[u8]) -> Option<Self> {
-        let metadata = protobuf::bytes(protobuf::unwrap_envelope(list)?, LIST_METADATA)?;
-        let next = protobuf::text(metadata, METADATA_CONTINUE);
+        let list: ListWithoutItems = decode_enveloped(list)?;
+        Self::from_metadata(list.metadata?)
+    }
+
+    /// Reads the decoded metadata of a list.
+    pub(crate) fn from_metadata(metadata: ListMeta) -> Option<Self> {
+        let next = metadata.r#continue;
         Some(Self {
-            revision: leading_number(protobuf::bytes(metadata, METADATA_VERSION)?)?,
-            next: next.filter(|next| !next.is_empty()).map(str::to_owned),
+            revision: leading_number(metadata.resource_version.as_bytes())?,
+            next: (!next.is_empty()).then_some(next),
         })
     }
 }
@@ -58,6 +60,7 @@ impl ListHead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::protobuf::envelope;
 
     fn head(revision: u64, next: Option<&str>) -> Option<ListHead> {
         let next = next.map(str::to_owned);
@@ -72,12 +75,13 @@ mod tests {
         let list =
             br#"{"metadata":{"resourceVersion":"5","continue":"on","remainingItemCount":1}}"#;
         assert_eq!(ListHead::read(list, Encoding::Json), head(5, Some("on")));
-        let mut metadata = Vec::new();
-        protobuf::put(&mut metadata, METADATA_VERSION, b"5");
-        protobuf::put(&mut metadata, METADATA_CONTINUE, b"on");
-        let mut list = Vec::new();
-        protobuf::put(&mut list, LIST_METADATA, &metadata);
-        let list = protobuf::envelope("v1", "L", &list);
+        let list = ListWithoutItems {
+            metadata: Some(ListMeta {
+                resource_version: "5".to_owned(),
+                r#continue: "on".to_owned(),
+            }),
+        };
+        let list = envelope("v1", "L", &list);
         assert_eq!(
             ListHead::read(&list, Encoding::Protobuf),
             head(5, Some("on"))

@@ -2,14 +2,9 @@
 
 use serde::Deserialize;
 
-use super::{ClientError, protobuf};
+use super::ClientError;
+use super::protobuf::{Status, decode_enveloped};
 
-/// The fields of a Status in protobuf.
-const STATUS_MESSAGE: u32 = 3;
-const STATUS_REASON: u32 = 4;
-const STATUS_DETAILS: u32 = 5;
-const STATUS_CODE: u32 = 6;
-const DETAILS_NAME: u32 = 1;
 /// How much of a message that is no Status is shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
@@ -33,17 +28,13 @@ pub(crate) struct Details {
 impl Failure {
     /// Reads a body, whatever it is.
     pub(crate) fn read(body: &[u8]) -> Self {
-        if let Some(status) = protobuf::unwrap_envelope(body) {
-            let code = protobuf::number(status, STATUS_CODE).and_then(|code| code.try_into().ok());
-            let text = |field| protobuf::text(status, field).unwrap_or_default().to_owned();
-            let details = protobuf::bytes(status, STATUS_DETAILS).unwrap_or_default();
-            let name = protobuf::text(details, DETAILS_NAME).unwrap_or_default();
+        if let Some(status) = decode_enveloped::<Status>(body) {
             return Self {
-                code: code.unwrap_or_default(),
-                message: text(STATUS_MESSAGE),
-                reason: text(STATUS_REASON),
+                code: status.code.try_into().unwrap_or_default(),
+                message: status.message,
+                reason: status.reason,
                 details: Details {
-                    name: name.to_owned(),
+                    name: status.details.unwrap_or_default().name,
                 },
             };
         }
@@ -69,19 +60,21 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::protobuf::{StatusDetails, envelope};
 
     #[test]
     fn refusals_are_read_in_every_form() {
         let json = Failure::read(br#"{"kind":"Status","message":"no","reason":"Gone","code":410}"#);
         assert_eq!((json.code, json.message.as_str()), (410, "no"));
-        let mut status = Vec::new();
-        protobuf::put(&mut status, STATUS_MESSAGE, b"no");
-        protobuf::put(&mut status, STATUS_REASON, b"NotFound");
-        let mut details = Vec::new();
-        protobuf::put(&mut details, DETAILS_NAME, b"n");
-        protobuf::put(&mut status, STATUS_DETAILS, &details);
-        status.extend_from_slice(&[0x30, 0x9a, 0x03]);
-        let binary = Failure::read(&protobuf::envelope("v1", "Status", &status));
+        let status = Status {
+            message: "no".to_owned(),
+            reason: "NotFound".to_owned(),
+            details: Some(StatusDetails {
+                name: "n".to_owned(),
+            }),
+            code: 410,
+        };
+        let binary = Failure::read(&envelope("v1", "Status", &status));
         assert_eq!((binary.code, binary.message.as_str()), (410, "no"));
         assert_eq!(
             (binary.reason.as_str(), binary.details.name.as_str()),

@@ -37,10 +37,10 @@ pub enum OpenError {
         /// The explanation.
         detail: String,
     },
-    /// Another version of this program wrote the file.
+    /// A newer version of this program wrote the file.
     #[error(
-        "{}: the database has format {found}, this program knows format {known}; use the version \
-         that wrote it",
+        "{}: the database has format {found}, this program knows formats up to {known}; use the \
+         version that wrote it, or a newer one",
         path.display()
     )]
     Format {
@@ -48,7 +48,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The format of the file.
         found: u64,
-        /// The format that this program reads and writes.
+        /// The newest format that this program reads, which it writes as well.
         known: u64,
     },
     /// The operating system refuses to read or write it.

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::{Content, Encoding, ListHead, protobuf};
+use crate::client::protobuf::{self, ObjectMeta, Secret, SecretList};
+use crate::client::{Content, Encoding, ListHead};
 use crate::verify::history::{Group, Key, Selector, Type, Version, WriteId};
 
 use super::resource::Resource;
@@ -17,15 +18,6 @@ const GROUP_LABEL: &str = "ringwatch.load/group";
 const RUN_LABEL: &str = "ringwatch.load/run";
 /// The annotation with the write that made the object.
 const WRITE_ANNOTATION: &str = "ringwatch.load/write";
-
-/// The fields of an object, of a list, and of an object's metadata in protobuf.
-const OBJECT_METADATA: u32 = 1;
-const OBJECT_TYPE: u32 = 3;
-const LIST_ITEMS: u32 = 2;
-const METADATA_NAME: u32 = 1;
-const METADATA_VERSION: u32 = 6;
-const METADATA_LABELS: u32 = 11;
-const METADATA_ANNOTATIONS: u32 = 12;
 
 /// An object that is to be written.
 #[derive(Clone, Copy, Debug)]
@@ -65,33 +57,21 @@ impl Wanted<'_> {
     }
 
     fn protobuf(&self) -> Bytes {
-        let mut metadata = Vec::new();
-        protobuf::put(
-            &mut metadata,
-            METADATA_NAME,
-            self.key.to_string().as_bytes(),
-        );
-        if let Some(base) = self.base {
-            protobuf::put(&mut metadata, METADATA_VERSION, base.to_string().as_bytes());
-        }
-        for (label, value) in [
-            (GROUP_LABEL, self.group.to_string()),
-            (RUN_LABEL, self.run.to_owned()),
-        ] {
-            protobuf::put_entry(&mut metadata, METADATA_LABELS, label, &value);
-        }
-        let write = self.write.0.to_string();
-        protobuf::put_entry(
-            &mut metadata,
-            METADATA_ANNOTATIONS,
-            WRITE_ANNOTATION,
-            &write,
-        );
-        let mut object = Vec::new();
-        protobuf::put(&mut object, OBJECT_METADATA, &metadata);
-        let of = Type::from_key(self.key).to_string();
-        protobuf::put(&mut object, OBJECT_TYPE, of.as_bytes());
-        protobuf::envelope(&self.resource.api_version, &self.resource.kind, &object).into()
+        let base = self.base.map(|base| base.to_string());
+        let secret = Secret {
+            metadata: Some(ObjectMeta {
+                name: self.key.to_string(),
+                resource_version: base.unwrap_or_default(),
+                labels: [
+                    (GROUP_LABEL.to_owned(), self.group.to_string()),
+                    (RUN_LABEL.to_owned(), self.run.to_owned()),
+                ]
+                .into(),
+                annotations: [(WRITE_ANNOTATION.to_owned(), self.write.0.to_string())].into(),
+            }),
+            r#type: Type::from_key(self.key).to_string(),
+        };
+        protobuf::envelope(&self.resource.api_version, &self.resource.kind, &secret)
     }
 }
 
@@ -105,7 +85,7 @@ pub(super) fn object(bytes: &[u8], encoding: Encoding) -> Result<Option<Version>
             let object: JsonObject = serde_json::from_slice(bytes).map_err(|_| NO_OBJECT)?;
             object.version()
         }
-        Encoding::Protobuf => binary(protobuf::unwrap_envelope(bytes).ok_or(NO_OBJECT)?),
+        Encoding::Protobuf => binary(&protobuf::decode_enveloped(bytes).ok_or(NO_OBJECT)?),
     }
 }
 
@@ -114,17 +94,19 @@ pub(super) fn list(
     bytes: &[u8],
     encoding: Encoding,
 ) -> Result<(ListHead, Vec<Version>), &'static str> {
-    let head = ListHead::read(bytes, encoding).ok_or("a list without a version")?;
-    let objects: Result<Vec<_>, _> = match encoding {
+    let (head, objects): (_, Result<Vec<_>, _>) = match encoding {
         Encoding::Json => {
+            let head = ListHead::read(bytes, encoding);
             let list: JsonList = serde_json::from_slice(bytes).map_err(|_| NO_OBJECT)?;
-            list.items.iter().map(JsonObject::version).collect()
+            (head, list.items.iter().map(JsonObject::version).collect())
         }
         Encoding::Protobuf => {
-            let list = protobuf::unwrap_envelope(bytes).ok_or(NO_OBJECT)?;
-            protobuf::each(list, LIST_ITEMS).map(binary).collect()
+            let list: SecretList = protobuf::decode_enveloped(bytes).ok_or(NO_OBJECT)?;
+            let head = list.metadata.and_then(ListHead::from_metadata);
+            (head, list.items.iter().map(binary).collect())
         }
     };
+    let head = head.ok_or("a list without a version")?;
     Ok((head, objects?.into_iter().flatten().collect()))
 }
 
@@ -161,18 +143,16 @@ impl JsonObject {
     }
 }
 
-fn binary(object: &[u8]) -> Result<Option<Version>, &'static str> {
-    let metadata = protobuf::bytes(object, OBJECT_METADATA).ok_or(NO_OBJECT)?;
-    let entry = |number: u32, key: &str| {
-        let mut entries = protobuf::each(metadata, number);
-        let found = entries.find(|entry| protobuf::text(entry, 1) == Some(key))?;
-        protobuf::text(found, 2)
-    };
+fn binary(object: &Secret) -> Result<Option<Version>, &'static str> {
+    let metadata = object.metadata.as_ref().ok_or(NO_OBJECT)?;
     version(
-        protobuf::text(metadata, METADATA_NAME).ok_or(NO_OBJECT)?,
-        protobuf::text(metadata, METADATA_VERSION).ok_or(NO_OBJECT)?,
-        entry(METADATA_LABELS, GROUP_LABEL),
-        entry(METADATA_ANNOTATIONS, WRITE_ANNOTATION),
+        &metadata.name,
+        &metadata.resource_version,
+        metadata.labels.get(GROUP_LABEL).map(String::as_str),
+        metadata
+            .annotations
+            .get(WRITE_ANNOTATION)
+            .map(String::as_str),
     )
 }
 
@@ -226,6 +206,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::protobuf::ListMeta;
 
     fn content(encoding: Encoding) -> Bytes {
         let wanted = Wanted {
@@ -270,18 +251,16 @@ mod tests {
         let item = content(Encoding::Json);
         let item = String::from_utf8_lossy(&item);
         let json = format!(r#"{{"metadata":{{"resourceVersion":"40"}},"items":[{item}]}}"#);
-        let mut binary = Vec::new();
-        let mut head = Vec::new();
-        protobuf::put(&mut head, 2, b"40");
-        protobuf::put(&mut binary, 1, &head);
         let item = content(Encoding::Protobuf);
-        let item = protobuf::unwrap_envelope(&item).expect("an envelope");
-        protobuf::put(&mut binary, LIST_ITEMS, item);
-        let binary = protobuf::envelope("v1", "SecretList", &binary);
-        for (bytes, encoding) in [
-            (json.into_bytes(), Encoding::Json),
-            (binary, Encoding::Protobuf),
-        ] {
+        let secrets = SecretList {
+            metadata: Some(ListMeta {
+                resource_version: "40".to_owned(),
+                r#continue: String::new(),
+            }),
+            items: vec![protobuf::decode_enveloped(&item).expect("a secret")],
+        };
+        let binary = protobuf::envelope("v1", "SecretList", &secrets);
+        for (bytes, encoding) in [(json.into(), Encoding::Json), (binary, Encoding::Protobuf)] {
             let (head, objects) = list(&bytes, encoding).expect("a list");
             assert_eq!((head.revision, objects), (40, vec![VERSION]));
         }

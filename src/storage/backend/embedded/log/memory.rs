@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use prost::Message;
+
+use super::stored_record::StoredRecord;
 use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::BackendError;
 
@@ -16,7 +19,7 @@ pub(crate) struct MemoryLog {
 impl LogStore for MemoryLog {
     fn commit(&mut self, batch: &LogBatch) -> Result<(), BackendError> {
         for record in &batch.records {
-            let size = room(record.encoded_len());
+            let size = room(StoredRecord::from(&**record).encoded_len());
             self.sizes.insert(record.revision, size);
             self.size_bytes += size;
         }
@@ -59,7 +62,7 @@ mod tests {
                 .records
                 .push(state.put("/a", Bytes::from(value), None));
         }
-        let sizes = [0, 1].map(|at| room(batch.records[at].encoded_len()));
+        let sizes = [0, 1].map(|at| room(StoredRecord::from(&*batch.records[at]).encoded_len()));
         log.commit(&batch).expect("a commit");
         assert_eq!(log.used_bytes(), sizes[0] + sizes[1]);
         assert_eq!(log.size_bytes(), Ok(sizes[0] + sizes[1]));

@@ -2,10 +2,12 @@
 
 mod disk_file;
 mod failure;
+mod format_1;
 mod memory;
 #[cfg(test)]
 mod recording_log;
 mod redb_log;
+mod stored_record;
 mod tentative_file;
 
 use std::fmt::Debug;

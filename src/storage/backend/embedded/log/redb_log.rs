@@ -4,6 +4,9 @@
 //! format of the file and the compacted revision. A commit is one redb transaction that ends with
 //! fsync, so that a batch is there as a whole or not at all.
 //!
+//! In format 2 a record is a message of protobuf. A file of format 1 keeps its records as they are; the first commit gives
+//! it format 2, and from then on it has records of both kinds, which their first byte tells apart.
+//!
 //! # Opening
 //!
 //! A file is either accepted as a whole or not changed. redb repairs a file while it opens it, and would write into
@@ -29,17 +32,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use prost::Message;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
 use super::disk_file::{Disk, DiskFile, OnDisk, SystemFile};
 use super::failure::Failure;
+use super::stored_record::{self, StoredRecord};
 use super::tentative_file::TentativeFile;
 use super::{LogBatch, LogStore, Recovered, room};
 use crate::storage::backend::embedded::mvcc::{Record, State};
 use crate::storage::backend::embedded::open_error::OpenError;
 use crate::storage::backend::{BackendError, LeaseId};
 
-/// Revision -> [`Record::encode`].
+/// Revision -> [`StoredRecord`], or a record of format 1.
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch.records");
 /// Lease -> its time to live in seconds.
 const LEASES: TableDefinition<'_, i64, i64> = TableDefinition::new("ringwatch.leases");
@@ -51,8 +56,10 @@ const PROOF: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch.p
 const META_FORMAT: &str = "format";
 const META_COMPACTED: &str = "compacted";
 
-/// The format that this program reads and writes.
-pub(super) const FORMAT: u64 = 1;
+/// The format that this program writes.
+pub(super) const FORMAT: u64 = 2;
+/// The oldest format that it reads.
+const FORMAT_MIN: u64 = 1;
 /// Maximum number of bytes that redb may cache. Little: after opening, nothing is read but the paths of new pages.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// The size of the trial write after which writes are accepted again: more than the largest record.
@@ -64,6 +71,8 @@ pub(crate) struct RedbLog {
     /// `None` while a file that failed could not be opened again.
     database: Option<Database>,
     file: Arc<TentativeFile>,
+    /// The format of the file.
+    format: u64,
     /// The bytes that the records take.
     used_bytes: u64,
     /// The path of the file, for log messages. Clients do not see it.
@@ -111,11 +120,11 @@ impl RedbLog {
 
     fn load(path: &Path, file: Box<dyn DiskFile>) -> Result<Loaded, Failure> {
         let file = TentativeFile::new(file)?;
-        let (database, records, leases) = guarded(|| {
-            let database = open_database(&file)?;
+        let (database, format, records, leases) = guarded(|| {
+            let (database, format) = open_database(&file)?;
             let records = read_records(&database)?;
             let leases = read_leases(&database)?;
-            Ok((database, records, leases))
+            Ok((database, format, records, leases))
         })?;
         let Records {
             state,
@@ -125,6 +134,7 @@ impl RedbLog {
         let mut log = Self {
             database: Some(database),
             file,
+            format,
             used_bytes,
             path: path.to_owned(),
         };
@@ -156,10 +166,10 @@ impl RedbLog {
     fn reopen(&mut self, since: u64) -> Result<Recovered, Failure> {
         self.close();
         self.file.roll_back()?;
-        let (database, recovered, used_bytes) = guarded(|| {
-            let database = open_database(&self.file)?;
+        let (database, format, recovered, used_bytes) = guarded(|| {
+            let (database, format) = open_database(&self.file)?;
             let (recovered, used_bytes) = read_since(&database, since)?;
-            Ok((database, recovered, used_bytes))
+            Ok((database, format, recovered, used_bytes))
         })?;
         let accepted = self.file.accept().map_err(Failure::from);
         if let Err(failure) = accepted.and_then(|()| Ok(prove_writable(&database)?)) {
@@ -169,6 +179,7 @@ impl RedbLog {
         }
         self.file.resume();
         self.database = Some(database);
+        self.format = format;
         self.used_bytes = used_bytes;
         Ok(recovered)
     }
@@ -181,9 +192,13 @@ impl RedbLog {
         {
             let mut records = txn.open_table(RECORDS)?;
             for record in &batch.records {
-                let bytes = record.encode();
-                used_bytes = used_bytes.saturating_add(room(bytes.len()));
-                records.insert(record.revision, bytes.as_slice())?;
+                let stored = StoredRecord::from(&**record);
+                let len = stored.encoded_len();
+                used_bytes = used_bytes.saturating_add(room(len));
+                let mut place = records.insert_reserve(record.revision, len)?;
+                stored
+                    .encode(&mut place.as_mut())
+                    .map_err(io::Error::from)?;
             }
             for revision in &batch.obsolete {
                 if let Some(removed) = records.remove(revision)? {
@@ -199,6 +214,9 @@ impl RedbLog {
             }
             if let Some(compacted) = batch.compacted {
                 txn.open_table(META)?.insert(META_COMPACTED, compacted)?;
+            }
+            if self.format != FORMAT {
+                txn.open_table(META)?.insert(META_FORMAT, FORMAT)?;
             }
         }
         txn.commit()?;
@@ -227,6 +245,7 @@ impl LogStore for RedbLog {
         match self.write(batch) {
             Ok(used_bytes) => {
                 self.used_bytes = used_bytes;
+                self.format = FORMAT;
                 Ok(())
             }
             Err(error) => Err(self.refused(&error)),
@@ -283,13 +302,13 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     read.unwrap_or_else(|_| Err(Failure::damaged("its pages make no sense")))
 }
 
-/// Opens the database in a file that holds changes back.
-fn open_database(file: &Arc<TentativeFile>) -> Result<Database, Failure> {
+/// Opens the database in a file that holds changes back. Returns it with its format.
+fn open_database(file: &Arc<TentativeFile>) -> Result<(Database, u64), Failure> {
     let database = Database::builder()
         .set_cache_size(CACHE_BYTES_MAX)
         .create_with_backend(file.backend())?;
-    check_format(&database, file.is_new())?;
-    Ok(database)
+    let format = check_format(&database, file.is_new())?;
+    Ok((database, format))
 }
 
 /// Writes as much as the largest record takes, and removes it. The bytes are random, since a file system that
@@ -306,10 +325,11 @@ fn prove_writable(database: &Database) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Checks which program wrote the file and in which format; a new one is given the format.
-fn check_format(database: &Database, is_new: bool) -> Result<(), Failure> {
+/// Checks which program wrote the file, and returns its format; a new one is given the newest.
+fn check_format(database: &Database, is_new: bool) -> Result<u64, Failure> {
     if is_new {
-        return initialize(database).map_err(Failure::from);
+        initialize(database)?;
+        return Ok(FORMAT);
     }
     let txn = database.begin_read()?;
     let names: Vec<_> = txn
@@ -323,8 +343,10 @@ fn check_format(database: &Database, is_new: bool) -> Result<(), Failure> {
         return Err(Failure::Foreign);
     }
     match txn.open_table(META)?.get(META_FORMAT)? {
-        Some(format) if format.value() == FORMAT => Ok(()),
-        Some(format) => Err(Failure::Format(format.value())),
+        Some(format) => match format.value() {
+            known @ FORMAT_MIN..=FORMAT => Ok(known),
+            unknown => Err(Failure::Format(unknown)),
+        },
         None => Err(Failure::Foreign),
     }
 }
@@ -409,7 +431,7 @@ fn read_compacted(database: &Database) -> Result<u64, Failure> {
 }
 
 fn decode(revision: u64, bytes: &[u8]) -> Result<Arc<Record>, Failure> {
-    let record = Record::decode(revision, bytes);
+    let record = stored_record::decode(revision, bytes);
     let record = record.map_err(|error| Failure::damaged(&error.to_string()))?;
     Ok(Arc::new(record))
 }

@@ -10,5 +10,5 @@ mod range;
 mod record;
 mod state;
 
-pub(super) use record::{Change, Record};
+pub(super) use record::{Change, Record, Version};
 pub(super) use state::State;
