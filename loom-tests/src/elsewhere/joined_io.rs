@@ -56,6 +56,10 @@ mod watch_streams {
             match self.0 {}
         }
 
+        pub(super) fn has_turn(&self) -> bool {
+            match self.0 {}
+        }
+
         pub(super) fn take_refill_due(&mut self) -> bool {
             match self.0 {}
         }

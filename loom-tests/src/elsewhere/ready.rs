@@ -50,6 +50,11 @@ impl<T: Send + Sync + 'static> Ready<T> {
         taken.into_iter().map(Entry).collect()
     }
 
+    /// Returns true if a watch is ready.
+    pub fn has_entries(&self) -> bool {
+        self.0.has_entries()
+    }
+
     /// Empties the list for good.
     pub fn close(&self) {
         self.0.close();

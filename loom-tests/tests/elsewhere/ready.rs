@@ -102,6 +102,7 @@ fn watches_that_are_woken_while_their_connection_ends_are_freed() {
         let watches = [(); 2].map(|()| ready.entry(Arc::clone(&content)));
         let waking = watches.map(|watch| thread::spawn(move || watch.wake()));
         ready.close();
+        assert!(!ready.has_entries());
         drop(ready);
         for thread in waking {
             thread.join().expect("it ends");

@@ -187,6 +187,10 @@ impl<T: AsyncWrite + Unpin> Joined<T> {
             if taken > 0 {
                 return Poll::Ready(Ok(taken));
             }
+            if self.watches.as_ref().is_some_and(Watches::has_turn) {
+                self.hyper_waits = true;
+                return Poll::Pending;
+            }
             let written = self.poll_write_out(context);
             self.hyper_waits = written.is_pending();
             ready!(written)?;
@@ -231,6 +235,10 @@ impl<T: AsyncWrite + Unpin> Joined<T> {
                 return self.poll_flush(context);
             }
             ready!(self.poll_write_out(context))?;
+            if self.hyper_waits {
+                // Both have their turns, however much the watches have.
+                return Poll::Ready(Ok(()));
+            }
         }
         context.waker().wake_by_ref();
         self.poll_flush(context)
@@ -332,6 +340,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for JoinedIo<T> {
         let flushed = joined.poll_flush(context);
         joined.hyper_waits = flushed.is_pending();
         ready!(flushed)?;
+        // hyper has ended the connection: no frame may follow.
+        joined.watches = None;
         Pin::new(&mut joined.inner).poll_shutdown(context)
     }
 }

@@ -259,7 +259,7 @@ pub(super) struct CountedBody {
     inner: HeldBody,
     /// The stream that it belongs to.
     stream: Arc<Stream>,
-    /// True if a chunk is asked for only when the last has been written, and the connection has no other stream.
+    /// True if a chunk is asked for only when the last has been written: small ones are then not counted.
     alone: bool,
     /// The waker of a body that waits for room.
     waiting: Option<Waker>,

@@ -188,12 +188,15 @@ impl Watches {
     /// Takes an increment of the connection's window.
     fn grant(&mut self, increment: u32) -> Update {
         let update = self.windows.grant(increment);
-        if self.windows.is_shared() {
+        if self.windows.has_room_for_watches() {
             self.handovers.open();
         }
-        for slot in std::mem::take(&mut self.starved) {
-            slot.lock().starved = false;
-            Waker::from(slot).wake();
+        for number in std::mem::take(&mut self.starved) {
+            let stream = self.streams.get(&number);
+            if let Some(slot) = stream.and_then(|it| it.watch.as_ref()) {
+                slot.lock().starved = false;
+                Waker::from(Arc::clone(slot)).wake();
+            }
         }
         update
     }

@@ -9,7 +9,7 @@
 //! In h2 each stream is a task of its own, which takes the connection's lock several times a frame. A watch needs
 //! nothing of that: so hyper writes the head of its response, then the connection takes the body ([`body`]), and from
 //! there on its own task polls the watches that are ready and writes their DATA frames between those of h2. At the end
-//! of a watch hyper gets the word, and h2 ends the stream as any other.
+//! of a watch hyper's body ends, and h2 ends the stream as any other.
 //!
 //! # Invariants
 //!
@@ -25,7 +25,7 @@ mod ready;
 mod slot;
 mod windows;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
@@ -44,6 +44,8 @@ const FRAME_BYTES_MAX: usize = 16 << 10;
 const STREAMS_MAX: usize = 4096;
 /// The number of frames that a watch may write before the next one has its turn.
 const FRAMES_AT_ONCE_MAX: usize = 4;
+/// The number of bytes that h2 may write while watches are ready.
+const BYTES_BEFORE_WATCHES: usize = 16 << 10;
 
 /// The longest list of ready watches whose memory is kept while none is ready.
 const TURN_KEPT_MAX: usize = 16;
@@ -67,14 +69,16 @@ pub(super) struct Watches {
     turn: Vec<Arc<Slot>>,
     /// The first of them that has not had its turn.
     next: usize,
-    /// Watches that wait for the connection's window, at most one for each stream.
-    starved: VecDeque<Arc<Slot>>,
+    /// The streams of the watches that wait for the connection's window, each once.
+    starved: Vec<u32>,
     outgoing: Position,
     /// True if h2 writes a header block, between whose frames no other may be.
     in_header_block: bool,
     incoming: Incoming,
     /// True if h2 is to get a part of the watches' window when it next reads.
     refill_due: bool,
+    /// How many bytes h2 has written since the watches had their turn.
+    since_turn: usize,
 }
 
 /// The work that is left after the ready watches were asked.
@@ -94,11 +98,12 @@ impl Watches {
             streams: HashMap::new(),
             turn: Vec::new(),
             next: 0,
-            starved: VecDeque::new(),
+            starved: Vec::new(),
             outgoing: Position::default(),
             in_header_block: false,
             incoming: Incoming::default(),
             refill_due: false,
+            since_turn: 0,
         }
     }
 
@@ -117,7 +122,7 @@ impl Watches {
                 bytes = &bytes[fits..];
                 continue;
             }
-            if room < HEADER_BYTES {
+            if room < HEADER_BYTES || self.has_turn() {
                 break;
             }
             let (taken, header) = self.outgoing.take_header(bytes);
@@ -128,7 +133,18 @@ impl Watches {
                 out.extend_from_slice(&header.encode());
             }
         }
-        all - bytes.len()
+        let taken = all - bytes.len();
+        self.since_turn += taken;
+        taken
+    }
+
+    /// Returns true if watches are ready and h2 has to wait at the end of its frame, since it has written enough. Else
+    /// an answer of any length would come before them whenever the socket is slower than h2.
+    pub(super) fn has_turn(&self) -> bool {
+        self.since_turn >= BYTES_BEFORE_WATCHES
+            && self.outgoing.is_between_frames()
+            && !self.in_header_block
+            && (self.next < self.turn.len() || self.handovers.ready().has_entries())
     }
 
     /// Notes a frame that h2 writes. Returns false if it is not for the client.
@@ -175,6 +191,9 @@ impl Watches {
     fn forget(&mut self, number: u32) {
         let stream = self.streams.remove(&number);
         if let Some(slot) = stream.and_then(|it| it.watch) {
+            if slot.lock().starved {
+                self.starved.retain(|it| *it != number);
+            }
             slot.close();
         }
     }
@@ -206,6 +225,7 @@ impl Watches {
             // h2 waits for room to write the rest.
             return Progress::Done;
         }
+        self.since_turn = 0;
         loop {
             let Some(slot) = self.turn.get(self.next) else {
                 self.turn.clear();
@@ -247,7 +267,7 @@ impl Watches {
                 state.hold_back();
                 if of_stream > 0 && !state.starved {
                     state.starved = true;
-                    self.starved.push_back(Arc::clone(slot));
+                    self.starved.push(state.stream);
                 }
                 return Progress::Done;
             };

@@ -10,7 +10,7 @@ use ringwatch::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 pub(super) struct Ready<T>(Mutex<List<T>>);
 
 struct List<T> {
-    /// At most as long as there are watches on the connection.
+    /// Each watch of the connection at most once, and those that have ended since they were woken.
     entries: Vec<Arc<Entry<T>>>,
     /// The connection's task, if it waits.
     task: Option<Waker>,
@@ -71,6 +71,11 @@ impl<T> Ready<T> {
         } else {
             std::mem::swap(&mut list.entries, empty);
         }
+    }
+
+    /// Returns true if there are entries on the list.
+    pub(super) fn has_entries(&self) -> bool {
+        !self.lock().entries.is_empty()
     }
 
     /// Empties the list for good: the connection has ended.

@@ -76,10 +76,10 @@ impl Slot {
     /// Drops the body: nothing more is written.
     pub(super) fn close(&self) {
         let mut state = self.lock();
-        let body = state.body.take();
-        let pending = state.pending.take();
+        let content = (state.body.take(), state.pending.take());
+        let of_stream = (state.end.take(), state.task.take());
         drop(state);
-        drop((body, pending));
+        drop((content, of_stream));
     }
 
     /// Completes when the connection has written all events, or does not write them.

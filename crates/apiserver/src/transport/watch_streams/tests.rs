@@ -1,9 +1,7 @@
-//! What is held for watches that are reset.
+//! Memory held for watches that are reset.
 
 use std::pin::Pin;
-use std::task::Poll;
 
-use bytes::Buf;
 use hyper::body::Body;
 use ringwatch::budget::Ledger;
 
@@ -62,29 +60,4 @@ fn a_watch_that_is_reset_does_not_wait_for_the_window_of_the_connection() {
     }
     assert!(watches.streams.is_empty());
     assert_eq!(watches.starved.len(), 0);
-}
-
-#[test]
-fn a_watch_that_is_reset_before_it_goes_over_does_not_keep_others_from_it() {
-    let outgoing = Outgoing::new(&Ledger::unlimited());
-    let (handovers, mut watches) = without_window();
-    let mut context = Context::from_waker(Waker::noop());
-    let watch = || handovers.watch(outgoing.begin().count(HeldBody::from(full("event"))));
-    let mut first = watch();
-    let request = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"");
-    watches.receive(&request, &mut Vec::new()).expect("frames");
-    assert!(Pin::new(&mut first).poll_frame(&mut context).is_ready());
-    // h2 has thrown its empty frame away.
-    let reset = frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]);
-    watches.receive(&reset, &mut Vec::new()).expect("frames");
-    drop(first);
-    let request = frame(HEADERS, END_HEADERS | END_STREAM, 3, b"");
-    watches.receive(&request, &mut Vec::new()).expect("frames");
-    let mut second = watch();
-    let polled = Pin::new(&mut second).poll_frame(&mut context);
-    let Poll::Ready(Some(Ok(frame))) = polled else {
-        panic!("{polled:?}");
-    };
-    let data = frame.into_data().expect("data");
-    assert_eq!(data.remaining(), 0, "it is announced");
 }

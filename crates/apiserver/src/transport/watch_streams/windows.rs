@@ -71,8 +71,14 @@ impl Windows {
     }
 
     /// Returns true if the window is large enough to be shared.
-    pub(super) fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.largest >= SHARED_WINDOW_BYTES_MIN
+    }
+
+    /// Returns true if watches have at least half of a window that is large enough. h2 never gives back what it got
+    /// before the window was, and a client may grant more only when half of it is used.
+    pub(super) fn has_room_for_watches(&self) -> bool {
+        self.is_shared() && self.of_watches() >= self.largest / 2
     }
 
     /// Notes bytes of DATA frames that a watch has sent.

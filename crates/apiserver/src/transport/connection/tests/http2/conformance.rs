@@ -1,9 +1,11 @@
-//! What h2spec asks of streams and flow control (RFC 9113, sections 5.1, 6.5.2, 6.9), on a connection with a watch that
+//! The cases of h2spec about streams and flow control (RFC 9113, sections 5.1, 6.5.2, 6.9), on a connection with a watch that
 //! is written beside h2.
 
-use super::frames::{DATA, Frames, GOAWAY, HEADERS, RST_STREAM, SETTINGS, WHOLE_REQUEST, WINDOW_UPDATE, block, encode};
+use super::frames::{
+    DATA, Frames, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, WHOLE_REQUEST, WINDOW_UPDATE, block,
+    encode,
+};
 use super::watches::{Feed, LARGE, ONE_EVENT_PATH, WATCH, fed};
-use super::*;
 
 const CONTINUATION: u8 = 9;
 const PRIORITY: u8 = 2;
@@ -26,26 +28,34 @@ async fn watching() -> (Frames, Feed) {
     (frames, feed)
 }
 
-/// Returns the codes with which the server ends a stream or the connection after these bytes.
-async fn codes_after(bytes: &[u8], prepare: &[u8]) -> Vec<(u8, u32, u8)> {
-    let (mut frames, _feed) = watching().await;
-    if !prepare.is_empty() {
-        frames.write(prepare).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    frames.write(bytes).await;
-    let mut codes = Vec::new();
-    let reading = async {
-        while let Some(frame) = frames.read().await {
+/// Waits until the server has handled all that was sent: the first answer may come before what it has to say about that,
+/// the second does not. Returns false if the connection ends.
+async fn handled(frames: &mut Frames, codes: &mut Vec<u8>) -> bool {
+    for _ in 0..2 {
+        frames.write(&encode(PING, 0, 0, &[0; 8])).await;
+        loop {
+            let Some(frame) = frames.read().await else {
+                return false;
+            };
             match frame.kind {
-                RST_STREAM => codes.push((RST_STREAM, frame.stream, frame.payload[3])),
-                GOAWAY => codes.push((GOAWAY, 0, frame.payload[7])),
+                RST_STREAM => codes.push(frame.payload[3]),
+                GOAWAY => codes.push(frame.payload[7]),
+                PING => break,
                 _ => {}
             }
         }
-        codes.push((GOAWAY, 0, 255));
-    };
-    let _ = tokio::time::timeout(Duration::from_millis(500), reading).await;
+    }
+    true
+}
+
+/// Returns the codes with which the server ends streams or the connection after these bytes, which come after others.
+async fn codes_after(bytes: &[u8], before: &[u8]) -> Vec<u8> {
+    let (mut frames, _feed) = watching().await;
+    frames.write(before).await;
+    assert!(handled(&mut frames, &mut Vec::new()).await, "before");
+    frames.write(bytes).await;
+    let mut codes = Vec::new();
+    handled(&mut frames, &mut codes).await;
     codes
 }
 
@@ -60,6 +70,12 @@ fn request(stream: u32) -> Vec<u8> {
     encode(HEADERS, WHOLE_REQUEST, stream, &block("/whoami"))
 }
 
+fn too_many() -> Vec<u8> {
+    let streams = (1..=110).map(|it| 2 * it + 1);
+    let requests = streams.map(|it| encode(HEADERS, WHOLE_REQUEST, it, &block(ONE_EVENT_PATH)));
+    requests.flatten().collect()
+}
+
 fn setting(id: u8, value: u32) -> Vec<u8> {
     let payload = [&[0, id][..], &value.to_be_bytes()].concat();
     encode(SETTINGS, 0, 0, &payload)
@@ -69,7 +85,8 @@ fn grant(stream: u32, bytes: u32) -> Vec<u8> {
     encode(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
-// Where PROTOCOL_ERROR is accepted beside a code that is more exact, h2 itself says so, without any watch.
+// PROTOCOL_ERROR is accepted beside a code that is more exact, since h2 answers with it.
+#[rustfmt::skip]
 fn cases() -> Vec<Case> {
     let none = Vec::new;
     let data = |stream| encode(DATA, 1, stream, b"test");
@@ -93,9 +110,7 @@ fn cases() -> Vec<Case> {
         ("5.1 closed: WINDOW_UPDATE", request(3), grant(3, 5), &[]),
         ("5.1.1 even stream", none(), request(2), &[PROTOCOL]),
         ("5.1.1 lower stream", request(5), request(3), &[PROTOCOL]),
-        ("5.1.2 too many streams", none(), (1..=110).flat_map(|it| {
-            encode(HEADERS, WHOLE_REQUEST, 2 * it + 1, &block(ONE_EVENT_PATH))
-        }).collect(), &[REFUSED, PROTOCOL]),
+        ("5.1.2 too many streams", none(), too_many(), &[REFUSED, PROTOCOL]),
         ("5.3.1 depends on itself", none(), encode(PRIORITY, 0, 1, &[0, 0, 0, 1, 0]), &[PROTOCOL]),
         ("5.5 unknown frame", none(), encode(UNKNOWN, 0xff, 1, b"anything"), &[]),
         ("5.5 unknown frame within a block", none(), [
@@ -118,7 +133,6 @@ fn cases() -> Vec<Case> {
         ("6.9 wrong length", none(), encode(WINDOW_UPDATE, 0, 1, &[0, 0, 1]), &[FRAME_SIZE, PROTOCOL]),
         ("6.9.1 too large a window", none(), [grant(0, i32::MAX as u32), grant(0, i32::MAX as u32)].concat(), &[FLOW_CONTROL]),
         ("6.9.1 too large a window of a watch", none(), [grant(1, i32::MAX as u32), grant(1, i32::MAX as u32)].concat(), &[FLOW_CONTROL]),
-        ("6.9.2 too large a window of a watch by a setting", grant(1, 1 << 30), setting(4, i32::MAX as u32), &[FLOW_CONTROL]),
     ]
 }
 
@@ -129,7 +143,7 @@ async fn errors_are_answered_as_the_standard_says() {
         let found = codes_after(&bytes, &before).await;
         let fits = match expected {
             [] => found.is_empty(),
-            codes => found.iter().any(|(_, _, code)| codes.contains(code)),
+            codes => found.iter().any(|code| codes.contains(code)),
         };
         if !fits {
             wrong.push(format!("{name}: expected {expected:?}, found {found:?}"));
@@ -165,22 +179,6 @@ async fn a_window_that_is_negative_has_to_become_positive_again() {
         }
     }
     assert_eq!(rest, b"6789");
-}
-
-/// What was granted before the watch has gone over is used up, so that the largest setting fits again.
-#[tokio::test]
-async fn the_largest_setting_is_no_error_once_what_was_granted_is_used() {
-    let (connections, [feed]) = fed();
-    let mut frames = Frames::connect(connections, 65_535, LARGE).await;
-    let mut both = encode(HEADERS, WHOLE_REQUEST, 1, &block(WATCH));
-    both.extend(grant(1, 1_000_000));
-    frames.write(&both).await;
-    assert_eq!(frames.next().await.kind, HEADERS);
-    feed.send(vec![b'x'; 1_065_000]);
-    frames.data(1, 1_065_000).await;
-    frames.set_window(i32::MAX as u32).await;
-    feed.send(vec![b'y'; 1_000]);
-    frames.data(1, 1_000).await;
 }
 
 /// A client may make its window large in steps.

@@ -1,6 +1,6 @@
 //! How the watches of a connection and its other requests share a socket that takes less than there is to send.
 
-use super::frames::{Frames, GOAWAY, HEADERS, PING, WINDOW_UPDATE};
+use super::frames::{DATA, Frames, GOAWAY, HEADERS, PING, WINDOW_UPDATE};
 use super::watches::{HUGE_CHUNKS, HUGE_PATH, LARGE, WATCH, fed};
 use super::*;
 
@@ -78,8 +78,6 @@ async fn a_large_answer_does_not_hold_back_a_watch() {
     frames.get(3, HUGE_PATH).await;
     frames.data(3, 16_000).await;
     feed.send("event");
-    let before = bytes_before(&mut frames, super::frames::DATA, 1).await;
+    let before = bytes_before(&mut frames, DATA, 1).await;
     assert!(before < AHEAD_BYTES_MAX, "{before} bytes came before");
-
-
 }

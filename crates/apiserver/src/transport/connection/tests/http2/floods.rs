@@ -1,6 +1,8 @@
 //! Clients that cause work without end: PING, SETTINGS, and streams that are reset as soon as they are open.
 
-use super::frames::{ACK, DATA, Frames, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, WHOLE_REQUEST, block, encode};
+use super::frames::{
+    ACK, DATA, Frames, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, WHOLE_REQUEST, block, encode,
+};
 use super::watches::{Feed, LARGE, ONE_EVENT_PATH, WATCH, fed};
 use super::*;
 
@@ -10,13 +12,16 @@ const FRAMES: usize = 100_000;
 const RESETS: u32 = 10_000;
 /// So many of them are not counted: buffers and tables grow to their size.
 const WARM_UP: u32 = 1_000;
-/// What may be held after a flood, over what was held before, in bytes.
+/// Maximum memory that a flood may leave behind, in bytes.
 const HELD_MAX: usize = 4 << 20;
 
 /// Returns the memory of this process, which runs this test alone, in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages = statm.split(' ').nth(1).and_then(|it| it.parse::<usize>().ok());
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|it| it.parse::<usize>().ok());
     pages.expect("a number") * 4096
 }
 
@@ -166,7 +171,12 @@ async fn a_hundred_watches_at_once_of_which_half_are_reset() {
         let streams = (0..100).map(|it| 2 * (round * 100 + it) + 1);
         let mut bytes = Vec::new();
         for stream in streams.clone() {
-            bytes.extend(encode(HEADERS, WHOLE_REQUEST, stream, &block(ONE_EVENT_PATH)));
+            bytes.extend(encode(
+                HEADERS,
+                WHOLE_REQUEST,
+                stream,
+                &block(ONE_EVENT_PATH),
+            ));
         }
         frames.write(&bytes).await;
         for _ in 0..round {

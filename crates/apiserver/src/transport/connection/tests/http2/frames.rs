@@ -113,7 +113,8 @@ impl Frames {
 
     /// Sends a request.
     pub(super) async fn request(&mut self, stream: u32, path: &str) {
-        self.send(HEADERS, WHOLE_REQUEST, stream, &block(path)).await;
+        self.send(HEADERS, WHOLE_REQUEST, stream, &block(path))
+            .await;
     }
 
     /// Reads the next frame of a stream, or of the end of the connection. Answers what is to be answered.
