@@ -11,8 +11,9 @@ use super::lease::lease;
 use super::world::{World, schema, since};
 use ringwatch_testing::pod::pod;
 
-/// The number of watchers that an event is sent to.
+/// The numbers of watchers that an event is sent to: those of a busy type, and of one that hardly anybody watches.
 const WATCHERS: usize = 1_000;
+const WATCHERS_FEW: usize = 2;
 
 /// The number of pods, and of the nodes that they are on.
 const PODS: usize = 10_000;
@@ -35,7 +36,8 @@ pub struct Path {
 
 /// All paths that are counted.
 pub const PATHS: &[Path] = &[
-    Path::new("notify-1000-watchers", notify_watchers),
+    Path::new("notify-1000-watchers", || notify_watchers(WATCHERS)),
+    Path::new("notify-2-watchers", || notify_watchers(WATCHERS_FEW)),
     Path::new("read-stored-pod", read_stored),
     Path::new("pod-to-json", to_json),
     Path::new("pod-to-protobuf", to_protobuf),
@@ -70,8 +72,8 @@ pub fn named(name: &str) -> &'static Path {
 }
 
 /// Returns the path from a change of the store until every watcher has read its event in the window.
-fn notify_watchers() -> Box<dyn FnMut()> {
-    let mut world = World::new(WATCHERS, |_| since(1));
+fn notify_watchers(watchers: usize) -> Box<dyn FnMut()> {
+    let mut world = World::new(watchers, |_| since(1));
     Box::new(move || {
         world.write();
         world.turn();

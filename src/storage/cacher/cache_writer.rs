@@ -17,6 +17,7 @@ use std::task::Waker;
 
 use super::engine_metrics::WindowFigures;
 use super::event::{CacheEvent, Current};
+use super::index::WakeList;
 use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
 use super::watch_cache::WatchCache;
@@ -128,7 +129,7 @@ impl CacheWriter {
     /// Replaces the state by what was listed at `revision`. Watches of the earlier state end.
     pub(super) fn replace(&mut self, revision: u64, filling: Filling) {
         self.cache.note(Event::Listed { revision });
-        let mut wake = Vec::new();
+        let mut wake = WakeList::new();
         self.generation += 1;
         self.revision = revision;
         self.state = filling.state;
@@ -188,7 +189,7 @@ impl CacheWriter {
     }
 
     fn end_watches(&self) {
-        let mut wake = Vec::new();
+        let mut wake = WakeList::new();
         self.cache.watchers().end_all(&mut wake);
         wake.into_iter().for_each(Waker::wake);
     }
@@ -199,22 +200,19 @@ impl CacheWriter {
     pub(super) fn apply(&mut self, changes: Vec<Change>, revision: u64) -> Option<Applied> {
         let reached = self.revision;
         let received = self.cache.clock.now();
+        let mut events = Vec::new();
         let new = changes.into_iter().filter(|it| it.revision > reached);
-        let mut events: Vec<CacheEvent> = Vec::new();
-        for change in new {
+        let mut new = new.peekable();
+        while let Some(change) = new.next() {
             self.cache.metrics.events_received.inc();
             let mut event = self.event(change, received)?;
-            if (events.len() + 1).is_multiple_of(STATE_EVENTS_MAX) {
+            if (events.len() + 1).is_multiple_of(STATE_EVENTS_MAX) || new.peek().is_none() {
                 event.state = Some(self.state.clone());
             }
-            events.push(event);
-        }
-        if let Some(last) = events.last_mut() {
-            last.state.get_or_insert_with(|| self.state.clone());
+            events.push(Arc::new(event));
         }
         self.objects.set(self.state.bytes());
         self.revision = reached.max(revision);
-        let events = events.into_iter().map(Arc::new).collect();
         Some(Applied { events, received })
     }
 
@@ -315,7 +313,7 @@ impl Undispatched<'_> {
     /// Sends the events to the watchers, then outside the lock wakes them.
     pub(super) fn dispatch(mut self) {
         let Applied { events, received } = self.applied;
-        let mut wake = Vec::new();
+        let mut wake = WakeList::new();
         let overflows = self.watchers.dispatch(self.first, &events, &mut wake);
         drop(self.watchers);
         wake.into_iter().for_each(Waker::wake);

@@ -25,6 +25,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::task::Waker;
 
+use smallvec::SmallVec;
+
 use super::event::{CacheEvent, Current};
 use super::filter::{ExactTerm, Filter, TermKind, folders};
 use super::watchers::Sender;
@@ -34,6 +36,12 @@ use crate::ring::channel::PushOutcome;
 /// The most label names that are looked up for each event. If watchers use more, the labels of the object are looked up
 /// instead.
 const LABEL_NAMES_LOOKED_AT_MAX: usize = 16;
+
+/// How many wakers a list of wakers holds without an allocation: 128 bytes.
+const WAKERS_INLINE: usize = 8;
+
+/// The wakers of the watchers that were asleep, to be woken outside the lock.
+pub(super) type WakeList = SmallVec<[Waker; WAKERS_INLINE]>;
 
 /// The watchers of a type.
 #[derive(Debug, Default)]
@@ -129,7 +137,7 @@ impl Index {
         &mut self,
         sequence: u64,
         event: &CacheEvent,
-        wake: &mut Vec<Waker>,
+        wake: &mut WakeList,
     ) -> u64 {
         let current = match &event.current {
             Current::Unreadable => return 0,
@@ -157,7 +165,7 @@ impl Index {
     }
 
     /// Sends a watcher a bookmark of a revision up to which every event was sent to it.
-    pub(super) fn bookmark(&mut self, number: u32, revision: u64, wake: &mut Vec<Waker>) {
+    pub(super) fn bookmark(&mut self, number: u32, revision: u64, wake: &mut WakeList) {
         let place = self.places.get(number as usize).copied().flatten();
         if let Some(place) = place {
             let group = &mut self.groups[place.group as usize];
@@ -168,7 +176,7 @@ impl Index {
     }
 
     /// Ends the watches of all, each with the bookmark that `last` returns for it, and removes them.
-    pub(super) fn end_all(&mut self, last: impl Fn(u32) -> Option<u64>, wake: &mut Vec<Waker>) {
+    pub(super) fn end_all(&mut self, last: impl Fn(u32) -> Option<u64>, wake: &mut WakeList) {
         let ended = std::mem::take(self);
         for mut entry in ended.groups.into_iter().flat_map(|it| it.entries) {
             let outcome = entry.sender.end(last(entry.number));
@@ -313,7 +321,7 @@ fn either(
 }
 
 impl Group {
-    fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut Vec<Waker>) -> u64 {
+    fn dispatch(&mut self, sequence: u64, event: &CacheEvent, wake: &mut WakeList) -> u64 {
         let mut overflows = 0;
         for entry in &mut self.entries {
             if entry.filter.as_ref().is_none_or(|it| it.concerns(event)) {
@@ -327,7 +335,7 @@ impl Group {
 }
 
 /// Collects the waker of a watcher that is asleep.
-fn note(sender: &mut Sender, outcome: PushOutcome, wake: &mut Vec<Waker>) {
+fn note(sender: &mut Sender, outcome: PushOutcome, wake: &mut WakeList) {
     match outcome {
         PushOutcome::QueuedNeedsWake => wake.extend(sender.waker()),
         PushOutcome::Queued | PushOutcome::Full => {}

@@ -12,6 +12,7 @@ use std::task::Waker;
 use super::config::TypeConfig;
 use super::engine_metrics::WindowFigures;
 use super::freshness::Freshness;
+use super::index::WakeList;
 use super::metrics::TypeMetrics;
 use super::readiness::{self, Readiness};
 use super::view::CacheView;
@@ -177,7 +178,7 @@ impl WatchCache {
     /// Sends the bookmarks that are due, if the type is ready. The registry is locked, so every event up to the revision
     /// of the view has been sent.
     pub(super) fn send_due_bookmarks(&self) {
-        let mut wake = Vec::new();
+        let mut wake = WakeList::new();
         let mut watchers = self.watchers();
         let Ok((_, revision)) = self.served() else {
             return;
@@ -189,7 +190,7 @@ impl WatchCache {
 
     /// Ends all watches for good. Those that want bookmarks get a last one if the cache is ready.
     pub(super) fn drain(&self) {
-        let mut wake = Vec::new();
+        let mut wake = WakeList::new();
         let mut watchers = self.watchers();
         let bookmark = self.served().ok().map(|(_, revision)| revision);
         watchers.drain(bookmark, &mut wake);

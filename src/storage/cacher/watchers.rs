@@ -8,12 +8,11 @@
 //! events have been published before that, so a watcher that registers later finds them in the window.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::bookmark::{BookmarkSchedule, Bookmarks};
 use super::event::CacheEvent;
 use super::filter::Filter;
-use super::index::Index;
+use super::index::{Index, WakeList};
 use crate::clock::Instant;
 use crate::ring::channel;
 use crate::ring::registrations::{Registration, Registrations};
@@ -75,7 +74,7 @@ impl Watchers {
         &mut self,
         first: u64,
         events: &[Arc<CacheEvent>],
-        wake: &mut Vec<Waker>,
+        wake: &mut WakeList,
     ) -> u64 {
         self.apply_registrations();
         let mut overflows = 0;
@@ -86,12 +85,7 @@ impl Watchers {
     }
 
     /// Sends a bookmark to every watcher that is due. Every event up to the revision must have been sent.
-    pub(super) fn send_due_bookmarks(
-        &mut self,
-        now: Instant,
-        revision: u64,
-        wake: &mut Vec<Waker>,
-    ) {
+    pub(super) fn send_due_bookmarks(&mut self, now: Instant, revision: u64, wake: &mut WakeList) {
         self.apply_registrations();
         let index = &mut self.index;
         let send = |number| index.bookmark(number, revision, wake);
@@ -99,14 +93,14 @@ impl Watchers {
     }
 
     /// Ends all watches, because the events after the last ones sent are not known.
-    pub(super) fn end_all(&mut self, wake: &mut Vec<Waker>) {
+    pub(super) fn end_all(&mut self, wake: &mut WakeList) {
         self.apply_registrations();
         self.index.end_all(|_| None, wake);
         self.schedule.clear();
     }
 
     /// Ends all watches for good, with a last bookmark for those that want bookmarks.
-    pub(super) fn drain(&mut self, bookmark: Option<u64>, wake: &mut Vec<Waker>) {
+    pub(super) fn drain(&mut self, bookmark: Option<u64>, wake: &mut WakeList) {
         for registration in self.registrations.close() {
             note(&mut self.index, &mut self.schedule, registration);
         }

@@ -13,7 +13,7 @@ use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
 use crate::ring::channel::{Signal, channel};
 use crate::storage::cacher::event::{CacheEvent, Current};
 use crate::storage::cacher::filter::Filter;
-use crate::storage::cacher::index::Index;
+use crate::storage::cacher::index::{Index, WakeList};
 use crate::storage::cacher::watchers::Receiver;
 use crate::sync::OnceLock;
 
@@ -152,7 +152,7 @@ impl Model {
     /// An event is sent to the watchers that it concerns, once, and to no other.
     fn event(&mut self, event: &CacheEvent) {
         self.sequence += 1;
-        let mut wake = Vec::new();
+        let mut wake = WakeList::new();
         self.index.dispatch(self.sequence, event, &mut wake);
         let mut context = Context::from_waker(Waker::noop());
         for watcher in &mut self.present {

@@ -3,7 +3,7 @@
 //!
 //! Each figure is processor time and stands beside its floor in the table at the end. What a
 //! publish costs without watchers (reading the object, the state, the window) is subtracted where
-//! the cost for each watcher is meant.
+//! the cost for each watcher is meant. [`peers`] has the channels of the watchers alone, beside others.
 #![allow(
     clippy::disallowed_methods,
     reason = "a bench is the composition root of what it measures"
@@ -15,10 +15,11 @@
 )]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
-#[path = "support/memory.rs"]
+#[path = "../support/memory.rs"]
 mod memory;
+mod peers;
 #[allow(dead_code, reason = "other benches use the rest")]
-#[path = "support/world.rs"]
+#[path = "../support/world.rs"]
 mod world;
 
 use std::cell::RefCell;
@@ -265,6 +266,6 @@ fn bookmarked(options: ListOptions) -> ListOptions {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(2));
-    targets = dispatch
+    targets = dispatch, peers::peers
 }
 criterion_main!(benches);
