@@ -20,8 +20,8 @@
 //! The watches of an HTTP/2 connection are no tasks: [`super::watch_streams`] writes their frames into the same buffer after hyper
 //! has had its turn, and hyper is polled only when something woke it. A connection with one stream does not give way.
 //!
-//! Nothing gets stuck: hyper writes only while [`Turns`] polls it, and every such poll ends with a
-//! flush. What the socket does not take stays here, and once 16 KiB do, hyper has to wait, and then
+//! Nothing gets stuck: hyper and the watches write only while [`Turns`] polls them, one after the other, and every such
+//! poll ends with a flush. What the socket does not take stays here, and once 16 KiB do, hyper has to wait, and then
 //! the streams. hyper itself ends a connection by `poll_shutdown`, which waits until all is out.
 
 use std::collections::VecDeque;
@@ -164,7 +164,8 @@ struct Joined<T> {
     watches: Option<Watches>,
     /// True if hyper waits until the gathered bytes are written.
     hyper_waits: bool,
-    /// Bytes for hyper for which its buffer had no room, at most [`READ_BYTES_MAX`] and a frame. Usually empty.
+    /// Bytes for hyper for which its buffer had no room: those of one read, with the frames that [`Watches`] adds. Usually
+    /// empty.
     received: VecDeque<u8>,
 }
 

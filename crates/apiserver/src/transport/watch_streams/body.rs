@@ -34,7 +34,8 @@ struct State {
     open: bool,
     /// The watch whose empty frame is on its way.
     announced: Option<Arc<Slot>>,
-    /// True if that watch has ended meanwhile. Its frame may come or not, so that no other watch goes over before.
+    /// True if that watch has ended meanwhile. Its frame may come or not, so that no other watch goes over before. If it
+    /// never comes, h2 writes the later watches of the connection.
     abandoned: bool,
     /// The watches that wait for their turn, at most one for each stream.
     waiting: VecDeque<Waker>,

@@ -11,6 +11,10 @@
 //! there on its own task polls the watches that are ready and writes their DATA frames between those of h2. At the end
 //! of a watch hyper's body ends, and h2 ends the stream as any other.
 //!
+//! A watch is *announced* when its body has yielded the empty frame that tells its stream, and has *gone over* when the
+//! connection has seen that frame. A connection's *turn* is one poll of its task: hyper first, then the watches. Both take
+//! turns also where the socket is slower than either.
+//!
 //! # Invariants
 //!
 //! - A frame of a watch stands between two frames of h2, and never within a header block.

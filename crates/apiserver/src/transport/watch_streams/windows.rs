@@ -15,7 +15,7 @@ const WINDOW_BYTES_DEFAULT: i64 = 65_535;
 /// The largest window that is allowed.
 pub(super) const WINDOW_BYTES_MAX: i64 = (1 << 31) - 1;
 /// The least window of a connection on which watches are taken from h2. A client with a smaller one may grant more only
-/// when all of it is used, so that neither part may be left idle.
+/// when all of it is used; a part that is idle, because its sender has nothing to send, would then stop the other.
 const SHARED_WINDOW_BYTES_MIN: i64 = 1 << 20;
 /// The part of the connection's window that h2 gets: an eighth, but at most so many bytes.
 const H2_WINDOW_BYTES_MAX: i64 = 16 << 20;

@@ -132,10 +132,10 @@ async fn encodings_that_find_no_room_are_evicted() {
         fixture.config_map(&format!("m{number}"), 2_000).await;
     }
     let before = fixture.scrape().await;
-    for _ in 0..3 {
-        fixture
-            .get(&format!("{CONFIG_MAPS}?resourceVersion=0"))
-            .await;
+    // A list of all of them would keep only as many as there is room for.
+    for number in 0..20 {
+        let one = format!("resourceVersion=0&fieldSelector=metadata.name%3Dm{number}");
+        fixture.get(&format!("{CONFIG_MAPS}?{one}")).await;
     }
     let evicted = |scrape: &Scrape| scrape.value("ringwatch_encoding_cache_evicted_total", &[]);
     let after = fixture.until(|now| evicted(now) > evicted(&before)).await;
