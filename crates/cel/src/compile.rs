@@ -102,7 +102,7 @@ fn describe_syntax_errors(source: &str, errors: &ParseErrors) -> String {
 ///
 /// # Errors
 /// [`CompileError::Syntax`] where what is quoted has no end that is sure: the parser might take for operators what
-/// is not counted here.
+/// is not counted here. Likewise for control characters, of which the language has none but white space.
 fn levels(source: &str) -> Result<usize, CompileError> {
     let source = source.as_bytes();
     let mut open = Vec::new();
@@ -130,11 +130,21 @@ fn levels(source: &str) -> Result<usize, CompileError> {
                 run += 1;
                 depth += 1;
             }
+            // The parser takes gigabytes to find its way through hundreds of bytes of these.
+            letter if letter.is_ascii_control() && !letter.is_ascii_whitespace() => {
+                return Err(control_character(*letter));
+            }
             _ => {}
         }
         deepest = deepest.max(depth);
     }
     Ok(deepest)
+}
+
+fn control_character(letter: u8) -> CompileError {
+    CompileError::Syntax(format!(
+        "Syntax error: token recognition error at: '\\u{letter:04x}'"
+    ))
 }
 
 fn unclear_text() -> CompileError {
@@ -243,5 +253,14 @@ mod tests {
             let found = levels(&source);
             assert_eq!(found.map(|it| it < 10), Ok(true), "{source}");
         }
+    }
+
+    #[test]
+    fn control_characters_outside_of_texts_are_refused() {
+        for wrong in ["a\u{11}", "\0", "a + \u{7f}b"] {
+            let error = compile(wrong).expect_err(wrong).to_string();
+            assert!(error.contains("token recognition error"), "{error}");
+        }
+        assert!(compile("a +\t\n\r\u{c}'\u{11}'").is_ok());
     }
 }
