@@ -257,9 +257,9 @@ impl<'a> Root<'a> {
     /// Checks that every occurrence of a field has its wire type, those too that a later one replaces.
     fn check(self, field: &Field, group: &[Occurrence]) -> Result<(), WireError> {
         for occurrence in group {
-            let (_, wire_type) = Fields::new(self.field_bytes(*occurrence)).tag()?;
-            if u64::from(wire_type) != u64::from(field.tag) & 7 {
-                return Err(field.wrong_type(wire_type));
+            let tag = Fields::new(self.field_bytes(*occurrence)).varint()?;
+            if tag != u64::from(field.tag) {
+                return Err(field.wrong_tag(tag));
             }
         }
         Ok(())

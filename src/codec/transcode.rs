@@ -43,8 +43,8 @@ pub(super) fn object(
         transcoder.out.finish()
     };
     match attempt(bytes) {
-        // An object is broken in whatever order its fields are, or in none: a value that a later one replaces does not
-        // count, and here it may have come first.
+        // Other errors too are those of the ordered message: a value that cannot be JSON is no error if a later one
+        // replaces it, whether it stood before or behind the first field out of order.
         Err(_) => attempt(&field_order::ordered(message, bytes, 0)?),
         done => done,
     }
@@ -325,7 +325,7 @@ impl Field {
 
     /// Returns the error about a tag with the field's number and another wire type.
     #[cold]
-    fn wrong_tag(&self, tag: u64) -> WireError {
+    pub(super) fn wrong_tag(&self, tag: u64) -> WireError {
         match wire::tag_parts(tag) {
             Ok((_, wire_type)) => self.wrong_type(wire_type),
             Err(error) => error,

@@ -12,17 +12,12 @@ use ringwatch::budget::Share;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{FIRST_HEAD_BYTES_MAX, Standing};
+use crate::transport::http2_frames::{CONTINUATION, END_HEADERS, HEADER_BYTES, HEADERS, Header};
 use crate::transport::layered_io::IoLayer;
 use crate::transport::preface::PREFACE_BYTES;
 
-/// How long the head of a frame is (RFC 9113, section 4.1).
-const FRAME_HEAD_BYTES: usize = 9;
 /// How long the payload of a frame may be, in bytes: HTTP/2's default, since nothing else was agreed on.
 const FRAME_BODY_BYTES_MAX: usize = 16 << 10;
-/// The types of the frames of a header block, and the flag of its last.
-const HEADERS: u8 = 1;
-const CONTINUATION: u8 = 9;
-const END_HEADERS: u8 = 4;
 /// Number of bytes that are read at a time.
 const READ_BYTES: usize = 4 << 10;
 /// How many held bytes are covered by the memory that is counted for every connection.
@@ -92,17 +87,19 @@ impl First {
                 }
                 continue;
             }
-            let Some(head) = rest.first_chunk::<FRAME_HEAD_BYTES>() else {
+            let Some(header) = rest.first_chunk() else {
                 break true;
             };
-            let [a, b, c, kind, flags, ..] = *head;
-            let length = u32::from_be_bytes([0, a, b, c]) as usize;
-            if !matches!(kind, HEADERS | CONTINUATION) && self.block.is_empty() {
-                self.passing = FRAME_HEAD_BYTES + length;
+            let header = Header::decode(*header);
+            let is_of_block = matches!(header.kind, HEADERS | CONTINUATION);
+            let whole = HEADER_BYTES + header.length;
+            if !is_of_block && self.block.is_empty() {
+                self.passing = whole;
                 continue;
             }
-            let whole = FRAME_HEAD_BYTES + length;
-            if length > FRAME_BODY_BYTES_MAX || self.block.len() + whole > FIRST_HEAD_BYTES_MAX {
+            if header.length > FRAME_BODY_BYTES_MAX
+                || self.block.len() + whole > FIRST_HEAD_BYTES_MAX
+            {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let Some(frame) = rest.get(..whole) else {
@@ -111,7 +108,7 @@ impl First {
             self.block.extend_from_slice(frame);
             taken += whole;
             // Other frames within a block are an error, which the decoder reports to the client.
-            if flags & END_HEADERS != 0 || !matches!(kind, HEADERS | CONTINUATION) {
+            if header.has(END_HEADERS) || !is_of_block {
                 self.output.append(&mut self.block);
                 self.request_passed = true;
             }
@@ -179,13 +176,14 @@ mod tests {
     use ringwatch::budget::{Account, Ledger};
 
     use super::*;
+    use crate::transport::http2_frames::{DATA, SETTINGS};
     use crate::transport::layered_io::LayeredIo;
 
     /// Returns a frame of a type with flags and so many bytes.
     fn frame(kind: u8, flags: u8, bytes: usize) -> Vec<u8> {
         let length = u32::try_from(bytes).expect("a length").to_be_bytes();
         let mut frame = vec![length[1], length[2], length[3], kind, flags, 0, 0, 0, 1];
-        frame.resize(FRAME_HEAD_BYTES + bytes, kind);
+        frame.resize(HEADER_BYTES + bytes, kind);
         frame
     }
 
@@ -211,9 +209,6 @@ mod tests {
     }
 
     const PREFACE: [u8; PREFACE_BYTES] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const SETTINGS: u8 = 4;
-    const DATA: u8 = 0;
-
     #[test]
     fn a_header_block_goes_on_when_it_is_whole() {
         let standing = Standing::uncounted();
@@ -267,7 +262,7 @@ mod tests {
     fn frames_without_bytes_do_not_make_a_block_endless() {
         let standing = Standing::uncounted();
         let mut sent = [&PREFACE[..], &frame(HEADERS, 0, 0)].concat();
-        for _ in 0..FIRST_HEAD_BYTES_MAX / FRAME_HEAD_BYTES {
+        for _ in 0..FIRST_HEAD_BYTES_MAX / HEADER_BYTES {
             sent.extend(frame(CONTINUATION, 0, 0));
         }
         assert!(going_on(&sent, &standing).0.is_err());

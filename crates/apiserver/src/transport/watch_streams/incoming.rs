@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::frames::{
-    ACK, CONTINUATION, END_HEADERS, HEADERS, Header, Position, RST_STREAM, SETTINGS, WINDOW_UPDATE,
-};
 use super::windows::{Update, WINDOW_BYTES_MAX};
 use super::{STREAMS_MAX, Watches};
+use crate::transport::http2_frames::{
+    ACK, CONTINUATION, END_HEADERS, HEADERS, Header, Position, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+};
 use crate::transport::preface::PREFACE_BYTES;
 
 /// The payload of a WINDOW_UPDATE frame, in bytes.

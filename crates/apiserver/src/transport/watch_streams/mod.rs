@@ -23,7 +23,6 @@
 //!   The window of a watch's stream is kept here alone.
 
 pub(super) mod body;
-mod frames;
 mod incoming;
 mod ready;
 mod slot;
@@ -34,13 +33,14 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use body::Handovers;
-use frames::{
-    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADER_BYTES, HEADERS, Header, Position,
-    RST_STREAM, SETTINGS,
-};
 use incoming::Incoming;
 use slot::Slot;
 use windows::Windows;
+
+use crate::transport::http2_frames::{
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADER_BYTES, HEADERS, Header, Position,
+    RST_STREAM, SETTINGS,
+};
 
 /// Maximum payload of a frame that every client takes.
 const FRAME_BYTES_MAX: usize = 16 << 10;

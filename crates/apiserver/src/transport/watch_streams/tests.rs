@@ -5,10 +5,10 @@ use std::pin::Pin;
 use hyper::body::Body;
 use ringwatch::budget::Ledger;
 
-use super::frames::WINDOW_UPDATE;
 use super::*;
 use crate::endpoints::full;
 use crate::filters::HeldBody;
+use crate::transport::http2_frames::WINDOW_UPDATE;
 use crate::transport::outgoing::Outgoing;
 use crate::transport::preface::PREFACE_BYTES;
 

@@ -17,6 +17,8 @@ const FLOW_CONTROL: u8 = 3;
 const STREAM_CLOSED: u8 = 5;
 const FRAME_SIZE: u8 = 6;
 const REFUSED: u8 = 7;
+/// No code of HTTP/2: the connection has ended.
+const CLOSED: u8 = 255;
 
 /// Opens a connection with a watch on stream 1 that has gone over.
 async fn watching() -> (Frames, Feed) {
@@ -55,7 +57,9 @@ async fn codes_after(bytes: &[u8], before: &[u8]) -> Vec<u8> {
     assert!(handled(&mut frames, &mut Vec::new()).await, "before");
     frames.write(bytes).await;
     let mut codes = Vec::new();
-    handled(&mut frames, &mut codes).await;
+    if !handled(&mut frames, &mut codes).await {
+        codes.push(CLOSED);
+    }
     codes
 }
 

@@ -1,4 +1,4 @@
-//! The boundaries of HTTP/2 frames in a stream of bytes that comes in pieces.
+//! The frames of HTTP/2: their headers, and their boundaries in a stream of bytes that comes in pieces.
 
 /// The length of a frame's header in bytes.
 pub(super) const HEADER_BYTES: usize = 9;
