@@ -127,13 +127,16 @@ fn levels(source: &str) -> Result<usize, CompileError> {
             b'\'' | b'"' => at = end_of_text(source, at - 1).ok_or_else(unclear_text)?,
             b'/' if is_comment => at = end_of_line(source, at),
             b'(' | b'[' | b'{' => {
-                open.push(run);
+                open.push((closer(*letter), run));
                 depth += BRACKET_LEVELS;
                 run = 0;
             }
             b')' | b']' | b'}' => {
-                depth = usize::saturating_sub(depth, run + BRACKET_LEVELS);
-                run = open.pop().unwrap_or_default();
+                // The parser passes over one that does not fit, and what is open stays open.
+                if let Some((_, outer)) = open.pop_if(|(closer, _)| closer == letter) {
+                    depth = usize::saturating_sub(depth, run + BRACKET_LEVELS);
+                    run = outer;
+                }
             }
             b'&' | b'|' | b',' => {
                 depth = usize::saturating_sub(depth, run);
@@ -149,6 +152,15 @@ fn levels(source: &str) -> Result<usize, CompileError> {
         deepest = deepest.max(depth);
     }
     Ok(deepest)
+}
+
+/// Returns the bracket that closes an open one.
+fn closer(open: u8) -> u8 {
+    match open {
+        b'(' => b')',
+        b'[' => b']',
+        _ => b'}',
+    }
 }
 
 fn unclear_text() -> CompileError {
@@ -275,6 +287,12 @@ mod tests {
                 Ok(true),
                 "{sign:?}"
             );
+        }
+        // Brackets that do not fit close nothing.
+        for (open, wrong) in [("--[", ')'), ("--{", ']'), ("--(", '}')] {
+            let unclosed = format!("{open}a{wrong}").repeat(12);
+            let found = levels(&unclosed).map(|it| it > LEVELS_MAX);
+            assert_eq!(found, Ok(true), "{open}");
         }
         for fine in ["-[", "a-[", "-![", "!-["] {
             assert_eq!(

@@ -173,7 +173,10 @@ impl IoLayer for FirstFrames {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
+    use futures::stream::FuturesUnordered;
     use ringwatch::budget::{Account, Ledger};
+    use tokio::io::AsyncReadExt;
 
     use super::*;
     use crate::transport::http2_frames::{DATA, SETTINGS};
@@ -226,6 +229,31 @@ mod tests {
             "the request is judged first"
         );
         assert_eq!(held, 0);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_waits_for_the_judgement_goes_on_with_it() {
+        let standing = Standing::uncounted();
+        let sent = [
+            &PREFACE[..],
+            &frame(HEADERS, END_HEADERS, 100),
+            &frame(DATA, 0, 9),
+        ]
+        .concat();
+        let share = Ledger::unlimited().share(Account::Connections);
+        let mut io = LayeredIo::new(&sent[..], FirstFrames::new(&standing, share));
+        let mut head = vec![0; sent.len() - HEADER_BYTES - 9];
+        io.read_exact(&mut head).await.expect("the head");
+        let mut rest = vec![0; HEADER_BYTES + 9];
+        // It is polled again only when it is woken.
+        let mut reading: FuturesUnordered<_> = [io.read_exact(&mut rest)].into_iter().collect();
+        let judging = async { standing.refuse() };
+        let both = futures::future::join(reading.next(), judging);
+        let at_most = std::time::Duration::from_secs(60);
+        let (read, ()) = tokio::time::timeout(at_most, both).await.expect("a wake");
+        read.expect("one").expect("the body");
+        drop(reading);
+        assert_eq!([head, rest].concat(), sent);
     }
 
     #[test]

@@ -303,11 +303,9 @@ impl Watches {
 }
 
 impl Drop for Watches {
-    /// Drops the watches' bodies, whose wakers keep the watches alive.
+    /// Empties the list of ready watches, which they and their wakers keep alive.
     fn drop(&mut self) {
         self.handovers.ready().close();
-        let watches = self.streams.values().filter_map(|it| it.watch.as_ref());
-        watches.for_each(|it| it.close());
     }
 }
 

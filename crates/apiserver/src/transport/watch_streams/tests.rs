@@ -61,3 +61,44 @@ fn a_watch_that_is_reset_does_not_wait_for_the_window_of_the_connection() {
     assert!(watches.streams.is_empty());
     assert_eq!(watches.starved.len(), 0);
 }
+
+#[test]
+fn a_connection_that_ends_frees_its_ready_watches() {
+    let outgoing = Outgoing::new(&Ledger::unlimited());
+    let (handovers, mut watches) = without_window();
+    let mut context = Context::from_waker(Waker::noop());
+    let request = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"");
+    watches.receive(&request, &mut Vec::new()).expect("frames");
+    let body = outgoing.begin().count(HeldBody::from(full("event")));
+    let mut body = handovers.watch(body);
+    assert!(Pin::new(&mut body).poll_frame(&mut context).is_ready());
+    // It is ready as soon as it has gone over.
+    watches.pass(&frame(DATA, 0, 1, b""), &mut Vec::new(), 1 << 14);
+    let slot = watches.streams[&1].watch.as_ref().map(Arc::downgrade);
+    let slot = slot.expect("a watch");
+    drop((watches, body, handovers));
+    assert!(slot.upgrade().is_none());
+}
+
+#[test]
+fn h2_reads_once_it_is_to_get_a_part_of_the_watches_window() {
+    let mut watches = Watches::new(Handovers::default());
+    let mut begun = vec![0; PREFACE_BYTES];
+    begun.extend(frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 20).to_be_bytes()));
+    watches.receive(&begun, &mut Vec::new()).expect("frames");
+    let mut update = Vec::new();
+    watches.refill(&mut update);
+    assert_eq!((watches.take_refill_due(), update.len()), (false, 0));
+    let answer = frame(DATA, 0, 1, &[0; 100_000]);
+    watches.pass(&answer, &mut Vec::new(), 1 << 20);
+    assert!(watches.take_refill_due());
+    assert!(!watches.take_refill_due(), "once");
+    // Within a frame of the client there is no place for another.
+    watches.receive(&[0, 0], &mut Vec::new()).expect("frames");
+    watches.refill(&mut update);
+    assert!(update.is_empty());
+    let rest = frame(RST_STREAM, 0, 1, &[0; 4]).split_off(2);
+    watches.receive(&rest, &mut Vec::new()).expect("frames");
+    watches.refill(&mut update);
+    assert_eq!(update.len(), HEADER_BYTES + 4);
+}
