@@ -249,8 +249,9 @@ mod tests {
         let mut reading: FuturesUnordered<_> = [io.read_exact(&mut rest)].into_iter().collect();
         let judging = async { standing.refuse() };
         let both = futures::future::join(reading.next(), judging);
-        let at_most = std::time::Duration::from_secs(60);
-        let (read, ()) = tokio::time::timeout(at_most, both).await.expect("a wake");
+        let clock = ringwatch::clock::Clock::real();
+        let both = clock.timeout(std::time::Duration::from_secs(60), both);
+        let (read, ()) = both.await.expect("a wake");
         read.expect("one").expect("the body");
         drop(reading);
         assert_eq!([head, rest].concat(), sent);
