@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::server::Server;
 
-/// How often, and how many times, the metrics are looked at: for half of the minute between two counts.
+/// How often, and how many times, the server is looked at: for half of the minute between two counts.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 const LOOKS_MAX: u32 = 600;
 
@@ -76,6 +76,17 @@ async fn until_it_is(client: &Client, name: &str, wanted: Option<u64>) {
     }
 }
 
+/// A type is watched, and so counted, before its objects can be asked for.
+async fn until_served(client: &Client, path: &str) {
+    for _ in 0..LOOKS_MAX {
+        if send(client, "GET", path, None).await.status() == StatusCode::OK {
+            return;
+        }
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+    panic!("{path} is not served");
+}
+
 #[tokio::test]
 async fn custom_resources_are_counted_while_they_are_defined() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -91,6 +102,7 @@ async fn custom_resources_are_counted_while_they_are_defined() {
     let defined = send(&admin, "POST", DEFINITIONS, Some(&definition())).await;
     assert_eq!(defined.status(), StatusCode::CREATED);
     until_it_is(&admin, STORED, Some(0)).await;
+    until_served(&admin, BLOBS).await;
     for number in 0..BLOB_COUNT {
         let blob = json!({"apiVersion": "example.com/v1", "kind": "Blob",
             "metadata": {"name": format!("b{number}")}, "data": "x".repeat(BLOB_BYTES)});
@@ -105,6 +117,7 @@ async fn custom_resources_are_counted_while_they_are_defined() {
     assert_eq!(metric(&admin, OBJECTS).await, Some(BLOB_COUNT as u64));
     let bytes = metric(&admin, BYTES).await.expect("a size");
     assert!(bytes > (BLOB_COUNT * BLOB_BYTES) as u64, "{bytes}");
+    until_served(&admin, BLOBS).await;
     let jane = server.client_with_token("jane-token").await;
     let unread = send(&jane, "GET", BLOBS, None).await;
     assert_eq!(unread.status(), StatusCode::OK);
