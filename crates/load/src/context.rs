@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::client::{Client, ClientError, Connection, ListHead, Request};
+use super::client::{Client, ClientError, Connection, HttpVersion, ListHead, Request};
 use super::error::LoadError;
 use super::flags::RunFlags;
 use super::fleet::Fleet;
+use super::floor::Protocol;
 use super::measure::{Gauges, Observation, Probe, observe};
 use super::output::Progress;
 use super::payload::{Kind, Payload, Stamp};
@@ -102,6 +103,17 @@ impl Context {
     pub(crate) fn fleet_of(&self, client: &Client) -> Result<Fleet, LoadError> {
         let (threads, streams) = (self.flags.threads, self.flags.streams);
         Fleet::start(client, threads as usize, streams as usize)
+    }
+
+    /// Returns how a floor is asked for so many watches, which share connections as those of the server.
+    pub(crate) fn floor_protocol(&self, watchers: usize) -> Protocol {
+        let streams = self.flags.streams as usize;
+        match self.client.http() {
+            HttpVersion::One => Protocol::Http1,
+            HttpVersion::Two => Protocol::Http2 {
+                streams: streams.min(watchers).max(1),
+            },
+        }
     }
 
     pub(crate) async fn connect(&self) -> Result<Connection, LoadError> {

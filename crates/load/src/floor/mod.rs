@@ -1,19 +1,19 @@
 //! The floor: threads of this program that only write the same bytes over TLS, measured in the same run on the same
 //! machine, so that the server's own cost can be told from that of sockets and encryption.
 //!
-//! Their sockets are blocking. One thread gives all watchers each batch of events in one write, behind the head of an
-//! answer; clients that list get bodies that were recorded from the server, from a thread for each of them. There is no
-//! cache, no store and no runtime, and of HTTP only what clients insist on. What reads the server reads the floor too,
-//! and the processor time is that of the floor's threads alone.
+//! Their sockets are blocking. One thread gives the watchers of each connection each batch of events in one write, behind
+//! the heads of their answers; clients that list get bodies that were recorded from the server, from a thread for each of
+//! them. There is no cache, no store and no runtime, and of HTTP only what clients insist on. What reads the server reads
+//! the floor too, and the processor time is that of the floor's threads alone.
 //!
-//! It is the least over HTTP/1.1, with a connection for each client. A server that is asked over HTTP/2 sends the events
-//! of many watches in one TLS record and one system call, so it may need less than the floor.
+//! Watches share connections as those of the server do. Lists are answered over HTTP/1.1 whatever the server is asked by.
 //!
 //! ```text
 //! Floor ---- orders ----> thread: Server { listener, watches } ----> a thread for each client that lists
-//!   \---- client() ----> connections, by HTTP/1.1 whatever the server is asked by
+//!   \---- client() ----> connections
 //! ```
 
+mod http2;
 mod server;
 
 use std::io;
@@ -39,7 +39,26 @@ use server::Server;
 #[derive(Debug)]
 pub(crate) struct Floor {
     client: Client,
+    protocol: Protocol,
     orders: mpsc::Sender<Order>,
+}
+
+/// The way in which a floor is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1, with a connection for each watch.
+    Http1,
+    /// HTTP/2, with so many watches on a connection.
+    Http2 { streams: usize },
+}
+
+impl Protocol {
+    fn streams(self) -> usize {
+        match self {
+            Self::Http1 => 1,
+            Self::Http2 { streams } => streams,
+        }
+    }
 }
 
 /// Work for the floor's thread, and where it says how it went.
@@ -50,7 +69,7 @@ struct Order {
 }
 
 enum Work {
-    /// Take so many connections, each of which asks for a watch.
+    /// Take so many connections, each of which asks for its watches.
     Watches(usize),
     /// Write to all watches.
     Deliver(Vec<Batch>),
@@ -61,11 +80,20 @@ enum Work {
     },
 }
 
-/// The events that are due at one time, as they stand in the body of an answer: a chunk each.
+/// The events that are due at one time.
 #[derive(Debug)]
 struct Batch {
     due: Instant,
-    bytes: Vec<u8>,
+    bodies: Bodies,
+}
+
+/// Events as they stand in the bodies of answers.
+#[derive(Debug)]
+enum Bodies {
+    /// A chunk each, over HTTP/1.1.
+    Chunks(Vec<u8>),
+    /// Over HTTP/2.
+    Frames(http2::Frames),
 }
 
 impl Floor {
@@ -73,7 +101,7 @@ impl Floor {
     ///
     /// # Errors
     /// [`LoadError::System`]: there is no free port, or no thread.
-    pub(crate) fn start() -> Result<Self, LoadError> {
+    pub(crate) fn start(protocol: Protocol) -> Result<Self, LoadError> {
         let address = Ipv4Addr::LOCALHOST;
         let made = rcgen::generate_simple_self_signed([address.to_string()]);
         let made = made.map_err(|error| failed(io::Error::other(error)))?;
@@ -91,14 +119,21 @@ impl Floor {
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der());
         let key = key.map_err(|error| failed(io::Error::other(error)))?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ServerConfig::builder_with_provider(provider)
+        let mut tls = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|tls| {
                 tls.with_no_client_auth()
                     .with_single_cert(vec![made.cert.der().clone()], key)
             })
             .map_err(|error| failed(io::Error::other(error)))?;
-        let mut server = Server::new(listener, tls).map_err(failed)?;
+        let http = match protocol {
+            Protocol::Http1 => HttpVersion::One,
+            Protocol::Http2 { .. } => {
+                tls.alpn_protocols = vec![b"h2".to_vec()];
+                HttpVersion::Two
+            }
+        };
+        let mut server = Server::new(listener, tls, protocol).map_err(failed)?;
         let (orders, mut taken) = mpsc::channel::<Order>(1);
         let run = move || {
             while let Some(Order { work, done }) = taken.blocking_recv() {
@@ -109,22 +144,31 @@ impl Floor {
         let builder = std::thread::Builder::new().name("floor".to_owned());
         builder.spawn(run).map_err(failed)?;
         Ok(Self {
-            client: Client::new(target, HttpVersion::One)?,
+            client: Client::new(target, http)?,
+            protocol,
             orders,
         })
     }
 
-    /// Returns a client of the floor, which speaks HTTP/1.1.
+    /// Returns a client of the floor.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Takes so many connections and begins to answer their watches. They must be opened meanwhile.
+    /// Takes so many watches and begins to answer them. They must be opened meanwhile.
     ///
     /// # Errors
-    /// [`LoadError::System`]: a connection broke, or did not come within a minute.
+    /// [`LoadError::WrongFlags`]: the watches do not fill their connections. [`LoadError::System`]: a connection broke, or
+    /// did not come within a minute.
     pub(crate) async fn take_watches(&self, count: usize) -> Result<(), LoadError> {
-        self.order(Work::Watches(count)).await?;
+        let streams = self.protocol.streams();
+        if !count.is_multiple_of(streams) {
+            return Err(LoadError::WrongFlags(format!(
+                "--floor needs as many watchers on each connection: {count} watchers are no multiple of {streams} \
+                 --streams"
+            )));
+        }
+        self.order(Work::Watches(count / streams)).await?;
         Ok(())
     }
 
@@ -138,7 +182,8 @@ impl Floor {
         events: &[OwnedEvent],
         schedule: Schedule,
     ) -> Result<Duration, LoadError> {
-        self.order(Work::Deliver(batches(events, schedule))).await
+        self.order(Work::Deliver(batches(events, schedule, self.protocol)))
+            .await
     }
 
     /// Takes so many connections and answers the requests of each with these bodies in turn, until it is closed.
@@ -187,21 +232,43 @@ fn carry_out(server: &mut Server, work: Work) -> io::Result<Duration> {
     Ok(thread_cpu().saturating_sub(before))
 }
 
-/// Joins the events that are due at the same time, each in a chunk of its own with the stamp of its new due time.
-fn batches(events: &[OwnedEvent], schedule: Schedule) -> Vec<Batch> {
+/// Joins the events that are due at the same time, each with the stamp of its new due time.
+fn batches(events: &[OwnedEvent], schedule: Schedule, protocol: Protocol) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     for (event, write) in events.iter().zip(0..) {
         let (due, at) = schedule.due(write);
         let mut frame = event.frame();
         Stamp::set_due(&mut frame, at);
-        let size = format!("{:x}\r\n", frame.len());
-        let chunk = [size.as_bytes(), &frame, b"\r\n"].concat();
-        match batches.last_mut().filter(|last| last.due == due) {
-            Some(last) => last.bytes.extend(chunk),
-            None => batches.push(Batch { due, bytes: chunk }),
+        if batches.last().is_none_or(|last| last.due != due) {
+            let bodies = Bodies::none(protocol);
+            batches.push(Batch { due, bodies });
+        }
+        if let Some(last) = batches.last_mut() {
+            last.bodies.push(&frame);
         }
     }
     batches
+}
+
+impl Bodies {
+    fn none(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Http1 => Self::Chunks(Vec::new()),
+            Protocol::Http2 { .. } => Self::Frames(http2::Frames::default()),
+        }
+    }
+
+    /// Adds an event.
+    fn push(&mut self, event: &[u8]) {
+        match self {
+            Self::Chunks(bytes) => {
+                bytes.extend(format!("{:x}\r\n", event.len()).into_bytes());
+                bytes.extend(event);
+                bytes.extend(b"\r\n");
+            }
+            Self::Frames(frames) => frames.push(event),
+        }
+    }
 }
 
 #[cfg(test)]

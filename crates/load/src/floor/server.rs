@@ -3,14 +3,14 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use bytes::Bytes;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use socket2::SockRef;
 
-use super::Batch;
+use super::{Batch, Bodies, Protocol, http2};
 use crate::measure::thread_cpu;
 use crate::time::now;
 
@@ -29,39 +29,91 @@ type Connection = StreamOwned<ServerConnection, TcpStream>;
 pub(super) struct Server {
     listener: TcpListener,
     tls: Arc<ServerConfig>,
-    watches: Vec<Connection>,
+    protocol: Protocol,
+    watches: Vec<Watches>,
+}
+
+/// The watches of a connection.
+struct Watches {
+    connection: Connection,
+    /// Their streams; none over HTTP/1.1.
+    streams: Vec<u32>,
 }
 
 impl Server {
-    pub(super) fn new(listener: TcpListener, tls: ServerConfig) -> io::Result<Self> {
+    pub(super) fn new(
+        listener: TcpListener,
+        tls: ServerConfig,
+        protocol: Protocol,
+    ) -> io::Result<Self> {
         // This bounds the wait for a connection too.
         SockRef::from(&listener).set_read_timeout(Some(CLIENT_MAX))?;
         Ok(Self {
             listener,
             tls: Arc::new(tls),
+            protocol,
             watches: Vec::new(),
         })
     }
 
-    /// Takes so many connections and answers the request of each with the head of a watch.
-    pub(super) fn take_watches(&mut self, count: usize) -> io::Result<()> {
-        for _ in 0..count {
-            let mut watch = self.accept()?;
-            if !read_request(&mut watch)? {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            write(&mut watch, &[WATCH_HEAD])?;
-            self.watches.push(watch);
-        }
+    /// Takes so many connections and answers the requests of their watches. The streams of a connection come between those
+    /// of others, so a thread waits for each.
+    pub(super) fn take_watches(&mut self, connections: usize) -> io::Result<()> {
+        let server = &*self;
+        let taken = thread::scope(|scope| {
+            let taking = (0..connections).map(|_| {
+                let connection = server.accept_tcp()?;
+                Ok(scope.spawn(move || server.take(connection)))
+            });
+            let taking: Vec<_> = taking.collect::<io::Result<_>>()?;
+            taking
+                .into_iter()
+                .map(joined)
+                .collect::<io::Result<Vec<_>>>()
+        })?;
+        self.watches.extend(taken);
         Ok(())
+    }
+
+    /// Answers the requests of a connection's watches with the head of each.
+    fn take(&self, tcp: TcpStream) -> io::Result<Watches> {
+        let mut connection = self.shake_hands(tcp)?;
+        let streams = match self.protocol {
+            Protocol::Http1 => {
+                if !read_request(&mut connection)? {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                write(&mut connection, &[WATCH_HEAD])?;
+                Vec::new()
+            }
+            Protocol::Http2 { streams } => http2::take_streams(&mut connection, streams)?,
+        };
+        Ok(Watches {
+            connection,
+            streams,
+        })
     }
 
     /// Writes each batch to every watch when it is due.
     pub(super) fn deliver(&mut self, batches: &[Batch]) -> io::Result<()> {
+        let mut copies = Vec::new();
         for batch in batches {
             thread::sleep(batch.due.saturating_duration_since(now()));
-            for watch in &mut self.watches {
-                write(watch, &[&batch.bytes])?;
+            for Watches {
+                connection,
+                streams,
+            } in &mut self.watches
+            {
+                match &batch.bodies {
+                    Bodies::Chunks(chunks) => write(connection, &[chunks])?,
+                    Bodies::Frames(frames) => {
+                        copies.clear();
+                        for stream in streams {
+                            frames.copy_for(*stream, &mut copies);
+                        }
+                        write(connection, &[&copies])?;
+                    }
+                }
             }
         }
         Ok(())
@@ -70,25 +122,24 @@ impl Server {
     /// Takes so many connections, then answers the requests of each on a thread of its own. Returns the processor time
     /// of these threads when all connections are closed.
     pub(super) fn answer(&self, connections: usize, bodies: &[Bytes]) -> io::Result<Duration> {
-        let connections = (0..connections).map(|_| self.accept());
+        let connections = (0..connections).map(|_| self.shake_hands(self.accept_tcp()?));
         let connections: Vec<_> = connections.collect::<io::Result<_>>()?;
         thread::scope(|scope| {
             let answering = |connection| scope.spawn(move || answer_all(connection, bodies));
             let threads: Vec<_> = connections.into_iter().map(answering).collect();
-            let spent = threads.into_iter().map(|thread| {
-                let joined = thread.join();
-                joined.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-            });
-            spent.sum()
+            threads.into_iter().map(joined).sum()
         })
     }
 
-    /// Takes a connection and shakes hands.
-    fn accept(&self) -> io::Result<Connection> {
+    fn accept_tcp(&self) -> io::Result<TcpStream> {
         let (tcp, _) = self.listener.accept()?;
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(CLIENT_MAX))?;
         tcp.set_write_timeout(Some(CLIENT_MAX))?;
+        Ok(tcp)
+    }
+
+    fn shake_hands(&self, tcp: TcpStream) -> io::Result<Connection> {
         let tls = ServerConnection::new(Arc::clone(&self.tls)).map_err(io::Error::other)?;
         let mut connection = StreamOwned::new(tls, tcp);
         while connection.conn.is_handshaking() {
@@ -96,6 +147,11 @@ impl Server {
         }
         Ok(connection)
     }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+    let joined = thread.join();
+    joined.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
 /// Answers requests with the bodies in turn until the connection is closed. Returns the processor time of it.

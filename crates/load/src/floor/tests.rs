@@ -24,8 +24,12 @@ fn event(encoding: Encoding, number: u32) -> OwnedEvent {
 
 #[tokio::test]
 async fn watches_get_the_events_with_new_due_times() {
-    for encoding in [Encoding::Json, Encoding::Protobuf] {
-        let floor = Floor::start().expect("a floor");
+    let protocols = [Protocol::Http1, Protocol::Http2 { streams: 1 }];
+    for (encoding, protocol) in [Encoding::Json, Encoding::Protobuf]
+        .into_iter()
+        .zip(protocols)
+    {
+        let floor = Floor::start(protocol).expect("a floor");
         let watching = async { Ok(floor.client().watch("/", encoding).await?) };
         let (mut watch, ()) = try_join!(watching, floor.take_watches(1)).expect("a watch");
         let schedule = Schedule::steady(1_000.0);
@@ -41,12 +45,57 @@ async fn watches_get_the_events_with_new_due_times() {
     }
 }
 
+#[tokio::test]
+async fn watches_of_a_connection_get_a_copy_each() {
+    let floor = Floor::start(Protocol::Http2 { streams: 2 }).expect("a floor");
+    let watching = async {
+        let mut connection = floor.client().connect().await?;
+        let mut another = connection.another().expect("HTTP/2 shares connections");
+        Ok(try_join!(
+            connection.watch("/a", Encoding::Json),
+            another.watch("/b", Encoding::Json)
+        )?)
+    };
+    let (watches, ()) = try_join!(watching, floor.take_watches(2)).expect("watches");
+    // More than one frame of HTTP/2.
+    let large = OwnedEvent {
+        object: [event(Encoding::Json, 1).object, vec![b' '; 40_000].into()]
+            .concat()
+            .into(),
+        ..event(Encoding::Json, 1)
+    };
+    let sent = [large, event(Encoding::Json, 2)];
+    let schedule = Schedule::steady(1_000.0);
+    floor.deliver(&sent, schedule).await.expect("a delivery");
+    for mut watch in [watches.0, watches.1] {
+        for sent in &sent {
+            let got = watch.next().await.expect("a watch").expect("an event");
+            assert_eq!(got.object.len(), sent.object.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn connections_that_are_not_full_are_refused() {
+    let floor = Floor::start(Protocol::Http2 { streams: 3 }).expect("a floor");
+    let error = floor.take_watches(4).await.expect_err("one is left over");
+    assert!(
+        error
+            .to_string()
+            .contains("4 watchers are no multiple of 3")
+    );
+}
+
 #[test]
 fn events_that_are_due_at_once_are_one_batch() {
     let events = [1, 2, 3, 4].map(|number| event(Encoding::Json, number));
     let lengths = |schedule| -> Vec<usize> {
-        let batches = batches(&events, schedule);
-        batches.iter().map(|batch| batch.bytes.len()).collect()
+        let batches = batches(&events, schedule, Protocol::Http1);
+        let length = |batch: &Batch| match &batch.bodies {
+            Bodies::Chunks(bytes) => bytes.len(),
+            Bodies::Frames(_) => unreachable!("over HTTP/1.1"),
+        };
+        batches.iter().map(length).collect()
     };
     let alone = lengths(Schedule::steady(10.0));
     assert_eq!(alone.len(), 4);
@@ -56,7 +105,7 @@ fn events_that_are_due_at_once_are_one_batch() {
 
 #[tokio::test]
 async fn requests_are_answered_with_the_bodies_in_turn() {
-    let floor = Floor::start().expect("a floor");
+    let floor = Floor::start(Protocol::Http1).expect("a floor");
     let bodies = ["one", "two"].map(Bytes::from);
     let asking = async {
         let mut connection = floor.client().connect().await?;

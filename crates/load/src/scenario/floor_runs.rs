@@ -63,7 +63,7 @@ impl FloorRuns {
                  --duration, or write less"
             )));
         }
-        let floor = Floor::start()?;
+        let floor = Floor::start(delivery.context.floor_protocol(served.watchers()))?;
         let fleet = delivery.context.fleet_of(floor.client())?;
         let watchers = u32::try_from(served.watchers()).unwrap_or(u32::MAX);
         let spec = delivery.spec(watchers, served.spec.sees);

@@ -15,7 +15,7 @@ use crate::client::{Encoding, ListHead, Request};
 use crate::context::Context;
 use crate::error::LoadError;
 use crate::flags::rate;
-use crate::floor::Floor;
+use crate::floor::{Floor, Protocol};
 use crate::outcome::Run;
 use crate::payload::{Kind, Stamp};
 use crate::requests::{Answers, Clients, Pace};
@@ -89,7 +89,8 @@ impl Form {
 pub(crate) async fn run(context: &Context, flags: &Flags) -> Result<Vec<Run>, LoadError> {
     let mut delivery = Delivery::prepare_to_read(context, &flags.objects).await?;
     let clients = Clients::connect(&context.client, flags.clients).await?;
-    let floor = flags.floor.floor.then(Floor::start).transpose()?;
+    let floor = flags.floor.floor.then(|| Floor::start(Protocol::Http1));
+    let floor = floor.transpose()?;
     let length = context.length;
     let phase = length.duration / (FORMS.len() * ENCODINGS.len()) as u32;
     let mut listing = Listing {

@@ -34,8 +34,8 @@ pub(crate) struct SteadyFlags {
 #[derive(Args, Clone, Copy, Debug, Serialize)]
 pub(crate) struct FloorFlags {
     /// Follow each run with the same one against a floor that this program starts: threads that only write the same
-    /// bytes over TLS, by HTTP/1.1 on a connection for each client. Their processor time and latency stand beside the
-    /// server's, with the ratio, which may be below one with --http 2.
+    /// bytes over TLS, to watches that share connections as the server's do. Their processor time and latency stand
+    /// beside the server's, with the ratio. Lists are answered over HTTP/1.1.
     #[arg(long)]
     pub(super) floor: bool,
 }

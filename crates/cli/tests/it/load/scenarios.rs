@@ -226,7 +226,7 @@ async fn the_floor_gets_everything_across_too() {
         Loaded::by(&target, &flags).await.passed()
     };
     let fanout = ["fanout", "--watchers=20", "--rate=40"];
-    let protobuf = ["--http=2", "--streams=8", "--encoding=protobuf"];
+    let protobuf = ["--http=2", "--streams=10", "--encoding=protobuf"];
     for form in [&[][..], &protobuf] {
         let outcome = beside_floor(&[&fanout, form].concat()).await;
         // What the floor sent again counts apart.
