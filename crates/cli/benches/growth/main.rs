@@ -2,7 +2,7 @@
 //! much beside those for once as much. Counts do not depend on what else the machine does, so that a gate can hold to them.
 //!
 //! Work in linear time takes twice as much or less, since every request has a fixed part; work in quadratic time takes up to
-//! four times as much.
+//! four times as much. An event to the watches of a connection has a budget besides.
 //!
 //! The program runs itself under valgrind. Without `--bench`, as in `cargo test`, the requests are answered once, with little
 //! in them, and nothing is counted.
@@ -18,9 +18,10 @@
 )]
 
 mod requests;
-#[allow(dead_code, reason = "objects are written by requests")]
+#[allow(dead_code, reason = "nothing is measured in time or bytes")]
 #[path = "../support/serving.rs"]
 mod serving;
+mod watch_streams;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,6 +33,7 @@ use tokio::runtime::Runtime;
 
 use self::requests::{FIRST, Growing, Message, REQUESTS};
 use self::serving::Serving;
+use self::watch_streams::Streams;
 
 /// Twice as much may take so many times as many instructions. Sorting and the growing of tables take it a little above 2.
 const RATIO_MAX: f64 = 2.3;
@@ -46,8 +48,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if callgrind::counted_path(&arguments).is_some() {
-        Server::start().run(|request, answer| {
-            for size in [request.size, 2 * request.size] {
+        Server::start().run(|size, answer| {
+            for size in [size, 2 * size] {
                 answer(size, &mut |once| callgrind::collect_apart(once));
             }
         });
@@ -64,34 +66,47 @@ fn main() -> ExitCode {
     compare(&callgrind::count_calls("all"))
 }
 
-/// Says which requests grow faster than what is in them.
+/// Says which requests grow faster than what is in them, and whether an event to a watch costs more than it may.
 fn compare(counts: &[u64]) -> ExitCode {
-    assert_eq!(counts.len(), 2 * REQUESTS.len(), "two for each request");
+    let requests = REQUESTS.iter().map(|request| (request.name, request.size));
+    let rows = requests.chain([(watch_streams::NAME, watch_streams::SIZE)]);
+    let rows: Vec<_> = rows.zip(counts.chunks_exact(2)).collect();
+    assert_eq!(rows.len(), REQUESTS.len() + 1, "two counts for each");
     let mut over = Vec::new();
     println!(
         "{:28} {:>8} {:>14} {:>14} ratio",
         "request", "of", "once", "twice"
     );
-    for (request, counts) in REQUESTS.iter().zip(counts.chunks_exact(2)) {
+    for ((name, size), counts) in &rows {
         let (once, twice) = (counts[0], counts[1]);
         let ratio = twice as f64 / once as f64;
         let said = if ratio > RATIO_MAX { "OVER" } else { "" };
-        println!(
-            "{:28} {:>8} {once:>14} {twice:>14} {ratio:>5.2} {said}",
-            request.name, request.size
-        );
+        println!("{name:28} {size:>8} {once:>14} {twice:>14} {ratio:>5.2} {said}");
         if ratio > RATIO_MAX {
-            over.push(request.name);
+            over.push(*name);
         }
     }
-    if over.is_empty() {
-        return ExitCode::SUCCESS;
+    if !over.is_empty() {
+        println!(
+            "their work grows faster than what is in them: {}",
+            over.join(", ")
+        );
+        return ExitCode::FAILURE;
     }
-    println!(
-        "their work grows faster than what is in them: {}",
-        over.join(", ")
-    );
-    ExitCode::FAILURE
+    rows.last()
+        .map_or(ExitCode::FAILURE, |(_, counts)| compare_delivery(counts))
+}
+
+/// Compares the instructions of an event to one more stream with their budget.
+fn compare_delivery(counts: &[u64]) -> ExitCode {
+    let more = counts[1].saturating_sub(counts[0]) / watch_streams::SIZE as u64;
+    let budget = watch_streams::INSTRUCTIONS_MAX;
+    println!("an event to one more stream takes {more} instructions of {budget}");
+    if more > budget {
+        println!("it is over its budget; CONTRIBUTING.md says what to do");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 /// A server whose requests are answered on this thread.
@@ -136,12 +151,24 @@ impl Server {
     }
 
     /// Makes every request once with little in it, and then lets `count` have those answered that are counted.
-    fn run(&self, count: impl Fn(&Growing, &dyn Fn(usize, Runner<'_>))) {
+    fn run(&self, count: impl Fn(usize, &dyn Fn(usize, Runner<'_>))) {
         for request in REQUESTS {
             let answer = |size: usize, runner: Runner<'_>| self.run_one(request, size, runner);
             answer(LITTLE, &mut |once| once());
-            count(request, &answer);
+            count(request.size, &answer);
         }
+        let deliver = |size: usize, runner: Runner<'_>| self.deliver(size, runner);
+        deliver(LITTLE, &mut |once| once());
+        count(watch_streams::SIZE, &deliver);
+    }
+
+    /// Sends an event to so many watches of a connection.
+    fn deliver(&self, streams: usize, runner: Runner<'_>) {
+        let opening = Streams::open(&self.serving, streams);
+        let mut streams = self.runtime.block_on(opening);
+        runner(&mut || {
+            self.runtime.block_on(streams.get_event(&self.serving));
+        });
     }
 
     fn run_one(&self, request: &Growing, size: usize, runner: Runner<'_>) {
