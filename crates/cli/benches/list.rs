@@ -23,6 +23,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput};
+use http::Request;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http_body_util::BodyExt;
 use ringwatch::codec;
 use serde_json::Value;
@@ -42,10 +44,15 @@ const OBJECT_BYTES: usize = 1_000;
 /// How much the floor copies at a time.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// The forms of the list, and the media types that ask for them.
-const FORMS: [(&str, &str); 2] = [
-    ("JSON", "application/json"),
-    ("protobuf", "application/vnd.kubernetes.protobuf"),
+/// The forms of the list, each with the media type and the encodings that ask for it.
+const FORMS: [(&str, &str, &str); 3] = [
+    ("JSON", "application/json", "identity"),
+    (
+        "protobuf",
+        "application/vnd.kubernetes.protobuf",
+        "identity",
+    ),
+    ("JSON with gzip", "application/json", "gzip"),
 ];
 
 /// A function that writes a pod's JSON as it is stored.
@@ -83,12 +90,12 @@ fn main() {
 fn measure(criterion: &mut Criterion, pods: impl Iterator<Item = (String, Bytes)>, what: &str) {
     let runtime = Runtime::new().unwrap();
     let serving = runtime.block_on(Serving::start(pods));
-    for (form, accept) in FORMS {
+    for (form, accept, encoding) in FORMS {
         let name = format!("{what}, in {form}");
         let before = memory("VmRSS");
         // Has the kernel forget the highest there was.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
-        let bytes = runtime.block_on(send(&serving, accept));
+        let bytes = runtime.block_on(send(&serving, accept, encoding));
         let extra = memory("VmHWM").saturating_sub(before) / 1024;
         println!("{name}: {bytes} bytes, {extra} KiB of memory for the list");
         let source = vec![1; bytes];
@@ -101,7 +108,7 @@ fn measure(criterion: &mut Criterion, pods: impl Iterator<Item = (String, Bytes)
         };
         let floor = row(criterion, &format!("{name}: a copy"), bytes, &mut copy);
         let mut list = || {
-            runtime.block_on(send(&serving, accept));
+            runtime.block_on(send(&serving, accept, encoding));
         };
         let list = row(criterion, &format!("{name}: a list"), bytes, &mut list);
         println!(
@@ -118,8 +125,13 @@ fn protobuf(json: &Bytes) -> Bytes {
 }
 
 /// Answers a list into a sink, and says how long it was.
-async fn send(serving: &Serving, accept: &str) -> usize {
-    let mut body = serving.get(LIST, accept).await.into_body();
+async fn send(serving: &Serving, accept: &str, encoding: &str) -> usize {
+    let request = Request::get(LIST)
+        .header(ACCEPT, accept)
+        .header(ACCEPT_ENCODING, encoding);
+    let response = serving.answer(request, Bytes::new()).await;
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body();
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         bytes += frame.unwrap().into_data().unwrap().len();

@@ -9,16 +9,18 @@ use ringwatch::codec;
 use ringwatch::meta::{Item, Object};
 use ringwatch::storage::List;
 use ringwatch_apimachinery::work::{self, Work};
-use ringwatch_registry::Resource;
+use ringwatch_registry::{Resource, Verb};
 use serde_json::{Value, json};
 
 use super::body::{ResponseBody, full, respond};
 use super::call::Call;
-use super::encoding::{Items, ListBody, PiecewiseBody, Tables, frame};
+use super::encoding::{
+    GZIP_MIN_BYTES, GzipListBody, Items, ListBody, PiecewiseBody, Tables, frame,
+};
 use super::errors::Failure;
 use super::memory_gate::Held;
-use super::negotiation::{Form, Format, Output};
-use super::response::document;
+use super::negotiation::{Form, Format, Output, accepts_gzip};
+use super::response::{document, mark_compressed};
 use super::spans;
 
 /// Responds with an object in the negotiated form.
@@ -91,17 +93,29 @@ pub(super) async fn list(
         let items = Items::Objects(call.encoder(output));
         return in_pieces(items, output.format, head.json(), list);
     }
-    let body = ListBody::new(
-        call.encoder(output),
-        list.items,
-        |items_bytes| match output.format {
-            Format::Protobuf => head.protobuf(items_bytes),
-            Format::Json | Format::PrettyJson | Format::Yaml => head.json(),
-        },
-    )
-    .await?;
+    let encoder = call.encoder(output);
+    let head = |items_bytes| match output.format {
+        Format::Protobuf => head.protobuf(items_bytes),
+        Format::Json | Format::PrettyJson | Format::Yaml => head.json(),
+    };
+    let is_compressed = call.verb == Verb::List
+        && accepts_gzip(call.headers)
+        && encoder.items_reach(&list.items, GZIP_MIN_BYTES).await?;
     let media_type = output.format.media_type();
-    let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
+    let mut response = if is_compressed {
+        let head = match output.format {
+            // The head tells the length.
+            Format::Protobuf => head(encoder.items_length(&list.items).await?.bytes),
+            Format::Json | Format::PrettyJson | Format::Yaml => head(0),
+        };
+        let body = GzipListBody::new(encoder, list.items, head);
+        let mut response = respond(StatusCode::OK, media_type, body.boxed_unsync());
+        mark_compressed(&mut response);
+        response
+    } else {
+        let body = ListBody::new(encoder, list.items, head).await?;
+        respond(StatusCode::OK, media_type, body.boxed_unsync())
+    };
     response.extensions_mut().insert(Held { bytes, objects });
     Ok(response)
 }

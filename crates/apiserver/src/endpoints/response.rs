@@ -74,13 +74,18 @@ pub(super) fn compress(
         return response;
     }
     let mut response = response.map(|body| GzipBody::new(body).boxed_unsync());
+    mark_compressed(&mut response);
+    response
+}
+
+/// Adds the headers of an answer that is compressed.
+pub(super) fn mark_compressed(response: &mut Response<ResponseBody>) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     let vary = HeaderValue::from_static("Accept-Encoding");
     if !headers.get_all(VARY).iter().any(|known| known == vary) {
         headers.append(VARY, vary);
     }
-    response
 }
 
 /// Returns the 404 for an unknown path, in Go's words.

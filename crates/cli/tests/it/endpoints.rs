@@ -1,5 +1,6 @@
 //! The API of a server in this process, with and without the watch cache: what clients see.
 
+mod compressed_lists;
 mod encodings;
 mod evictions;
 mod figures;

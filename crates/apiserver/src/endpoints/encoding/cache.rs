@@ -9,6 +9,7 @@
 //! No lock is taken under another: first that of the object, to find or make the encoding, then that of the queue.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -166,6 +167,20 @@ impl EncodingCache {
         Ok(encoded.bytes)
     }
 
+    /// Returns an encoding of an object if it is cached.
+    pub(crate) fn get(&self, object: &Object, key: EncodingKey) -> Option<Bytes> {
+        let encoded = object.encoding(key, &self.0.sum, || Err(()));
+        encoded.ok().map(|encoded| encoded.bytes)
+    }
+
+    /// Caches an encoding of an object instead of the one that it had before. One that another thread makes at the same
+    /// time may win.
+    pub(crate) fn replace(&self, object: &Arc<Object>, key: EncodingKey, encoding: Bytes) {
+        object.forget_encoding(key);
+        let made = self.get_or_make(object, key, || Ok::<_, Infallible>(encoding));
+        made.map_or_else(|never| match never {}, drop);
+    }
+
     /// Adds a new encoding to the queue, and evicts the oldest if there is no room.
     fn keep(&self, new: Kept) {
         let mut queue = self.queue();
@@ -238,8 +253,6 @@ impl Collector for EncodingCache {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use prometheus_client::encoding::text::encode;
     use ringwatch::meta::FieldSchema;
     use serde_json::json;

@@ -12,7 +12,7 @@ use ringwatch::meta::{EncodingKey, Item, Object};
 use ringwatch_registry::Store;
 use serde_json::Value;
 
-use super::cache::EncodingCache;
+use super::cache::{EncodingCache, ListRoom};
 use super::frame;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::negotiation::{Form, Format, Output};
@@ -65,8 +65,12 @@ pub(crate) enum What {
 const KEY_PARTIAL: u32 = 1 << 2;
 /// The bit of a cache key that is set for protobuf.
 const KEY_PROTOBUF: u32 = 1 << 3;
+/// The bit of a cache key that is set for a compressed block of a list.
+const KEY_BLOCK: u32 = 1 << 4;
+/// The bit of a cache key that is set for the first block of a list.
+const KEY_FIRST_BLOCK: u32 = 1 << 5;
 /// The position of the served version in a cache key, in bits.
-const KEY_VERSION_SHIFT: u32 = 4;
+const KEY_VERSION_SHIFT: u32 = 6;
 
 impl Encoder {
     /// Creates an encoder of the objects of a store, for a watch or for a list.
@@ -170,6 +174,69 @@ impl Encoder {
             };
         }
         Ok(length)
+    }
+
+    /// Returns true if the items together have so many bytes. No more of them are encoded than that takes.
+    ///
+    /// # Errors
+    /// 500 when an object cannot be converted or written, as [`Encoder::encode`].
+    pub(crate) async fn items_reach(
+        &self,
+        objects: &[Arc<Object>],
+        bytes: u64,
+    ) -> Result<bool, Failure> {
+        let mut sum = 0;
+        for object in objects {
+            if sum >= bytes {
+                break;
+            }
+            sum += match self.stored_item(object) {
+                Some(item) => item.len() as u64,
+                None => {
+                    tokio::task::consume_budget().await;
+                    self.encode(What::Item, object)?.len() as u64
+                }
+            };
+        }
+        Ok(sum >= bytes)
+    }
+
+    /// Appends an item of a list, without caching its encoding.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be converted or written, as [`Encoder::encode`].
+    pub(crate) fn append_item(
+        &self,
+        object: &Arc<Object>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        if let Some(item) = self.stored_item(object) {
+            out.extend_from_slice(&item.head);
+            out.extend_from_slice(item.body);
+        } else {
+            out.extend_from_slice(&self.encode_item_once(object)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the room in the cache for the items of a list that begins.
+    pub(crate) fn list_room(&self) -> ListRoom {
+        self.cache.list_room()
+    }
+
+    /// Returns the compressed block that is kept for an object, which is the first one of a list or not.
+    pub(crate) fn kept_block(&self, object: &Object, is_first: bool) -> Option<Bytes> {
+        self.cache.get(object, self.block_key(is_first))
+    }
+
+    /// Keeps the compressed block that begins with an object instead of the one that was kept before.
+    pub(crate) fn keep_block(&self, object: &Arc<Object>, is_first: bool, block: Bytes) {
+        self.cache.replace(object, self.block_key(is_first), block);
+    }
+
+    fn block_key(&self, is_first: bool) -> EncodingKey {
+        let first = if is_first { KEY_FIRST_BLOCK } else { 0 };
+        EncodingKey(self.key | KEY_BLOCK | first)
     }
 
     /// Encodes a bookmark with this revision. `initial_events_end` marks the one that ends the initial events.

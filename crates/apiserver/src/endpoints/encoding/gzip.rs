@@ -15,10 +15,10 @@ use crate::endpoints::body::{BoxError, ResponseBody};
 pub(crate) const GZIP_MIN_BYTES: u64 = 128 * 1024;
 
 /// kube-apiserver's level: the fastest.
-const GZIP_LEVEL: u32 = 1;
+pub(super) const GZIP_LEVEL: u32 = 1;
 
 /// Number of bytes that are compressed before they are sent.
-const GZIP_CHUNK_BYTES: usize = 16 * 1024;
+pub(super) const GZIP_CHUNK_BYTES: usize = 16 * 1024;
 
 /// A response body that is compressed with gzip while it is sent.
 pub(crate) struct GzipBody {

@@ -38,13 +38,22 @@ const PROTOBUF: Punctuation = Punctuation {
 
 /// The bytes around the items.
 #[derive(Clone, Copy, Debug)]
-struct Punctuation {
+pub(super) struct Punctuation {
     /// The bytes before the first item.
-    first: &'static [u8],
+    pub(super) first: &'static [u8],
     /// The bytes before every other item.
-    next: &'static [u8],
+    pub(super) next: &'static [u8],
     /// The bytes after the last item.
-    end: &'static [u8],
+    pub(super) end: &'static [u8],
+}
+
+impl Punctuation {
+    pub(super) fn of(format: Format) -> Self {
+        match format {
+            Format::Protobuf => PROTOBUF,
+            Format::Json | Format::PrettyJson | Format::Yaml => JSON,
+        }
+    }
 }
 
 /// A list's response body, which encodes its items while it is sent.
@@ -78,11 +87,7 @@ impl ListBody {
         items: Vec<Arc<Object>>,
         head: impl FnOnce(usize) -> Vec<u8>,
     ) -> Result<Self, Failure> {
-        let around = if encoder.format() == Format::Protobuf {
-            PROTOBUF
-        } else {
-            JSON
-        };
+        let around = Punctuation::of(encoder.format());
         let separators = match items.len() {
             0 => 0,
             items => around.first.len() + (items - 1) * around.next.len(),
