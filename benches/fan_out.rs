@@ -161,7 +161,7 @@ struct Count;
 #[async_trait]
 impl TryUpdate for Count {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
-        let before = existing.and_then(|it| it.attributes().labels.get("n"));
+        let before = existing.and_then(|it| it.attributes().labels().get("n"));
         let object = pod(before.unwrap_or("0").parse::<u64>()? + 1);
         Ok(Updated { object, ttl: None })
     }

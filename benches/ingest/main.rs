@@ -7,7 +7,8 @@
 //! - `changes`: the changes of types, as a feed gets them
 //! - `caches`: all of it: state, window, dispatch
 //!
-//! Before that, how much memory the state of a million Leases takes, beside their keys and values in etcd.
+//! Before that, how much memory objects take beside their keys and values in etcd: a million Leases, and objects of 5 KB, without
+//! and with the events by which they came one by one.
 //!
 //! `cargo bench --bench ingest` measures; under `cargo test` everything runs briefly.
 #![allow(
@@ -25,6 +26,7 @@ mod lease;
 mod memory;
 
 use std::ops::Range;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -57,6 +59,9 @@ use self::memory::resident_bytes;
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 const PATH_PREFIX: &str = "/registry";
+/// The environment variables by which a process is told the number of a state, and how many Leases there are.
+const STATE: &str = "INGEST_STATE";
+const OBJECTS: &str = "INGEST_OBJECTS";
 /// How many bytes are sent at a time at most when all are sent at once.
 const CHUNK_BYTES: usize = 64 << 10;
 /// The rate of the run that measures how far the caches are behind, in events a second; a lower one under `cargo test`.
@@ -91,6 +96,9 @@ enum Stage {
 }
 
 fn main() {
+    if let Ok(number) = std::env::var(STATE) {
+        return print_state(number.parse().unwrap());
+    }
     let measured = std::env::args().any(|argument| argument == "--bench");
     let (objects, events) = if measured {
         (1_000_000, 300_000)
@@ -98,13 +106,7 @@ fn main() {
         (2_000, 2_000)
     };
     let loads = loads(events);
-    let (stored, resident) = state_bytes(loads[0], objects);
-    println!(
-        "state of {objects} Leases: {:.0} bytes of each in etcd, {:.0} resident, {:.2} times as many\n",
-        stored as f64 / objects as f64,
-        resident as f64 / objects as f64,
-        resident as f64 / stored as f64
-    );
+    print_states(objects);
     println!(
         "{:36} {:>9} {:>9} {:>9} {:>12}",
         "processor time of an event, us", "gRPC", "changes", "caches", "events/s"
@@ -138,6 +140,49 @@ fn main() {
         at(50),
         at(99),
         at(100)
+    );
+}
+
+/// Prints how much memory states take, each measured in a process of its own.
+fn print_states(objects: u64) {
+    for number in 0..states(0).len() {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .env(STATE, number.to_string())
+            .env(OBJECTS, objects.to_string())
+            .output()
+            .unwrap();
+        let problem = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{problem}");
+        print!("{}", String::from_utf8(output.stdout).unwrap());
+    }
+    println!();
+}
+
+/// Returns what is measured of so many Leases and fewer larger objects: how many come at a time, and how many events the window
+/// may have.
+fn states(leases: u64) -> [(Load, u64, u64, usize); 3] {
+    let loads = loads(1);
+    let large = leases / 50;
+    [
+        (loads[0], leases, 1_000, 100),
+        (loads[5], large, 1_000, 100),
+        // Each waits until the one before it has come, so that it is a batch of its own.
+        (loads[5], large / 4, 1, WindowLimits::default().events_max),
+    ]
+}
+
+/// Measures one of the states in this process.
+fn print_state(number: usize) {
+    let objects = std::env::var(OBJECTS).unwrap().parse().unwrap();
+    let (load, objects, at_a_time, events_max) = states(objects)[number];
+    let (stored, resident) = state_bytes(load, objects, at_a_time, events_max);
+    let each = |bytes: usize| bytes as f64 / objects as f64;
+    println!(
+        "{objects} of {}, {at_a_time} at a time, up to {events_max} events kept: {:.0} bytes of each in etcd, {:.0} resident, {:.2} times as many",
+        load.name,
+        each(stored),
+        each(resident),
+        resident as f64 / stored as f64
     );
 }
 
@@ -187,13 +232,13 @@ fn loads(events: u64) -> [Load; 6] {
     ]
 }
 
-/// Returns how many bytes the keys and values of objects have in etcd, and by how much the caches that have all of them, and next
-/// to no events, make the process grow.
-fn state_bytes(load: Load, objects: u64) -> (usize, usize) {
+/// Returns how many bytes the keys and values of objects have in etcd, and by how much the caches that have all of them, and
+/// the events that a window may keep, make the process grow.
+fn state_bytes(load: Load, objects: u64, at_a_time: u64, events_max: usize) -> (usize, usize) {
     let load = Load {
         objects,
         window: WindowLimits {
-            events_max: 100,
+            events_max,
             ..WindowLimits::default()
         },
         ..load
@@ -206,13 +251,14 @@ fn state_bytes(load: Load, objects: u64) -> (usize, usize) {
     runtime().block_on(async {
         let engine = Engine::start(&etcd, load, Stage::Caches).await;
         let before = resident_bytes();
-        let step = 1_000;
-        for first in (0..objects).step_by(step) {
-            send(
-                &etcd,
-                encoded(load, first..objects.min(first + step as u64)),
-            );
-            engine.reach(1 + objects.min(first + step as u64)).await;
+        let mut first = 0;
+        while first < objects {
+            let end = objects.min(first + at_a_time);
+            for chunk in encoded(load, first..end) {
+                etcd.sender.send(chunk).await.unwrap();
+            }
+            engine.reach(1 + end).await;
+            first = end;
         }
         let grown = resident_bytes().saturating_sub(before);
         ((0..objects).map(stored).sum(), grown)

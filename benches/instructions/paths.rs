@@ -107,7 +107,7 @@ fn to_protobuf() -> Box<dyn FnMut()> {
 fn event_frame() -> Box<dyn FnMut()> {
     let object = object();
     Box::new(move || {
-        black_box(codec::event_frame("MODIFIED", black_box(&object.stored())));
+        black_box(codec::event_frame("MODIFIED", black_box(&object.bytes())));
     })
 }
 

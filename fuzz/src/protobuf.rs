@@ -17,7 +17,9 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
     let budget = FACTOR * bytes.len();
     let json = within(budget, "to JSON", || codec::to_json(bytes, ("v1", "Pod")));
     let versioner = Versioner::new(FieldSchema::default());
-    let stored = within(budget, "from a store", || versioner.update_object(bytes, 7));
+    let stored = within(budget, "from a store", || {
+        versioner.update_object(bytes.to_vec().into(), 7)
+    });
     if let Ok(object) = stored {
         within(budget, "an object to JSON", || codec::json(&object)).unwrap();
     }

@@ -1,11 +1,10 @@
 //! Objects decoded from stored bytes, and their conversion to JSON and trees.
 //!
 //! The first bytes of a stored object show its encoding: the magic bytes begin protobuf, everything else is JSON.
-//! Protobuf is kept as it is, but for the resource version, which is moved to its place; JSON is brought into its
-//! canonical layout.
+//! Protobuf is kept as it is if its fields are in order and its resource version is empty; JSON, if its layout is canonical.
+//! Otherwise the object gets bytes of its own.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,7 +16,10 @@ use super::scalar::scalar_at;
 use super::tables::{Message, kind};
 use super::wire::{Content, Fields};
 use crate::meta;
-use crate::meta::{Attributes, FieldSchema, Item, Labels, Object, ProtobufParts};
+use crate::meta::{
+    FieldSchema, FieldValues, Object, Places, PlacesBuilder, ProtobufForm, ProtobufParts,
+    StoredForm,
+};
 
 /// The number of the envelope's field with the message.
 const MESSAGE: u32 = 2;
@@ -44,17 +46,30 @@ pub enum ObjectError {
     Protobuf(#[from] DecodeError),
 }
 
-/// Decodes a stored object that was written at `revision` (0: not stored yet).
+/// Decodes a copy of a stored object that was written at `revision` (0: not stored yet).
+///
+/// # Errors
+/// [`ObjectError`] as [`object_sharing`].
+pub fn object(stored: &[u8], revision: u64, schema: &FieldSchema) -> Result<Object, ObjectError> {
+    object_sharing(Bytes::copy_from_slice(stored), revision, schema)
+}
+
+/// Decodes a stored object that was written at `revision` (0: not stored yet), and shares its bytes.
 ///
 /// # Errors
 /// [`ObjectError`] when it is not an object: its kind is unknown, or it is broken anywhere.
-pub fn object(stored: &[u8], revision: u64, schema: &FieldSchema) -> Result<Object, ObjectError> {
-    let Some(content) = stored.strip_prefix(&MAGIC) else {
+pub fn object_sharing(
+    stored: Bytes,
+    revision: u64,
+    schema: &FieldSchema,
+) -> Result<Object, ObjectError> {
+    if !stored.starts_with(&MAGIC) {
         return Ok(Object::from_json(stored, revision, schema)?);
-    };
+    }
     // An error deep inside must be reported now, not when the object is later converted to JSON.
-    envelope::to_json(stored, UNTYPED)?;
-    Ok(protobuf(content, revision, schema)?)
+    envelope::to_json(&stored, UNTYPED)?;
+    let (form, places) = protobuf(&stored, schema)?;
+    Ok(Object::from_protobuf(stored, form, revision, places))
 }
 
 /// Returns the object as JSON, with its resource version.
@@ -62,9 +77,10 @@ pub fn object(stored: &[u8], revision: u64, schema: &FieldSchema) -> Result<Obje
 /// # Errors
 /// [`ObjectError`] only for an object that [`object`] did not decode.
 pub fn json(object: &Object) -> Result<Bytes, ObjectError> {
-    match object.item() {
-        Item::Json(_) => Ok(object.bytes().clone()),
-        Item::Protobuf(_) => Ok(envelope::to_json(object.bytes(), UNTYPED)?.into()),
+    let bytes = object.bytes();
+    match object.form() {
+        StoredForm::Json => Ok(bytes),
+        StoredForm::Protobuf => Ok(envelope::to_json(&bytes, UNTYPED)?.into()),
     }
 }
 
@@ -82,18 +98,19 @@ pub fn item_at(json: &[u8]) -> usize {
 /// # Errors
 /// [`ObjectError`] when JSON is nested too deeply in a part that was not decoded before.
 pub fn tree(object: &Object) -> Result<Value, ObjectError> {
-    match object.item() {
-        Item::Json(_) => {
-            let tree = serde_json::from_slice(object.bytes());
+    let bytes = object.bytes();
+    match object.form() {
+        StoredForm::Json => {
+            let tree = serde_json::from_slice(&bytes);
             Ok(tree.map_err(meta::DecodeError::from)?)
         }
-        Item::Protobuf(_) => Ok(envelope::decode(object.bytes(), UNTYPED)?),
+        StoredForm::Protobuf => Ok(envelope::decode(&bytes, UNTYPED)?),
     }
 }
 
-/// Decodes the content of an envelope.
-fn protobuf(content: &[u8], revision: u64, schema: &FieldSchema) -> Result<Object, DecodeError> {
-    let envelope = envelope::unknown(content);
+/// Reads an object in its envelope.
+fn protobuf(stored: &[u8], schema: &FieldSchema) -> Result<(ProtobufForm, Places), DecodeError> {
+    let envelope = envelope::unknown(&stored[MAGIC.len()..]);
     let envelope = envelope.map_err(|error| DecodeError::Envelope(error.to_string()))?;
     let (api_version, name) = (&*envelope.api_version, &*envelope.kind);
     let Some(kind) = kind(api_version, name) else {
@@ -102,20 +119,19 @@ fn protobuf(content: &[u8], revision: u64, schema: &FieldSchema) -> Result<Objec
             kind: name.to_owned(),
         });
     };
-    assemble(kind.0, content, revision, schema).map_err(|error| DecodeError::Object {
+    parts(kind.0, stored, schema).map_err(|error| DecodeError::Object {
         api_version: api_version.to_owned(),
         kind: name.to_owned(),
         message: error.to_string(),
     })
 }
 
-/// Splits a protobuf object at its resource version, and assembles it with another one.
-fn assemble(
+/// Splits a protobuf object at its resource version.
+fn parts(
     message: &Message,
-    content: &[u8],
-    revision: u64,
+    stored: &[u8],
     schema: &FieldSchema,
-) -> Result<Object, WireError> {
+) -> Result<(ProtobufForm, Places), WireError> {
     if message
         .field(METADATA)
         .is_none_or(|it| it.name != "metadata")
@@ -124,7 +140,7 @@ fn assemble(
             "objects of this kind have no metadata".to_owned(),
         ));
     }
-    let envelope = split_at(content, MESSAGE, "raw")?;
+    let envelope = split_at(&stored[MAGIC.len()..], MESSAGE, "raw")?;
     let body = envelope.found.last().copied().unwrap_or_default();
     let object = split_at(body, METADATA, "metadata")?;
     // A message that occurs several times is the concatenation of its occurrences.
@@ -133,8 +149,6 @@ fn assemble(
         parts => Cow::Owned(parts.concat()),
     };
     let FieldSplit { below, above, .. } = split_at(&metadata, VERSION, "resourceVersion")?;
-    let mut attributes = attributes(&metadata)?;
-    attributes.fields = schema.values(|path| scalar_at(message, body, path));
     let head = [&MAGIC, &*envelope.below].concat();
     let parts = ProtobufParts {
         head: &head,
@@ -143,47 +157,48 @@ fn assemble(
         rest: &object.above,
         tail: &envelope.above,
     };
-    Ok(Object::from_protobuf(&parts, revision, attributes))
+    let form = ProtobufForm::new(&parts, stored);
+    let fields = schema.values(|path| scalar_at(message, body, path));
+    let places = places(
+        form.bytes(stored),
+        form.metadata(form.bytes(stored)),
+        fields,
+    )?;
+    Ok((form, places))
 }
 
-/// Reads the attributes from the metadata, without the type's own fields.
-fn attributes(metadata: &[u8]) -> Result<Attributes, WireError> {
-    let mut attributes = Attributes::default();
-    let mut labels = BTreeMap::new();
+/// Finds the attributes in the metadata of an object's bytes.
+fn places(bytes: &[u8], metadata: &[u8], values: FieldValues) -> Result<Places, WireError> {
+    let mut places = PlacesBuilder::new(bytes);
     let mut fields = Fields::new(metadata);
     while let Some((number, content)) = fields.next_field()? {
         let Content::Bytes(bytes) = content else {
             continue;
         };
         match number {
-            NAME => attributes.name = text(bytes),
-            NAMESPACE => attributes.namespace = text(bytes),
-            UID => attributes.uid = text(bytes),
+            NAME => places.name(bytes),
+            NAMESPACE => places.namespace(bytes),
+            UID => places.uid(bytes),
             LABELS => {
                 let (key, value) = label(bytes)?;
-                labels.insert(key, value);
+                places.label(key, value);
             }
             _ => {}
         }
     }
-    attributes.labels = Labels::from(labels);
-    Ok(attributes)
+    Ok(places.finish(values))
 }
 
 /// Returns a label's key and value.
-fn label(entry: &[u8]) -> Result<(Box<str>, Box<str>), WireError> {
-    let (mut key, mut value) = (Box::default(), Box::default());
+fn label(entry: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    let (mut key, mut value) = (&[][..], &[][..]);
     let mut fields = Fields::new(entry);
     while let Some((number, content)) = fields.next_field()? {
         match (number, content) {
-            (1, Content::Bytes(bytes)) => key = text(bytes),
-            (2, Content::Bytes(bytes)) => value = text(bytes),
+            (1, Content::Bytes(bytes)) => key = bytes,
+            (2, Content::Bytes(bytes)) => value = bytes,
             _ => {}
         }
     }
     Ok((key, value))
-}
-
-fn text(bytes: &[u8]) -> Box<str> {
-    String::from_utf8_lossy(bytes).into()
 }

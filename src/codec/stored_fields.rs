@@ -4,7 +4,7 @@ use super::envelope::{self, MAGIC};
 use super::tables::{Arity, Field, Message, Type, kind};
 use super::transcode::entry_of;
 use super::wire::{Content, Fields};
-use crate::meta::{Item, Object};
+use crate::meta::Object;
 
 /// The wire type of strings and bytes.
 const BYTES_TYPE: u8 = 2;
@@ -43,10 +43,8 @@ impl<'a> StoredFields<'a> {
     /// Returns the fields of an object; `None` if it is stored as JSON.
     #[must_use]
     pub fn new(object: &'a Object) -> Option<Self> {
-        let Item::Protobuf(bytes) = object.item() else {
-            return None;
-        };
-        let content = object.bytes().strip_prefix(&MAGIC)?;
+        let bytes = object.message()?;
+        let content = object.stored().strip_prefix(&MAGIC)?;
         let envelope = envelope::unknown(content).ok()?;
         let message = kind(&envelope.api_version, &envelope.kind)?.0;
         Some(Self { message, bytes })

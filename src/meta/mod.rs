@@ -10,9 +10,11 @@ mod status;
 mod watch_event;
 
 pub use encodings::{Encoded, EncodedBytes, EncodingKey};
+#[cfg(test)]
+pub(crate) use object::OwnedAttributes;
 pub use object::{
-    Attributes, DecodeError, FieldPath, FieldSchema, FieldValues, Item, Labels, Object,
-    ProtobufParts, encode,
+    Attributes, DecodeError, FieldPath, FieldSchema, FieldValues, Labels, Object, OwnedLabels,
+    Places, PlacesBuilder, ProtobufForm, ProtobufParts, StoredForm, Versioned, encode,
 };
 pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
 pub use selector::{FieldSelector, LabelSelector, ParseError};

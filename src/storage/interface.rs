@@ -162,7 +162,7 @@ pub struct Stats {
 /// impl TryUpdate for Increment {
 ///     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
 ///         let count = match existing {
-///             Some(object) => serde_json::from_slice::<Value>(object.bytes())?["count"].as_u64(),
+///             Some(object) => serde_json::from_slice::<Value>(&object.bytes())?["count"].as_u64(),
 ///             None => None,
 ///         };
 ///         let object = json!({
@@ -195,7 +195,7 @@ pub struct Stats {
 ///         ..UpdateOptions::default()
 ///     };
 ///     let counter = store.guaranteed_update("/counters/visits", options, &mut Increment).await?;
-///     let value: Value = serde_json::from_slice(counter.bytes())?;
+///     let value: Value = serde_json::from_slice(&counter.bytes())?;
 ///     assert_eq!(value["count"], expected);
 /// }
 /// # Ok(())

@@ -40,8 +40,8 @@ impl SelectionPredicate {
 
     /// Returns true if an object is selected.
     #[must_use]
-    pub fn matches(&self, attributes: &Attributes) -> bool {
-        self.label.matches(&attributes.labels) && self.field.matches(attributes)
+    pub fn matches(&self, attributes: Attributes<'_>) -> bool {
+        self.label.matches(attributes.labels()) && self.field.matches(attributes)
     }
 
     /// Returns the only name that the field selector can match, if there is one.
@@ -60,6 +60,7 @@ impl SelectionPredicate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meta::OwnedAttributes;
 
     fn predicate(label: &str, field: &str) -> SelectionPredicate {
         SelectionPredicate {
@@ -71,11 +72,7 @@ mod tests {
 
     #[test]
     fn both_selectors_must_agree() {
-        let attributes = Attributes {
-            name: "a".into(),
-            labels: [("app", "x")].into_iter().collect(),
-            ..Attributes::default()
-        };
+        let attributes = OwnedAttributes::new("", "a", [("app", "x")]);
         for (label, field, selects) in [
             ("", "", true),
             ("app=x", "metadata.name=a", true),
@@ -83,7 +80,11 @@ mod tests {
             ("app=x", "metadata.name=b", false),
         ] {
             let predicate = predicate(label, field);
-            assert_eq!(predicate.matches(&attributes), selects, "{label} {field}");
+            assert_eq!(
+                predicate.matches(attributes.get()),
+                selects,
+                "{label} {field}"
+            );
             assert_eq!(
                 predicate.is_everything(),
                 label.is_empty() && field.is_empty()

@@ -7,11 +7,14 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::StorageMediaType;
 use crate::codec::{self, ObjectError};
-use crate::meta::{FieldSchema, InvalidResourceVersion, Item, Object, ResourceVersion, encode};
+use crate::meta::{
+    FieldSchema, InvalidResourceVersion, Object, ResourceVersion, StoredForm, encode,
+};
 
 /// Completes objects that were written under an earlier definition of their type, such as a custom resource with new
 /// defaults.
@@ -38,8 +41,8 @@ pub trait Completion: Debug + Send + Sync {
 ///
 /// // Nothing is replaced. The stored form has no resource version; the revision that wrote it is that.
 /// let stored = versioner.prepare_for_storage(&object, b"")?;
-/// assert!(stored.bytes().starts_with(b"k8s\0"));
-/// let read = versioner.update_object(stored.bytes(), 7)?;
+/// assert!(stored.stored().starts_with(b"k8s\0"));
+/// let read = versioner.update_object(stored.stored().clone(), 7)?;
 /// assert_eq!((read.name(), read.revision()), ("a", 7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -78,7 +81,7 @@ impl Versioner {
         Self { media_type, ..self }
     }
 
-    /// Returns an object as it will be stored, without a resource version: its bytes are those to write. `replaced` is
+    /// Returns an object as it will be stored, without a resource version: its stored form is to be written. `replaced` is
     /// the stored form of the object that it replaces (empty if none), whose fields that only newer servers know are
     /// kept.
     ///
@@ -91,15 +94,15 @@ impl Versioner {
     ) -> Result<Object, ObjectError> {
         let object = without_self_link(object);
         let bytes = bytes_of(&object, self.media_type, replaced);
-        codec::object(&bytes, 0, &self.schema)
+        codec::object_sharing(bytes, 0, &self.schema)
     }
 
-    /// Reads the stored form of an object, with the revision that wrote it.
+    /// Reads the stored form of an object, whose bytes the object shares, with the revision that wrote it.
     ///
     /// # Errors
     /// [`ObjectError`] when the bytes are not an object.
-    pub fn update_object(&self, stored: &[u8], revision: u64) -> Result<Object, ObjectError> {
-        let object = codec::object(stored, revision, &self.schema)?;
+    pub fn update_object(&self, stored: Bytes, revision: u64) -> Result<Object, ObjectError> {
+        let object = codec::object_sharing(stored, revision, &self.schema)?;
         match &self.completion {
             Some(completion) => self.completed(object, completion.as_ref()),
             None => Ok(object),
@@ -120,12 +123,12 @@ impl Versioner {
         if completed == stored {
             return Ok(object);
         }
-        let media_type = match object.item() {
-            Item::Json(_) => StorageMediaType::Json,
-            Item::Protobuf(_) => StorageMediaType::Protobuf,
+        let media_type = match object.form() {
+            StoredForm::Json => StorageMediaType::Json,
+            StoredForm::Protobuf => StorageMediaType::Protobuf,
         };
-        let bytes = bytes_of(&completed, media_type, object.bytes());
-        codec::object(&bytes, object.revision(), &self.schema)
+        let bytes = bytes_of(&completed, media_type, object.stored());
+        codec::object_sharing(bytes, object.revision(), &self.schema)
     }
 
     /// Returns the resource version of an object; `None` if it has none.
@@ -151,16 +154,18 @@ impl Versioner {
 }
 
 /// Returns the encoding of an object. `replaced` is the stored form of the object that it replaces, in either encoding.
-fn bytes_of(object: &Value, media_type: StorageMediaType, replaced: &[u8]) -> Vec<u8> {
+fn bytes_of(object: &Value, media_type: StorageMediaType, replaced: &[u8]) -> Bytes {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = match media_type {
         StorageMediaType::Json => None,
         StorageMediaType::Protobuf => codec::kind(text("apiVersion"), text("kind")),
     };
-    match kind {
+    let bytes = match kind {
         Some(kind) => codec::encode_over(kind, object, replaced),
         None => encode(object),
-    }
+    };
+    // They are kept for long, so their spare capacity is freed.
+    bytes.into_boxed_slice().into()
 }
 
 /// Hardly any object has a self link any more, so hardly any is copied.

@@ -82,11 +82,11 @@ impl RequestNamespace<'_> {
             Operation::Create | Operation::Update
         );
         if self.request.is_of("", "namespaces") && is_written {
-            return Ok(selector.matches(&labels_of(object)));
+            return Ok(selector.matches(labels_of(object).as_labels()));
         }
         // What lies in no namespace is never spared.
         let namespace = self.object().await?;
-        Ok(namespace.is_none_or(|namespace| selector.matches(&labels_of(namespace))))
+        Ok(namespace.is_none_or(|namespace| selector.matches(labels_of(namespace).as_labels())))
     }
 
     /// Returns the namespace as an object; `None` if there is none in the request.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringwatch::meta::{LabelSelector, Labels};
+use ringwatch::meta::{LabelSelector, OwnedLabels};
 use ringwatch_apimachinery::selector_text;
 use ringwatch_registry::Resource;
 use ringwatch_registry::admission::Request;
@@ -114,13 +114,13 @@ impl Criteria {
 
     /// Returns true if the object selector matches the new or the old object.
     pub(super) fn selects(&self, object: &Value, old: Option<&Value>) -> bool {
-        let selects = |object: &Value| self.objects.matches(&labels_of(object));
+        let selects = |object: &Value| self.objects.matches(labels_of(object).as_labels());
         self.objects.is_empty() || selects(object) || old.is_some_and(selects)
     }
 }
 
 /// Returns the labels of an object.
-pub(super) fn labels_of(object: &Value) -> Labels {
+pub(super) fn labels_of(object: &Value) -> OwnedLabels {
     let labels = object
         .pointer("/metadata/labels")
         .and_then(Value::as_object);

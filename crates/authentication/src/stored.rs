@@ -118,7 +118,7 @@ impl<'a> TokenSecret<'a> {
         if let Some(fields) = StoredFields::new(object) {
             return Ok(Self::Protobuf(fields));
         }
-        let read = serde_json::from_slice(object.bytes());
+        let read = serde_json::from_slice(object.stored());
         let read = read.map_err(|error| unreadable(error.to_string()))?;
         Ok(Self::Json(read))
     }

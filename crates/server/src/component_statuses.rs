@@ -180,7 +180,7 @@ impl Interface for ComponentStatuses {
 
     /// Selectors match neither labels nor fields, not even the name, and there is only one page.
     async fn get_list(&self, _: &str, options: ListOptions) -> Result<List, StorageError> {
-        if !options.predicate.matches(&Attributes::default()) {
+        if !options.predicate.matches(Attributes::default()) {
             return Ok(List::default());
         }
         let asked = self.components.iter().map(|it| self.status(it));

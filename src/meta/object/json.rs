@@ -16,16 +16,35 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::attributes::{Attributes, FieldSchema};
+use super::attributes::{FieldSchema, Places, PlacesBuilder};
+use super::versioned::{Made, Versioned};
 use super::{DecodeError, offset};
 
-/// The offsets in the bytes.
+/// The offset in the stored form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The offset of `"metadata":`; everything from here on, after a `{`, is the list item.
     pub(super) item_at: u32,
-    /// The number of bytes that were spliced into the stored form for the resource version; 0 for revision 0.
-    version_bytes: u32,
+}
+
+impl Layout {
+    /// Returns the object with a version from an offset on, which must not lie after the item's.
+    pub(super) fn from<'a>(self, from: usize, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
+        let at = version_at(self.item_at as usize);
+        let mut member = Made::new();
+        if !version.is_empty() {
+            for part in [b"\"resourceVersion\":\"", version, b"\","] {
+                member.extend_from_slice(part);
+            }
+        }
+        Versioned {
+            start: &[],
+            lengths: Made::new(),
+            before: &stored[from..at],
+            version: member,
+            rest: &stored[at..],
+        }
+    }
 }
 
 /// The members that every object has, borrowed from its bytes.
@@ -52,18 +71,23 @@ struct HeadMeta<'a> {
     uid: Cow<'a, str>,
     #[serde(default)]
     resource_version: Option<Cow<'a, str>>,
-    #[serde(default)]
-    labels: Option<BTreeMap<Box<str>, Box<str>>>,
+    #[serde(borrow, default)]
+    labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
 }
 
-/// Reads the stored form: returns its canonical bytes, the offset of the list item, and the attributes.
+/// A text that is borrowed unless it has escapes. In a map, serde borrows no other.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Reads the stored form: returns its canonical bytes if they are others, the offset of the list item in these, and the
+/// places of the attributes in them.
 ///
 /// # Errors
 /// [`DecodeError`] when the bytes are not a JSON object with kind, apiVersion and metadata.
-pub(super) fn read<'a>(
-    stored: &'a [u8],
+pub(super) fn read(
+    stored: &[u8],
     schema: &FieldSchema,
-) -> Result<(Cow<'a, [u8]>, usize, Attributes), DecodeError> {
+) -> Result<(Option<Vec<u8>>, u32, Places), DecodeError> {
     let head: Head<'_> = serde_json::from_slice(stored)?;
     let meta: HeadMeta<'_> = serde_json::from_str(head.metadata.get())?;
     let start = prefix(&head.kind, &head.api_version);
@@ -76,41 +100,20 @@ pub(super) fn read<'a>(
         if bytes == stored {
             return Err(DecodeError("metadata has no members".to_owned()));
         }
-        let (bytes, item_at, attributes) = read(&bytes, schema)?;
-        return Ok((Cow::Owned(bytes.into_owned()), item_at, attributes));
+        // They are canonical now, so the places are those in them.
+        let (_, item_at, places) = read(&bytes, schema)?;
+        return Ok((Some(bytes), item_at, places));
     }
     let text = std::str::from_utf8(stored).unwrap_or_default();
-    let attributes = Attributes {
-        namespace: meta.namespace.into(),
-        name: meta.name.into(),
-        uid: meta.uid.into(),
-        labels: meta.labels.unwrap_or_default().into(),
-        fields: schema.values(|path| member(text, path)),
-    };
-    Ok((Cow::Borrowed(stored), start.len(), attributes))
-}
-
-/// Splices the revision into the stored form, as the first member of its metadata.
-pub(super) fn splice(stored: &[u8], item_at: usize, revision: u64) -> (Vec<u8>, Layout) {
-    let at = version_at(item_at);
-    let version = if revision == 0 {
-        String::new()
-    } else {
-        format!("\"resourceVersion\":\"{revision}\",")
-    };
-    let json = [&stored[..at], version.as_bytes(), &stored[at..]].concat();
-    let layout = Layout {
-        item_at: offset(item_at),
-        version_bytes: offset(version.len()),
-    };
-    (json, layout)
-}
-
-/// Returns the stored form: without a resource version.
-pub(super) fn stored(json: &[u8], layout: Layout) -> Vec<u8> {
-    let from = version_at(layout.item_at as usize);
-    let to = from + layout.version_bytes as usize;
-    [&json[..from], &json[to..]].concat()
+    let mut places = PlacesBuilder::new(stored);
+    places.namespace(meta.namespace.as_bytes());
+    places.name(meta.name.as_bytes());
+    places.uid(meta.uid.as_bytes());
+    for (key, value) in meta.labels.iter().flatten() {
+        places.label(key.0.as_bytes(), value.0.as_bytes());
+    }
+    let places = places.finish(schema.values(|path| member(text, path)));
+    Ok((None, offset(start.len()), places))
 }
 
 /// Returns the stored form of a value: canonical JSON without `resourceVersion`.
@@ -186,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::meta::object::attributes::FieldPath;
-    use crate::meta::object::{Item, Object};
+    use crate::meta::object::{Bytes, Object};
 
     fn pods() -> FieldSchema {
         FieldSchema::new([
@@ -213,23 +216,25 @@ mod tests {
     #[test]
     fn canonical_bytes_carry_the_revision_and_give_it_back() {
         let object = Object::from_value(&pod(), 7, &pods()).expect("a pod");
-        let json = std::str::from_utf8(object.bytes()).expect("text");
+        let bytes = object.bytes();
+        let json = std::str::from_utf8(&bytes).expect("text");
         assert!(json.starts_with(
             r#"{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","labels":{"#
         ));
-        let Item::Json(item) = object.item() else {
-            panic!("it is JSON");
-        };
-        assert!(item.starts_with(b"\"metadata\":{"));
-        assert_eq!(object.stored(), encode(&pod()));
-        let again = Object::from_json(&object.stored(), 9, &pods()).expect("the stored form");
+        let item = object.item().to_bytes();
+        assert!(item.starts_with(b"\"metadata\":{\"resourceVersion\":\"7\","));
+        assert!(bytes.ends_with(&item));
+        assert_eq!(object.item_with_kind().to_bytes(), bytes[1..]);
+        assert_eq!(*object.stored(), encode(&pod()));
+        let again = Object::from_json(object.stored().clone(), 9, &pods());
+        let again = again.expect("the stored form");
         assert_eq!(again.bytes(), object.at_revision(9).bytes());
     }
 
     #[test]
     fn any_layout_decodes_to_the_same_object() {
         let foreign = serde_json::to_vec_pretty(&pod()).expect("json");
-        let object = Object::from_json(&foreign, 7, &pods()).expect("a pod");
+        let object = Object::from_json(foreign.into(), 7, &pods()).expect("a pod");
         let own = Object::from_value(&pod(), 7, &pods()).expect("a pod");
         assert_eq!(object.bytes(), own.bytes());
         assert_eq!(object.attributes(), own.attributes());
@@ -243,14 +248,36 @@ mod tests {
         assert_eq!(attributes.field("spec.hostNetwork"), Some("false"));
         assert_eq!(attributes.field("metadata.namespace"), Some("b"));
         assert_eq!(attributes.field("status.phase"), None);
-        assert_eq!(attributes.labels.get("app"), Some("x"));
+        assert_eq!(attributes.labels().get("app"), Some("x"));
+    }
+
+    #[test]
+    fn texts_with_escapes_are_attributes_too() {
+        let mut value = pod();
+        value["metadata"]["labels"] = json!({"a\"b": "\u{1}", "plain": "y"});
+        let object = Object::from_value(&value, 7, &pods()).expect("a pod");
+        let labels: Vec<_> = object.attributes().labels().iter().collect();
+        assert_eq!(labels, [("a\"b", "\u{1}"), ("plain", "y")]);
+        assert_eq!(object.attributes().labels().find("a\"b"), Some("\u{1}"));
     }
 
     #[test]
     fn an_unstored_object_has_no_version() {
         let object = Object::from_value(&pod(), 0, &pods()).expect("a pod");
-        assert!(!String::from_utf8_lossy(object.bytes()).contains("resourceVersion"));
-        assert_eq!(object.stored(), object.bytes().to_vec());
+        assert!(!String::from_utf8_lossy(&object.bytes()).contains("resourceVersion"));
+        assert_eq!(*object.stored(), object.bytes());
+    }
+
+    #[test]
+    fn canonical_bytes_are_shared_and_others_are_not() {
+        let stored = Bytes::from(encode(&pod()));
+        let object = Object::from_json(stored.clone(), 7, &pods()).expect("a pod");
+        assert_eq!(object.stored().as_ptr(), stored.as_ptr());
+        let later = object.at_revision(8);
+        assert_eq!(later.stored().as_ptr(), stored.as_ptr());
+        let foreign = Bytes::from(serde_json::to_vec_pretty(&pod()).expect("json"));
+        let object = Object::from_json(foreign.clone(), 7, &pods()).expect("a pod");
+        assert_eq!(*object.stored(), stored);
     }
 
     #[test]
@@ -263,7 +290,10 @@ mod tests {
             b"{\"kind\":\"Pod\"",
             b"\xff",
         ] {
-            assert!(Object::from_json(bytes, 1, &pods()).is_err(), "{bytes:?}");
+            assert!(
+                Object::from_json(Bytes::from_static(bytes), 1, &pods()).is_err(),
+                "{bytes:?}"
+            );
         }
         let bare = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}});
         assert!(Object::from_value(&bare, 1, &pods()).is_err());

@@ -1,28 +1,34 @@
 //! An object: its bytes, and the few attributes by which it is selected.
 //!
-//! The bytes are in the encoding in which the object is stored, [`json`] or [`protobuf`], with the resource version
-//! spliced in. That encoding is the only one that is always there: others are made for clients that request them, and
-//! may be dropped again.
+//! The bytes are the stored form, [`json`] or [`protobuf`], and shared with the store where that keeps them in memory as
+//! well. The resource version is not among them: it is spliced in when the object is written to a client ([`versioned`]).
+//! The stored form is the only one that is always there: others are made for clients that request them, and may be dropped
+//! again.
 
 mod attributes;
 mod json;
 mod protobuf;
-
-use std::sync::Arc;
+mod versioned;
 
 use bytes::Bytes;
 use serde_json::Value;
+use smallvec::SmallVec;
 
-pub use attributes::{Attributes, FieldPath, FieldSchema, FieldValues, Labels};
+#[cfg(test)]
+pub(crate) use attributes::OwnedAttributes;
+pub use attributes::{
+    Attributes, FieldPath, FieldSchema, FieldValues, Labels, OwnedLabels, Places, PlacesBuilder,
+};
 pub use json::encode;
-pub use protobuf::ProtobufParts;
+pub use protobuf::{ProtobufForm, ProtobufParts};
+pub use versioned::Versioned;
 
 use super::encodings::{Encoded, EncodedBytes, EncodingKey, Encodings};
 
 /// An immutable version of an object.
 ///
 /// ```
-/// use ringwatch::meta::{FieldSchema, Item, Object};
+/// use ringwatch::meta::{FieldSchema, Object};
 /// use serde_json::json;
 ///
 /// let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
@@ -32,40 +38,39 @@ use super::encodings::{Encoded, EncodedBytes, EncodingKey, Encodings};
 /// // The bytes carry the resource version, the stored form does not.
 /// let bytes = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a"}}"#;
 /// assert_eq!(&object.bytes()[..], bytes);
-/// assert_eq!(object.stored(), br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#);
+/// assert_eq!(&object.stored()[..], br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#);
 ///
 /// // In a list the item follows an opening brace.
-/// assert!(matches!(object.item(), Item::Json(item) if item.starts_with(b"\"metadata\":{")));
+/// assert!(object.item().to_bytes().starts_with(b"\"metadata\":{"));
 /// # Ok::<(), ringwatch::meta::DecodeError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// The stored form, with a resource version unless the revision is 0.
-    bytes: Bytes,
+    /// The stored form, without a resource version.
+    stored: Bytes,
     /// The encoding, and the offsets in it.
-    form: Form,
+    layout: Layout,
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
-    /// The attributes that selectors look at. Shared among versions that differ in their revision alone.
-    attributes: Arc<Attributes>,
-    /// The encodings of `bytes` for clients.
+    /// The places of the attributes that selectors look at.
+    places: Places,
+    /// The encodings for clients.
     encodings: Encodings,
 }
 
-/// An encoding in which objects are stored.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum Layout {
     Json(json::Layout),
     Protobuf(protobuf::Layout),
 }
 
-/// An item of a list, in the encoding in which the object is stored.
+/// An encoding in which objects are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item<'a> {
-    /// JSON without kind and apiVersion. The opening brace is not part of it: write `{` first.
-    Json(&'a [u8]),
-    /// The object's message, without its envelope.
-    Protobuf(&'a [u8]),
+pub enum StoredForm {
+    /// JSON without white space; its item of a list has no kind and no apiVersion, and no opening brace: write `{` first.
+    Json,
+    /// Protobuf in Kubernetes' envelope; its item of a list is the message without the envelope.
+    Protobuf,
 }
 
 /// An error about bytes that are not an object.
@@ -74,20 +79,21 @@ pub enum Item<'a> {
 pub struct DecodeError(String);
 
 impl Object {
-    /// Decodes the stored form of an object that was written at `revision`.
+    /// Decodes the stored form of an object that was written at `revision`, and shares its bytes.
     ///
-    /// Any JSON object is accepted; one that is not canonical is made so.
+    /// Any JSON object is accepted; one that is not canonical is made so, and has bytes of its own.
     ///
     /// # Errors
     /// [`DecodeError`] when the bytes are not a JSON object with kind, apiVersion and metadata.
     pub fn from_json(
-        stored: &[u8],
+        stored: Bytes,
         revision: u64,
         schema: &FieldSchema,
     ) -> Result<Self, DecodeError> {
-        let (stored, item_at, attributes) = json::read(stored, schema)?;
-        let (json, layout) = json::splice(&stored, item_at, revision);
-        Ok(Self::new(json, Form::Json(layout), revision, attributes))
+        let (rewritten, item_at, places) = json::read(&stored, schema)?;
+        let layout = Layout::Json(json::Layout { item_at });
+        let stored = rewritten.map_or(stored, exact);
+        Ok(Self::new(stored, layout, revision, places))
     }
 
     /// Creates an object from a value, as JSON. A resource version in the value is replaced by `revision`; revision 0,
@@ -100,27 +106,24 @@ impl Object {
         revision: u64,
         schema: &FieldSchema,
     ) -> Result<Self, DecodeError> {
-        Self::from_json(&encode(value), revision, schema)
+        Self::from_json(exact(encode(value)), revision, schema)
     }
 
-    /// Assembles an object that was written at `revision`.
+    /// Creates an object out of the parts of its stored form, as [`ProtobufForm::new`] has found them, with the attributes
+    /// at these places of [`ProtobufForm::bytes`].
     #[must_use]
-    pub fn from_protobuf(parts: &ProtobufParts<'_>, revision: u64, attributes: Attributes) -> Self {
-        let (bytes, layout) = protobuf::compose(parts, revision);
-        Self::new(bytes, Form::Protobuf(layout), revision, attributes)
+    pub fn from_protobuf(stored: Bytes, form: ProtobufForm, revision: u64, places: Places) -> Self {
+        let stored = form.rewritten.map_or(stored, exact);
+        let layout = Layout::Protobuf(form.layout);
+        Self::new(stored, layout, revision, places)
     }
 
-    fn new(
-        bytes: Vec<u8>,
-        form: Form,
-        revision: u64,
-        attributes: impl Into<Arc<Attributes>>,
-    ) -> Self {
+    fn new(stored: Bytes, layout: Layout, revision: u64, places: Places) -> Self {
         Self {
-            bytes: bytes.into(),
-            form,
+            stored,
+            layout,
             revision,
-            attributes: attributes.into(),
+            places,
             encodings: Encodings::default(),
         }
     }
@@ -128,41 +131,83 @@ impl Object {
     /// Returns the same content at another revision: the object of a DELETED event.
     #[must_use]
     pub fn at_revision(&self, revision: u64) -> Self {
-        let (bytes, form) = match self.form {
-            Form::Json(layout) => {
-                let stored = json::stored(&self.bytes, layout);
-                let (bytes, layout) = json::splice(&stored, layout.item_at as usize, revision);
-                (bytes, Form::Json(layout))
-            }
-            Form::Protobuf(layout) => {
-                let (bytes, layout) = protobuf::compose(&layout.parts(&self.bytes), revision);
-                (bytes, Form::Protobuf(layout))
-            }
-        };
-        Self::new(bytes, form, revision, Arc::clone(&self.attributes))
+        Self {
+            revision,
+            ..self.clone()
+        }
     }
 
     /// Returns the object in the encoding in which it is stored, with its resource version.
     #[must_use]
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+    pub fn bytes(&self) -> Bytes {
+        if self.revision == 0 {
+            return self.stored.clone();
+        }
+        self.whole().to_bytes()
     }
 
-    /// Returns the part of [`Object::bytes`] that is the object in a list.
+    /// Returns the object in the encoding in which it is stored, with its resource version.
     #[must_use]
-    pub fn item(&self) -> Item<'_> {
-        match self.form {
-            Form::Json(layout) => Item::Json(&self.bytes[layout.item_at as usize..]),
-            Form::Protobuf(layout) => Item::Protobuf(layout.message(&self.bytes)),
+    pub fn whole(&self) -> Versioned<'_> {
+        match self.layout {
+            Layout::Json(layout) => layout.from(0, &self.stored, &self.version()),
+            Layout::Protobuf(layout) => layout.whole(&self.stored, &self.version()),
+        }
+    }
+
+    /// Returns the part of the object that is in a list, as [`StoredForm`] says.
+    #[must_use]
+    pub fn item(&self) -> Versioned<'_> {
+        match self.layout {
+            Layout::Json(layout) => {
+                layout.from(layout.item_at as usize, &self.stored, &self.version())
+            }
+            Layout::Protobuf(layout) => layout.item(&self.stored, &self.version()),
+        }
+    }
+
+    /// Returns the object without its opening brace, if it is stored as JSON; otherwise the same as [`Object::item`].
+    #[must_use]
+    pub fn item_with_kind(&self) -> Versioned<'_> {
+        match self.layout {
+            Layout::Json(layout) => layout.from(1, &self.stored, &self.version()),
+            Layout::Protobuf(_) => self.item(),
+        }
+    }
+
+    /// Returns the resource version as text, empty for an object that is not stored.
+    fn version(&self) -> SmallVec<[u8; 20]> {
+        let mut digits = SmallVec::new();
+        let mut left = self.revision;
+        while left > 0 {
+            digits.push(b'0' + (left % 10) as u8);
+            left /= 10;
+        }
+        digits.reverse();
+        digits
+    }
+
+    /// Returns the encoding in which the object is stored.
+    #[must_use]
+    pub fn form(&self) -> StoredForm {
+        match self.layout {
+            Layout::Json(_) => StoredForm::Json,
+            Layout::Protobuf(_) => StoredForm::Protobuf,
         }
     }
 
     /// Returns the stored form of the object: without a resource version.
     #[must_use]
-    pub fn stored(&self) -> Vec<u8> {
-        match self.form {
-            Form::Json(layout) => json::stored(&self.bytes, layout),
-            Form::Protobuf(layout) => protobuf::compose(&layout.parts(&self.bytes), 0).0,
+    pub fn stored(&self) -> &Bytes {
+        &self.stored
+    }
+
+    /// Returns the message of an object that is stored as protobuf, without its envelope and without a resource version.
+    #[must_use]
+    pub fn message(&self) -> Option<&[u8]> {
+        match self.layout {
+            Layout::Json(_) => None,
+            Layout::Protobuf(layout) => Some(layout.message(&self.stored)),
         }
     }
 
@@ -193,27 +238,32 @@ impl Object {
 
     /// Returns the attributes that selectors look at.
     #[must_use]
-    pub fn attributes(&self) -> &Attributes {
-        &self.attributes
+    pub fn attributes(&self) -> Attributes<'_> {
+        Attributes::new(&self.stored, &self.places)
     }
 
     /// Returns `metadata.namespace`; empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        &self.attributes.namespace
+        self.attributes().namespace()
     }
 
     /// Returns `metadata.name`.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.attributes.name
+        self.attributes().name()
     }
 
     /// Returns `metadata.uid`.
     #[must_use]
     pub fn uid(&self) -> &str {
-        &self.attributes.uid
+        self.attributes().uid()
     }
+}
+
+/// Returns bytes without the spare capacity of a vector, since they are kept for long.
+fn exact(bytes: Vec<u8>) -> Bytes {
+    bytes.into_boxed_slice().into()
 }
 
 /// Converts an offset in an object's bytes. No store accepts an object of 4 GiB.
@@ -224,5 +274,17 @@ fn offset(place: usize) -> u32 {
 impl From<serde_json::Error> for DecodeError {
     fn from(error: serde_json::Error) -> Self {
         Self(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Object;
+
+    /// A server has as many records as objects, beside the stored bytes. With the counts of references it takes 120 bytes, and the
+    /// allocator gives 128.
+    #[test]
+    fn the_record_of_an_object_is_small() {
+        assert!(size_of::<Object>() <= 104, "{}", size_of::<Object>());
     }
 }

@@ -10,9 +10,11 @@
 //!              message  ^                                                                        envelope
 //! ```
 //!
-//! The stored form has an empty version, as Kubernetes writes it.
+//! The stored form has an empty version, as Kubernetes writes it. It is kept as it came, if its parts lie as above; of the
+//! places, two are remembered, and the others are read from the two lengths.
 
 use super::offset;
+use super::versioned::{Made, Versioned};
 
 /// Field 2 of the envelope: the message.
 const MESSAGE_TAG: u8 = 0x12;
@@ -20,6 +22,8 @@ const MESSAGE_TAG: u8 = 0x12;
 const METADATA_TAG: u8 = 0x0a;
 /// Field 6 of the metadata: the resource version.
 const VERSION_TAG: u8 = 0x32;
+/// The version's field in the stored form, which is empty.
+const NO_VERSION: &[u8] = &[VERSION_TAG, 0];
 
 /// The parts of an object around its resource version and the lengths that include it.
 #[derive(Clone, Copy, Debug)]
@@ -36,82 +40,152 @@ pub struct ProtobufParts<'a> {
     pub tail: &'a [u8],
 }
 
-/// The offsets of the parts in the bytes.
+/// The stored form of an object that has been split into its parts.
+#[derive(Clone, Debug)]
+pub struct ProtobufForm {
+    /// Its bytes; `None` if they are those that were split.
+    pub(super) rewritten: Option<Vec<u8>>,
+    pub(super) layout: Layout,
+}
+
+/// Two offsets in the stored form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The offset at which the head ends and the message's tag and length begin.
     head_end: u32,
-    /// The offset of the message.
-    message_at: u32,
-    /// The offset of the metadata's fields.
-    metadata_at: u32,
     /// The offset of the version's field.
     version_at: u32,
-    /// The offset after the version's field.
-    after_at: u32,
-    /// The offset at which the metadata end.
-    rest_at: u32,
-    /// The offset at which the message ends.
-    tail_at: u32,
+}
+
+/// The offsets that follow from the lengths in the stored form.
+struct Places {
+    message_at: usize,
+    message_end: usize,
+    metadata_at: usize,
+    metadata_end: usize,
 }
 
 impl Layout {
-    /// Returns the message, which is the item of a list.
-    pub(super) fn message(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.message_at as usize..self.tail_at as usize]
+    /// Returns the message in the stored form, whose version is empty.
+    pub(super) fn message(self, stored: &[u8]) -> &[u8] {
+        let places = self.places(stored);
+        &stored[places.message_at..places.message_end]
     }
 
-    /// Returns the parts of the bytes.
-    pub(super) fn parts(self, bytes: &[u8]) -> ProtobufParts<'_> {
-        let part = |from: u32, to: u32| &bytes[from as usize..to as usize];
-        ProtobufParts {
-            head: part(0, self.head_end),
-            before_version: part(self.metadata_at, self.version_at),
-            after_version: part(self.after_at, self.rest_at),
-            rest: part(self.rest_at, self.tail_at),
-            tail: &bytes[self.tail_at as usize..],
+    /// Returns the whole object with a version.
+    pub(super) fn whole<'a>(self, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
+        let places = self.places(stored);
+        let metadata = places.metadata_end - places.metadata_at - field_bytes(0);
+        let metadata = metadata + field_bytes(version.len());
+        let after_metadata = places.message_end - places.metadata_end;
+        let mut lengths = Made::new();
+        begin_field(
+            &mut lengths,
+            MESSAGE_TAG,
+            field_bytes(metadata) + after_metadata,
+        );
+        begin_field(&mut lengths, METADATA_TAG, metadata);
+        self.versioned(stored, &places, lengths, version)
+    }
+
+    /// Returns the message with a version, which is the item of a list.
+    pub(super) fn item<'a>(self, stored: &'a [u8], version: &[u8]) -> Versioned<'a> {
+        let places = self.places(stored);
+        let metadata = places.metadata_end - places.metadata_at - field_bytes(0);
+        let mut lengths = Made::new();
+        begin_field(
+            &mut lengths,
+            METADATA_TAG,
+            metadata + field_bytes(version.len()),
+        );
+        let whole = self.versioned(stored, &places, lengths, version);
+        let tail_bytes = stored.len() - places.message_end;
+        Versioned {
+            start: &[],
+            rest: &whole.rest[..whole.rest.len() - tail_bytes],
+            ..whole
+        }
+    }
+
+    fn versioned<'a>(
+        self,
+        stored: &'a [u8],
+        places: &Places,
+        lengths: Made,
+        text: &[u8],
+    ) -> Versioned<'a> {
+        let version_at = self.version_at as usize;
+        let mut version = Made::new();
+        begin_field(&mut version, VERSION_TAG, text.len());
+        version.extend_from_slice(text);
+        Versioned {
+            start: &stored[..self.head_end as usize],
+            lengths,
+            before: &stored[places.metadata_at..version_at],
+            version,
+            rest: &stored[version_at + NO_VERSION.len()..],
+        }
+    }
+
+    fn places(self, stored: &[u8]) -> Places {
+        let (message_at, message) = read_field(stored, self.head_end as usize);
+        let (metadata_at, metadata) = read_field(stored, message_at);
+        Places {
+            message_at,
+            message_end: message_at + message,
+            metadata_at,
+            metadata_end: metadata_at + metadata,
         }
     }
 }
 
-/// Assembles an object with the revision as its resource version, which is empty for revision 0.
-pub(super) fn compose(parts: &ProtobufParts<'_>, revision: u64) -> (Vec<u8>, Layout) {
-    let version = if revision == 0 {
-        String::new()
-    } else {
-        revision.to_string()
-    };
-    let held = parts.before_version.len() + parts.after_version.len();
-    let metadata = held + field_bytes(version.len());
-    let message = field_bytes(metadata) + parts.rest.len();
-    let whole = parts.head.len() + field_bytes(message) + parts.tail.len();
-    let mut out = Vec::with_capacity(whole);
-    out.extend_from_slice(parts.head);
-    let head_end = offset(out.len());
-    begin_field(&mut out, MESSAGE_TAG, message);
-    let message_at = offset(out.len());
-    begin_field(&mut out, METADATA_TAG, metadata);
-    let metadata_at = offset(out.len());
-    out.extend_from_slice(parts.before_version);
-    let version_at = offset(out.len());
-    begin_field(&mut out, VERSION_TAG, version.len());
-    out.extend_from_slice(version.as_bytes());
-    let after_at = offset(out.len());
-    out.extend_from_slice(parts.after_version);
-    let rest_at = offset(out.len());
-    out.extend_from_slice(parts.rest);
-    let tail_at = offset(out.len());
-    out.extend_from_slice(parts.tail);
-    let layout = Layout {
-        head_end,
-        message_at,
-        metadata_at,
-        version_at,
-        after_at,
-        rest_at,
-        tail_at,
-    };
-    (out, layout)
+impl ProtobufForm {
+    /// Returns the bytes of the stored form, out of those that were split.
+    #[must_use]
+    pub fn bytes<'a>(&'a self, stored: &'a [u8]) -> &'a [u8] {
+        self.rewritten.as_deref().unwrap_or(stored)
+    }
+
+    /// Returns the metadata in [`ProtobufForm::bytes`].
+    #[must_use]
+    pub fn metadata<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let places = self.layout.places(bytes);
+        &bytes[places.metadata_at..places.metadata_end]
+    }
+
+    /// Puts the parts of `stored` in order, with an empty version. Nothing is copied if they already are.
+    #[must_use]
+    pub fn new(parts: &ProtobufParts<'_>, stored: &[u8]) -> Self {
+        let held = parts.before_version.len() + parts.after_version.len();
+        let metadata = held + NO_VERSION.len();
+        let message = field_bytes(metadata) + parts.rest.len();
+        let mut lengths = Made::new();
+        begin_field(&mut lengths, MESSAGE_TAG, message);
+        begin_field(&mut lengths, METADATA_TAG, metadata);
+        let head_end = parts.head.len();
+        let layout = Layout {
+            head_end: offset(head_end),
+            version_at: offset(head_end + lengths.len() + parts.before_version.len()),
+        };
+        let all = [
+            parts.head,
+            &lengths,
+            parts.before_version,
+            NO_VERSION,
+            parts.after_version,
+            parts.rest,
+            parts.tail,
+        ];
+        let mut left = Some(stored);
+        for part in all {
+            left = left.and_then(|left| left.strip_prefix(part));
+        }
+        let is_stored = left.is_some_and(<[u8]>::is_empty);
+        Self {
+            rewritten: (!is_stored).then(|| all.concat()),
+            layout,
+        }
+    }
 }
 
 /// Returns the bytes of a field with a content of this length. Its number must be below 16.
@@ -121,7 +195,7 @@ fn field_bytes(length: usize) -> usize {
 }
 
 /// Writes the tag and the length of a field.
-fn begin_field(out: &mut Vec<u8>, tag: u8, mut length: usize) {
+fn begin_field(out: &mut Made, tag: u8, mut length: usize) {
     out.push(tag);
     while length >= 0x80 {
         out.push((length & 0x7f) as u8 | 0x80);
@@ -130,9 +204,34 @@ fn begin_field(out: &mut Vec<u8>, tag: u8, mut length: usize) {
     out.push(length as u8);
 }
 
+/// Returns the offset and the length of the content of a field that [`begin_field`] has begun.
+fn read_field(stored: &[u8], at: usize) -> (usize, usize) {
+    let (mut length, mut shift, mut next) = (0, 0, at + 1);
+    loop {
+        let byte = stored[next];
+        length |= usize::from(byte & 0x7f) << shift;
+        (shift, next) = (shift + 7, next + 1);
+        if byte < 0x80 {
+            return (next, length);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Assembles the stored form of parts, and looks that it is taken as it is.
+    fn stored(parts: &ProtobufParts<'_>) -> (Vec<u8>, Layout) {
+        let form = ProtobufForm::new(parts, &[]);
+        let stored = form.rewritten.expect("other bytes");
+        let again = ProtobufForm::new(parts, &stored);
+        assert!(again.rewritten.is_none(), "they are shared");
+        let longer = [&stored[..], &[0]].concat();
+        let rewritten = ProtobufForm::new(parts, &longer).rewritten;
+        assert_eq!(rewritten.as_ref(), Some(&stored));
+        (stored, form.layout)
+    }
 
     #[test]
     fn lengths_grow_and_shrink_with_the_version() {
@@ -146,14 +245,24 @@ mod tests {
                 rest: b"rest",
                 tail: b"tail",
             };
-            let (stored, layout) = compose(&parts, 0);
-            assert_eq!(stored.capacity(), stored.len());
-            let (numbered, numbered_layout) = compose(&layout.parts(&stored), u64::MAX);
-            assert_eq!(numbered.capacity(), numbered.len());
-            let (back, _) = compose(&numbered_layout.parts(&numbered), 0);
-            assert_eq!(back, stored);
-            assert!(numbered_layout.message(&numbered).ends_with(b"rest"));
-            assert!(numbered.ends_with(b"tail") && numbered.starts_with(b"head\x12"));
+            let (stored, layout) = stored(&parts);
+            assert_eq!(layout.whole(&stored, b"").to_bytes(), stored);
+            assert_eq!(
+                layout.item(&stored, b"").to_bytes(),
+                layout.message(&stored)
+            );
+            let version = u64::MAX.to_string();
+            let numbered = layout.whole(&stored, version.as_bytes());
+            assert_eq!(numbered.len(), numbered.to_bytes().len());
+            let numbered = numbered.to_bytes();
+            let item = layout.item(&stored, version.as_bytes()).to_bytes();
+            assert!(item.ends_with(b"rest"));
+            assert!(numbered.ends_with(&[&item[..], b"tail"].concat()));
+            // The lengths say what follows.
+            let (message_at, message) = read_field(&numbered, b"head".len());
+            assert_eq!(message_at + message + b"tail".len(), numbered.len());
+            let (metadata_at, metadata) = read_field(&item, 0);
+            assert_eq!(metadata_at + metadata + b"rest".len(), item.len());
         }
     }
 
@@ -166,15 +275,14 @@ mod tests {
             rest: b"\x12\x00",
             tail: b"\x1a\x00\x22\x00",
         };
-        let (stored, _) = compose(&parts, 0);
+        let (stored, layout) = stored(&parts);
         assert_eq!(
             stored,
             b"k8s\0\x12\x0b\x0a\x07\x0a\x01a\x32\x00\x38\x01\x12\x00\x1a\x00\x22\x00"
         );
-        let (numbered, layout) = compose(&parts, 12);
         assert_eq!(
-            layout.message(&numbered),
-            b"\x0a\x09\x0a\x01a\x32\x0212\x38\x01\x12\x00"
+            layout.item(&stored, b"12").to_bytes()[..],
+            *b"\x0a\x09\x0a\x01a\x32\x0212\x38\x01\x12\x00"
         );
     }
 }

@@ -127,7 +127,7 @@ impl FieldSelector {
 
     /// Returns true if it selects an object with these attributes.
     #[must_use]
-    pub fn matches(&self, attributes: &Attributes) -> bool {
+    pub fn matches(&self, attributes: Attributes<'_>) -> bool {
         if self.terms.len() <= FEW {
             return self.terms.iter().all(|term| {
                 let found = attributes.field(&term.name).unwrap_or_default();
@@ -257,13 +257,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::meta::OwnedAttributes;
 
-    fn attributes(name: &str) -> Attributes {
-        Attributes {
-            name: name.into(),
-            namespace: "ns".into(),
-            ..Attributes::default()
-        }
+    fn attributes(name: &str) -> OwnedAttributes {
+        OwnedAttributes::new("ns", name, [])
     }
 
     #[test]
@@ -292,7 +289,7 @@ mod tests {
             (",,metadata.name=a,", true),
         ] {
             let selector = FieldSelector::parse(text).expect(text);
-            assert_eq!(selector.matches(&attributes("a")), selects, "{text}");
+            assert_eq!(selector.matches(attributes("a").get()), selects, "{text}");
         }
     }
 
@@ -363,7 +360,7 @@ mod tests {
                 value,
             });
             let selector = FieldSelector::from_terms(terms.collect());
-            prop_assert_eq!(selector.matches(&attributes(&name)), expected);
+            prop_assert_eq!(selector.matches(attributes(&name).get()), expected);
         }
     }
 }

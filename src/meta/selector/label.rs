@@ -25,7 +25,7 @@ use crate::meta::Labels;
 ///     "metadata": {"name": "a", "labels": {"app": "web"}},
 /// });
 /// let pod = Object::from_value(&pod, 1, &FieldSchema::default())?;
-/// assert!(selector.matches(&pod.attributes().labels));
+/// assert!(selector.matches(pod.attributes().labels()));
 ///
 /// let error = LabelSelector::parse("app in").unwrap_err();
 /// assert!(error.to_string().contains("expected: '('"), "{error}");
@@ -99,7 +99,7 @@ impl LabelSelector {
 
     /// Returns true if it selects these labels.
     #[must_use]
-    pub fn matches(&self, labels: &Labels) -> bool {
+    pub fn matches(&self, labels: Labels<'_>) -> bool {
         if self.is_short {
             let mut requirements = self.requirements.iter();
             return requirements.all(|it| it.matches(labels.get(&it.key)));
@@ -242,11 +242,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::meta::OwnedLabels;
 
     fn select(text: &str, labels: &[(&str, &str)]) -> bool {
         LabelSelector::parse(text)
             .expect("a selector")
-            .matches(&labels.iter().copied().collect())
+            .matches(labels.iter().copied().collect::<OwnedLabels>().as_labels())
     }
 
     #[test]
@@ -289,8 +290,9 @@ mod tests {
             ("a<9,a<7", "8", false),
         ] {
             let selector = joined(LabelSelector::parse(text).expect("a selector"));
-            let labels = [("a".to_owned(), value.to_owned())].into_iter().collect();
-            assert_eq!(selector.matches(&labels), selected, "{text} {value}");
+            let labels = OwnedLabels::from_iter([("a", value)]);
+            let labels = labels.as_labels();
+            assert_eq!(selector.matches(labels), selected, "{text} {value}");
         }
         assert!(!select("a,!a", &[]));
     }
@@ -402,9 +404,11 @@ mod tests {
         ) {
             let expected = requirements.iter().all(|one| model(one, &labels));
             let selector = LabelSelector::from_requirements(requirements);
-            let labels = labels.into_iter().collect();
-            prop_assert_eq!(selector.matches(&labels), expected);
-            prop_assert_eq!(joined(selector).matches(&labels), expected);
+            let texts = labels.iter().map(|(key, value)| (&**key, &**value));
+            let labels = OwnedLabels::from_iter(texts);
+            let labels = labels.as_labels();
+            prop_assert_eq!(selector.matches(labels), expected);
+            prop_assert_eq!(joined(selector).matches(labels), expected);
         }
     }
 }

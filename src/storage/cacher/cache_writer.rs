@@ -15,8 +15,10 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use bytes::Bytes;
+
 use super::engine_metrics::WindowFigures;
-use super::event::{CacheEvent, Current};
+use super::event::{CacheEvent, Current, KeptState};
 use super::index::WakeList;
 use super::readiness::Event;
 use super::snapshot::{Entry, SnapshotMap};
@@ -29,9 +31,9 @@ use crate::meta::Object;
 use crate::storage::{Change, ChangeKind, StorageError};
 use crate::sync::{MutexGuard, OnceLock};
 
-/// Maximum number of events of a batch that share a state. More share the copies of the map's nodes that the state of each
+/// Maximum number of events that share a state. More share the copies of the map's nodes that the state of each
 /// would have of its own, and have readers of an exact revision apply more events to the state before it.
-const STATE_EVENTS_MAX: usize = 64;
+pub(super) const STATE_EVENTS_MAX: usize = 64;
 
 /// The single writer of a type's cache.
 #[derive(Debug)]
@@ -207,7 +209,7 @@ impl CacheWriter {
             self.cache.metrics.events_received.inc();
             let mut event = self.event(change, received)?;
             if (events.len() + 1).is_multiple_of(STATE_EVENTS_MAX) || new.peek().is_none() {
-                event.state = Some(self.state.clone());
+                event.state = KeptState::new(self.state.clone());
             }
             events.push(Arc::new(event));
         }
@@ -291,7 +293,7 @@ impl CacheWriter {
             ChangeKind::Delete => Current::Deleted,
             // Sealed values have been unsealed before; one that has not been is no object.
             ChangeKind::Put { value, .. } | ChangeKind::Sealed { value, .. } => {
-                let decoded = decode(&self.cache, &key, &value, change.revision);
+                let decoded = decode(&self.cache, &key, value, change.revision);
                 decoded.map_or(Current::Unreadable, Current::Object)
             }
         };
@@ -300,7 +302,7 @@ impl CacheWriter {
             revision: change.revision,
             current,
             previous,
-            state: None,
+            state: KeptState::default(),
             received: now,
             removed: OnceLock::new(),
         };
@@ -365,7 +367,7 @@ impl Filling {
 }
 
 /// Decodes a listed value into an entry.
-pub(super) fn read_entry(cache: &WatchCache, key: &str, value: &[u8], revision: u64) -> Entry {
+pub(super) fn read_entry(cache: &WatchCache, key: &str, value: Bytes, revision: u64) -> Entry {
     match decode(cache, key, value, revision) {
         Some(object) => Entry::Readable(object),
         None => Entry::Unreadable { last: None },
@@ -373,7 +375,7 @@ pub(super) fn read_entry(cache: &WatchCache, key: &str, value: &[u8], revision: 
 }
 
 /// Decodes a stored value; `None` if it is not an object, which is logged and counted and does not stop its type.
-fn decode(cache: &WatchCache, key: &str, value: &[u8], revision: u64) -> Option<Arc<Object>> {
+fn decode(cache: &WatchCache, key: &str, value: Bytes, revision: u64) -> Option<Arc<Object>> {
     match cache.config.versioner.update_object(value, revision) {
         Ok(object) => Some(Arc::new(object)),
         Err(error) => {

@@ -1,11 +1,11 @@
 //! An event of a type, as the window keeps it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::snapshot::{Entry, SnapshotMap};
 use crate::clock::Instant;
 use crate::meta::{Object, WatchEvent};
-use crate::sync::OnceLock;
+use crate::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Estimate of the bytes of an event beside its object: the record, and the map nodes of its state that no other state
 /// shares. The events of a batch share most of these and are counted as if they did not, so that a window of many changes holds
@@ -23,13 +23,17 @@ pub(super) struct CacheEvent {
     pub(super) current: Current,
     /// The content of the key before the event; `None` if there was none that could be decoded.
     pub(super) previous: Option<Arc<Object>>,
-    /// The objects of the type after this event; `None` for most events of a batch, see [`super::view`].
-    pub(super) state: Option<SnapshotMap>,
+    /// The objects of the type after this event; none for most events, see [`super::view`].
+    pub(super) state: KeptState,
     /// When the event reached the cache.
     pub(super) received: Instant,
     /// The previous content at this event's revision, for DELETED events; created on first use and then shared.
     pub(super) removed: OnceLock<Arc<Object>>,
 }
+
+/// The state after an event, while it is kept.
+#[derive(Debug, Default)]
+pub(super) struct KeptState(Mutex<Option<Arc<SnapshotMap>>>);
 
 /// The content of a key after an event.
 #[derive(Debug)]
@@ -40,6 +44,30 @@ pub(super) enum Current {
     Deleted,
     /// Bytes that are not an object. Watchers are sent nothing until the key holds an object again or is deleted.
     Unreadable,
+}
+
+impl KeptState {
+    /// Keeps a state.
+    pub(super) fn new(state: SnapshotMap) -> Self {
+        Self(Mutex::new(Some(Arc::new(state))))
+    }
+
+    /// Returns the state; `None` if there is none, or if it is kept no longer.
+    pub(super) fn get(&self) -> Option<Arc<SnapshotMap>> {
+        self.lock().clone()
+    }
+
+    /// Keeps the state no longer. Readers that have it keep it alive.
+    pub(super) fn forget(&self) {
+        let state = self.lock().take();
+        // Dropped outside of the lock: it may be the last owner of many nodes.
+        drop(state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<SnapshotMap>>> {
+        // Nothing panics while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl CacheEvent {
@@ -88,15 +116,10 @@ impl CacheEvent {
         state.insert(Arc::clone(&self.key), entry);
     }
 
-    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object, and that once more
-    /// at another revision if it was deleted. The current object is counted with the state, and once it is replaced, by
-    /// the event that replaces it.
+    /// Estimates the bytes that the event keeps alive beside the newest state: the replaced object. The current object is
+    /// counted with the state, and once it is replaced, by the event that replaces it.
     pub(super) fn bytes(&self) -> usize {
-        let previous = self.previous.as_ref().map_or(0, |it| it.bytes().len());
-        let copies = match &self.current {
-            Current::Deleted => 2,
-            Current::Object(_) | Current::Unreadable => 1,
-        };
-        copies * previous + self.key.len() + EVENT_OVERHEAD_BYTES
+        let previous = self.previous.as_ref().map_or(0, |it| it.stored().len());
+        previous + self.key.len() + EVENT_OVERHEAD_BYTES
     }
 }

@@ -226,7 +226,7 @@ impl FollowedTypes {
                 Ok(none)
             }
             (Phase::Listing(listing), Ok(value)) if listing.awaits_value(answer.ticket) => {
-                listing.take_value(followed.cache.shared(), &value, now);
+                listing.take_value(followed.cache.shared(), value, now);
                 Ok(none)
             }
             (Phase::Listing(listing), Err(error)) if listing.awaits_value(answer.ticket) => {

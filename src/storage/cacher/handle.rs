@@ -228,7 +228,7 @@ impl Cacher {
         let (view, newest) = cache.served()?;
         let state = match plan.exact {
             Some(revision) => view.state_at(revision),
-            None => Some(view.state().clone()),
+            None => Some(view.state().as_ref().clone()),
         };
         let Some(state) = state.filter(|state| !state.has_unreadable()) else {
             return Ok(ListAnswer::AskStore);
@@ -289,7 +289,7 @@ impl Cacher {
             return Ok(futures::stream::empty().boxed());
         };
         if matches!(plan, WatchPlan::State(_)) {
-            let readable = check_readable(view.state(), attachment.filter.scope());
+            let readable = check_readable(&view.state(), attachment.filter.scope());
             if let Err(error) = readable {
                 return Ok(only(error));
             }
@@ -392,7 +392,7 @@ fn start(
 ) -> Result<WatchStart, StorageError> {
     let (after, state) = match plan {
         WatchPlan::State(_) => {
-            let state = StateInterval::new(view.state().clone(), end_bookmark);
+            let state = StateInterval::new(view.state().as_ref().clone(), end_bookmark);
             (revision, Some(state))
         }
         WatchPlan::Now => (revision, None),

@@ -252,9 +252,9 @@ impl Index {
 #[derive(Clone, Copy)]
 struct Sides<'a> {
     /// `None` if it is deleted.
-    current: Option<&'a Attributes>,
+    current: Option<Attributes<'a>>,
     /// `None` if there was none.
-    previous: Option<&'a Attributes>,
+    previous: Option<Attributes<'a>>,
 }
 
 impl Scope {
@@ -275,8 +275,8 @@ impl Scope {
         }
         if self.labels.len() <= LABEL_NAMES_LOOKED_AT_MAX {
             for (name, values) in &self.labels {
-                let current = sides.current.and_then(|it| it.labels.get(name));
-                let previous = sides.previous.and_then(|it| it.labels.get(name));
+                let current = sides.current.and_then(|it| it.labels().get(name));
+                let previous = sides.previous.and_then(|it| it.labels().get(name));
                 either(values, current, previous, &mut push);
             }
         } else {
@@ -286,15 +286,15 @@ impl Scope {
 
     /// Does the same by the object's own labels, when watchers use too many label names to try each.
     fn concerned_by_own_labels(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
-        let current = sides.current.into_iter().flat_map(|it| it.labels.iter());
+        let current = sides.current.into_iter().flat_map(|it| it.labels().iter());
         for (name, value) in current {
             if let Some(values) = self.labels.get(name) {
                 either(values, Some(value), None, &mut push);
             }
         }
-        let previous = sides.previous.into_iter().flat_map(|it| it.labels.iter());
+        let previous = sides.previous.into_iter().flat_map(|it| it.labels().iter());
         for (name, value) in previous {
-            let current = sides.current.and_then(|it| it.labels.get(name));
+            let current = sides.current.and_then(|it| it.labels().get(name));
             if let Some(values) = self.labels.get(name).filter(|_| current != Some(value)) {
                 either(values, None, Some(value), &mut push);
             }
@@ -303,7 +303,7 @@ impl Scope {
 }
 
 /// Returns the value of a field; empty if the object lacks it.
-fn field<'a>(attributes: &'a Attributes, name: &str) -> &'a str {
+fn field<'a>(attributes: Attributes<'a>, name: &str) -> &'a str {
     attributes.field(name).unwrap_or_default()
 }
 

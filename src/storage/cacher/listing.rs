@@ -36,6 +36,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::cache_writer::{Filling, read_entry};
 use super::feed::{FeedShared, TypeId};
 use super::sealed::Sealed;
@@ -248,7 +250,7 @@ impl Listing {
             }
             ChangeKind::Delete => self.filling.remove(&key),
             ChangeKind::Put { value, .. } => {
-                let entry = read_entry(cache, &key, &value, change.revision);
+                let entry = read_entry(cache, &key, value, change.revision);
                 self.filling.put(Arc::clone(&key), entry);
             }
         }
@@ -278,7 +280,7 @@ impl Listing {
     }
 
     /// Applies the value that has been requested, unless its key has a newer one.
-    pub(super) fn take_value(&mut self, cache: &WatchCache, value: &[u8], now: Instant) {
+    pub(super) fn take_value(&mut self, cache: &WatchCache, value: Bytes, now: Instant) {
         if let Some((key, revision)) = self.sealed.take(now)
             && self.filling.revision_of(&key) < Some(revision)
         {
@@ -328,7 +330,7 @@ pub(super) async fn read_page(
     };
     let mut entries = Vec::with_capacity(page.items.len());
     for (number, raw) in page.items.into_iter().enumerate() {
-        let entry = read_entry(cache, &raw.key, &raw.value, raw.revision);
+        let entry = read_entry(cache, &raw.key, raw.value, raw.revision);
         entries.push((raw.key.into(), entry));
         if number % DECODED_AT_ONCE_MAX == DECODED_AT_ONCE_MAX - 1 {
             tokio::task::yield_now().await;

@@ -53,7 +53,7 @@ impl Entry {
     }
 
     fn bytes(&self, key: &str) -> u64 {
-        let bytes = self.object().map_or(0, |object| object.bytes().len());
+        let bytes = self.object().map_or(0, |object| object.stored().len());
         (bytes + key.len()) as u64 + ENTRY_OVERHEAD_BYTES
     }
 

@@ -3,8 +3,9 @@
 //! Creating a view copies nothing and waits for nobody. It keeps the events that it shows alive, so readers take what
 //! they need out of it and drop it before they wait for anything.
 //!
-//! The last event of each batch has the state after it. Of a long batch so has one of every few others; the state after any
-//! other event is that of the last one before it that has one, with the events since then applied to it.
+//! The newest event has the state after it, and of the others one of every few. The writer drops the others' states when a
+//! newer event has one, maybe while a view shows such an event as the newest. The state after an event without one is that of
+//! the last event before it that has one, or of the base, with the events since then applied to it.
 
 use std::sync::Arc;
 
@@ -33,13 +34,12 @@ impl CacheView {
     }
 
     /// Returns the objects as of the view's revision, by key.
-    pub(super) fn state(&self) -> &SnapshotMap {
-        let base = self.log.base();
-        let newest = self.log.last();
-        // A batch is published whole, and its last event has a state.
-        newest
-            .and_then(|event| event.state.as_ref())
-            .unwrap_or(&base.state)
+    pub(super) fn state(&self) -> Arc<SnapshotMap> {
+        let Some(newest) = self.log.last() else {
+            return Arc::clone(&self.log.base().state);
+        };
+        let state = newest.state.get();
+        state.unwrap_or_else(|| Arc::new(self.state_before(self.end())))
     }
 
     /// Returns the objects as of a revision that the cache has reached; `None` if it has left the window.
@@ -50,18 +50,19 @@ impl CacheView {
     /// Returns the objects before the event of a sequence number, which must not have been evicted.
     pub(super) fn state_before(&self, number: u64) -> SnapshotMap {
         let mut since = Vec::new();
-        let mut state = &self.log.base().state;
+        let mut state = None;
         for number in (self.first()..number).rev() {
             let Slot::Value(event) = self.log.slot(number) else {
                 break;
             };
-            if let Some(found) = &event.state {
-                state = found;
+            state = event.state.get();
+            if state.is_some() {
                 break;
             }
             since.push(event);
         }
-        let mut state = state.clone();
+        let base = &self.log.base().state;
+        let mut state = state.as_ref().unwrap_or(base).as_ref().clone();
         since.iter().rev().for_each(|event| event.apply(&mut state));
         state
     }

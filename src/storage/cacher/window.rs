@@ -6,8 +6,8 @@
 //!   state, revision    [first] [first+1] ... | ... | ... [end-1]     end: the next event's number
 //! ```
 //!
-//! Events carry the states after them (see [`super::view`]), so the log is all that readers need: the newest state is that of the
-//! newest event, or the base's if there is none. A batch is appended, then published at once: readers see all of it or
+//! The newest event carries the state after it, and every few others do (see [`super::view`]), so the log is all that readers
+//! need: the newest state is that of the newest event, or the base's if there is none. A batch is appended, then published at once: readers see all of it or
 //! nothing, and changes that share a revision are never seen apart.
 //!
 //! Sequence numbers never fall and never repeat, not even when the type is listed again, so a stale position is found
@@ -36,6 +36,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cache_writer::STATE_EVENTS_MAX;
 use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
 use super::view::CacheView;
@@ -101,6 +102,7 @@ pub(super) fn window(limits: WindowLimits) -> (WindowWriter, Window) {
         segments: VecDeque::new(),
         events: 0,
         bytes: 0,
+        states: States::default(),
     };
     (writer, window)
 }
@@ -111,7 +113,7 @@ pub(super) struct Base {
     /// The revision that the window begins after.
     pub(super) revision: u64,
     /// The state at that revision.
-    pub(super) state: SnapshotMap,
+    pub(super) state: Arc<SnapshotMap>,
 }
 
 /// The reading half of a window.
@@ -140,6 +142,19 @@ pub(super) struct WindowWriter {
     events: usize,
     /// The bytes that the events keep alive.
     bytes: usize,
+    states: States,
+}
+
+/// The states that are kept for readers of exact revisions, beside the newest one. Each costs the nodes of the map that it
+/// shares with no other: 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.
+#[derive(Debug, Default)]
+struct States {
+    /// The sequence number of the last event, before the newest with a state, whose state is kept.
+    kept: u64,
+    /// The newest event with a state, and its sequence number.
+    newest: Option<(u64, Arc<CacheEvent>)>,
+    /// Events whose states need not be kept once the appended events are published.
+    superseded: Vec<Arc<CacheEvent>>,
 }
 
 /// The figures of a segment of the log.
@@ -154,19 +169,60 @@ struct Segment {
     ended: Instant,
 }
 
+impl States {
+    /// Begins with the base before the event of a sequence number.
+    fn new(first: u64) -> Self {
+        Self {
+            kept: first,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of an event that is appended. If it has a state, the one before that may be dropped, unless the event lies
+    /// too far after the last that is kept.
+    fn append(&mut self, number: u64, event: &Arc<CacheEvent>) {
+        if event.state.get().is_none() {
+            return;
+        }
+        match self.newest.replace((number, Arc::clone(event))) {
+            Some((_, before)) if number - self.kept < STATE_EVENTS_MAX as u64 => {
+                self.superseded.push(before);
+            }
+            Some((before, _)) => self.kept = before,
+            None => {}
+        }
+    }
+
+    /// Lets go of an event that has been evicted: no event before `first` is there any more.
+    fn evicted(&mut self, first: u64) {
+        self.newest.take_if(|(number, _)| *number < first);
+    }
+
+    /// Drops the states of superseded events. Readers have newer ones, or can tell them from older ones.
+    fn published(&mut self) {
+        for event in self.superseded.drain(..) {
+            event.state.forget();
+        }
+    }
+}
+
 impl WindowWriter {
     /// Replaces all events by a list. A reader that waits for the next event finds it evicted.
     pub(super) fn reset(&mut self, revision: u64, state: SnapshotMap) -> Evicted<Arc<CacheEvent>> {
         self.segments.clear();
         self.events = 0;
         self.bytes = 0;
-        self.log.reset(Base { revision, state })
+        let state = Arc::new(state);
+        let before = self.log.reset(Base { revision, state });
+        self.states = States::new(self.log.end());
+        before
     }
 
     /// Appends an event, which readers see after [`WindowWriter::publish`].
     pub(super) fn append(&mut self, event: Arc<CacheEvent>) {
         let now = event.received;
         let bytes = event.bytes();
+        self.states.append(self.log.end(), &event);
         if self
             .segments
             .back()
@@ -194,6 +250,7 @@ impl WindowWriter {
     /// Publishes the appended events at once.
     pub(super) fn publish(&mut self) {
         self.log.publish();
+        self.states.published();
     }
 
     /// Evicts the segments that exceed the limits. All events must be published.
@@ -237,9 +294,10 @@ impl WindowWriter {
         let oldest_kept = self.end() - self.events as u64;
         let base = Base {
             revision: last.revision,
-            state: self.window.view().state_before(oldest_kept),
+            state: Arc::new(self.window.view().state_before(oldest_kept)),
         };
         drop(self.log.evict(count, base));
+        self.states.evicted(oldest_kept);
     }
 
     /// Returns the sequence number of the next event.

@@ -10,8 +10,8 @@ use futures::StreamExt;
 
 use super::request_metrics::{Operation, TypeRequestMetrics};
 use crate::storage::backend::{
-    Backend, BackendError, Event, EventKind, KeyRange, RangeContent, RangeRequest, WatchRequest,
-    WatchResponse, prefix_end,
+    Backend, BackendError, Event, EventKind, KeyRange, KeyValue, RangeContent, RangeRequest,
+    WatchRequest, WatchResponse, prefix_end,
 };
 use crate::storage::encryption::{ENCRYPTED, Encryption, TransformError, Transformer};
 use crate::storage::{
@@ -87,11 +87,16 @@ impl Changes {
     /// # Errors
     /// [`StorageError::Internal`] when a KMS plugin does not decrypt the key of the value now.
     fn plain(&self, full_key: &str, value: Bytes) -> Result<Bytes, StorageError> {
-        if self.encryption.is_empty() && !value.starts_with(ENCRYPTED) {
+        if self.is_plain(&value) {
             return Ok(value);
         }
         let opened = self.transformer_of(full_key).open(&value, full_key);
         plain(full_key, opened)
+    }
+
+    /// Returns true if a value is not encrypted and none has to be.
+    fn is_plain(&self, value: &[u8]) -> bool {
+        self.encryption.is_empty() && !value.starts_with(ENCRYPTED)
     }
 
     /// Decrypts a value as [`Self::plain`] does. A KMS plugin is asked for the key of the value if that is not known.
@@ -115,36 +120,41 @@ impl Changes {
         key.to_owned()
     }
 
-    fn change(&self, event: &Event) -> Change {
-        let (key, value) = (&event.kv.key, &event.kv.value);
-        let created = event.kv.create_revision == event.kv.mod_revision;
+    /// Converts an event. Its value is moved: a clone would give bytes that nobody else has a count of references for good.
+    fn change(&self, event: Event) -> Change {
+        let KeyValue {
+            key,
+            value,
+            create_revision,
+            mod_revision,
+            ..
+        } = event.kv;
+        let created = create_revision == mod_revision;
         let kind = match event.kind {
-            EventKind::Put => match self.plain(key, value.clone()) {
+            EventKind::Put if self.is_plain(&value) => ChangeKind::Put { value, created },
+            EventKind::Put => match self.plain(&key, value.clone()) {
                 Ok(value) => ChangeKind::Put { value, created },
                 // The stream is that of all types, which do not wait for the plugin of one.
-                Err(_) => ChangeKind::Sealed {
-                    value: value.clone(),
-                    created,
-                },
+                Err(_) => ChangeKind::Sealed { value, created },
             },
             EventKind::Delete => ChangeKind::Delete,
         };
         Change {
-            key: self.key(key),
-            revision: event.kv.mod_revision,
+            key: self.key(&key),
+            revision: mod_revision,
             kind,
         }
     }
 
     /// Converts a response. One with events covers the revisions up to that of its last event, one without up to its
     /// own.
-    fn batch(&self, response: &WatchResponse) -> ChangeBatch {
+    fn batch(&self, response: WatchResponse) -> ChangeBatch {
         let last = response.events.last().map(|event| event.kv.mod_revision);
         ChangeBatch {
             revision: last.unwrap_or(response.revision),
             changes: response
                 .events
-                .iter()
+                .into_iter()
                 .map(|event| self.change(event))
                 .collect(),
         }
@@ -223,7 +233,7 @@ impl ChangeSource for Changes {
         let responses = self.backend.watch(request).await?;
         let changes = self.clone();
         let batches = responses.map(move |item| match item {
-            Ok(response) => Ok(changes.batch(&response)),
+            Ok(response) => Ok(changes.batch(response)),
             Err(BackendError::Compacted { .. }) => Err(StorageError::WatchExpired),
             Err(other) => Err(other.into()),
         });

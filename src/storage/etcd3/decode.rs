@@ -92,7 +92,7 @@ impl ValueReader {
     /// [`StorageError::Corrupt`] when it is not an object.
     pub(super) fn read(&self, kv: &KeyValue, plain: &Plain) -> Result<Object, StorageError> {
         let revision = kv.mod_revision;
-        let read = self.versioner.update_object(&plain.bytes, revision);
+        let read = self.versioner.update_object(plain.bytes.clone(), revision);
         read.map_err(|error| {
             let why = format!("object not decodable revision={revision}: {error}");
             corrupt(kv, why)

@@ -136,7 +136,7 @@ mod tests {
             WatchEvent::Deleted(object) => ("DELETED", object),
             WatchEvent::Bookmark { .. } => return None,
         };
-        let label = object.attributes().labels.get("app").unwrap_or_default();
+        let label = object.attributes().labels().get("app").unwrap_or_default();
         Some((name, object.revision(), label.to_owned()))
     }
 

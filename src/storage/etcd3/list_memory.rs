@@ -103,7 +103,7 @@ impl ListMemory {
 
     /// Counts the objects that were kept of a page, the others of which are dropped.
     pub(super) fn keep(&mut self, objects: &[Arc<Object>]) {
-        let bytes = |object: &Arc<Object>| object.bytes().len() as u64 + OBJECT_OVERHEAD_BYTES;
+        let bytes = |object: &Arc<Object>| object.stored().len() as u64 + OBJECT_OVERHEAD_BYTES;
         self.kept += objects.iter().map(bytes).sum::<u64>();
         if let Some(share) = &mut self.share {
             share.set(self.kept);
@@ -186,7 +186,7 @@ mod tests {
         let schema = crate::meta::FieldSchema::default();
         let object = Arc::new(Object::from_value(&value, 1, &schema).expect("an object"));
         memory.keep(&[Arc::clone(&object), Arc::clone(&object)]);
-        let kept = 2 * (object.bytes().len() as u64 + 1_200);
+        let kept = 2 * (object.stored().len() as u64 + 1_200);
         assert_eq!(ledger.spent(Account::Requests), kept);
         memory.read(&page(2, 500));
         let read = 2 * (2 * 500 + 1_200);

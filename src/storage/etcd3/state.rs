@@ -31,7 +31,7 @@ impl State {
         let object = object.filter(|object| object.revision() > 0)?;
         Some(Self {
             revision: object.revision(),
-            stored: object.stored().into(),
+            stored: object.stored().clone(),
             object: Some(object),
             stale: false,
             current: false,

@@ -213,7 +213,7 @@ impl Store {
         let object = object.map_err(|error| StorageError::Internal {
             message: format!("the object cannot be stored: {error}"),
         })?;
-        Ok((object.bytes().clone(), object))
+        Ok((object.stored().clone(), object))
     }
 }
 

@@ -277,7 +277,7 @@ impl Client {
         } else {
             expected.before
         };
-        assert_eq!(object.attributes().labels.get("app"), content);
+        assert_eq!(object.attributes().labels().get("app"), content);
         if kind.1 {
             self.copy.insert(key, expected.revision);
         } else {

@@ -374,7 +374,10 @@ impl Interface for Source {
         let inner = self.0.read();
         let raw = inner.list(key, inner.revision);
         let objects = raw.iter().map(|raw| {
-            let object = self.0.versioner.update_object(&raw.value, raw.revision);
+            let object = self
+                .0
+                .versioner
+                .update_object(raw.value.clone(), raw.revision);
             Arc::new(object.expect("a pod"))
         });
         Ok(List {

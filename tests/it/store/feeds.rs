@@ -89,7 +89,7 @@ async fn all_types_are_followed_in_one_order(fixture: Fixture) {
     ));
     assert!(
         matches!(&seen[1].kind, ChangeKind::Put { created: false, value }
-        if *value == updated.stored())
+        if value == updated.stored())
     );
     assert!(matches!(&seen[2].kind, ChangeKind::Delete));
     changes.request_progress().await.expect("a request");

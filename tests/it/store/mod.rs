@@ -123,7 +123,7 @@ fn map(name: &str, app: &str) -> Value {
 }
 
 fn app(object: &Object) -> &str {
-    object.attributes().labels.get("app").unwrap_or_default()
+    object.attributes().labels().get("app").unwrap_or_default()
 }
 
 /// An update to one content, whatever there was, that counts its calls.

@@ -32,7 +32,7 @@ async fn create_stores_without_a_version_and_returns_with_it(fixture: Fixture) {
     let stored = fixture.backend.range(RangeRequest::key(full)).await;
     let stored = stored.expect("a read").kvs.remove(0);
     assert_eq!(stored.mod_revision, created.revision());
-    assert_eq!(stored.value, created.stored());
+    assert_eq!(stored.value, *created.stored());
     assert!(!String::from_utf8_lossy(&stored.value).contains("resourceVersion"));
     let read = fixture.store.get(&key("a"), GetOptions::default()).await;
     assert_eq!(read.expect("the object").bytes(), created.bytes());

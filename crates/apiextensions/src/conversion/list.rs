@@ -122,10 +122,10 @@ impl<'a> ConvertedList<'a> {
         while stored.peek().is_some() {
             let mut bytes = 0;
             let mut batch = Vec::new();
-            while let Some(object) =
-                stored.next_if(|it| batch.is_empty() || bytes + it.bytes().len() <= BATCH_BYTES_MAX)
+            while let Some(object) = stored
+                .next_if(|it| batch.is_empty() || bytes + it.stored().len() <= BATCH_BYTES_MAX)
             {
-                bytes += object.bytes().len();
+                bytes += object.stored().len();
                 batch.push(object);
             }
             let originals = batch.clone();
@@ -134,7 +134,7 @@ impl<'a> ConvertedList<'a> {
             for (object, original) in batch.into_iter().zip(&originals) {
                 if self.selection.selects(&object) {
                     if !Arc::ptr_eq(&object, original) {
-                        converted += object.bytes().len() as u64;
+                        converted += object.stored().len() as u64;
                     }
                     selected.push(object);
                 }

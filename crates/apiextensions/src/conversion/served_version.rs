@@ -73,7 +73,7 @@ impl ServedVersion {
             if value["apiVersion"] == *self.version {
                 continue;
             }
-            let length = objects[index].bytes().len();
+            let length = objects[index].stored().len();
             if bytes + length > BATCH_BYTES_MAX && !batch.is_empty() {
                 self.replace(objects, std::mem::take(&mut batch)).await?;
                 bytes = 0;

@@ -152,7 +152,7 @@ impl SharedConversions {
         }
         entry.state = State::Converted(Arc::clone(converted));
         if !Arc::ptr_eq(&entry.original, converted) {
-            let bytes = converted.bytes().len();
+            let bytes = converted.stored().len();
             entry.bytes += bytes;
             kept.bytes += bytes;
             kept.evict(&self.0.ledger);
@@ -232,7 +232,7 @@ impl Kept {
     ) {
         let entry = Entry {
             number,
-            bytes: OVERHEAD_BYTES + key.uid.len() + object.bytes().len(),
+            bytes: OVERHEAD_BYTES + key.uid.len() + object.stored().len(),
             original: Arc::clone(object),
             state: State::Begun(begun),
         };
@@ -263,7 +263,11 @@ impl Kept {
 
 impl Entry {
     fn is_of(&self, object: &Arc<Object>) -> bool {
-        Arc::ptr_eq(&self.original, object) || self.original.bytes() == object.bytes()
+        let is_equal = || {
+            self.original.revision() == object.revision()
+                && self.original.stored() == object.stored()
+        };
+        Arc::ptr_eq(&self.original, object) || is_equal()
     }
 }
 

@@ -162,7 +162,7 @@ struct MoveTo(&'static str);
 impl TryUpdate for MoveTo {
     async fn try_update(&mut self, existing: Option<&Object>) -> Result<Updated, Rejection> {
         let existing = existing.expect("it exists");
-        let mut object: Value = serde_json::from_slice(&existing.stored())?;
+        let mut object: Value = serde_json::from_slice(existing.stored())?;
         object["host"] = json!(self.0);
         Ok(Updated { object, ttl: None })
     }
@@ -265,7 +265,7 @@ async fn the_memory_of_lists_is_in_the_budget() {
             shown.get_list(FOLDER, options)
         };
         let all = list(everything()).await.expect("a list");
-        let sizes = all.items.iter().map(|it| it.bytes().len() as u64);
+        let sizes = all.items.iter().map(|it| it.stored().len() as u64);
         // Those of the store are in memory as they are stored as well, a little shorter.
         let least = sizes.sum::<u64>() * copies * 3 / 4;
         let held = spent() - before;

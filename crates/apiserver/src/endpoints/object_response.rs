@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use ringwatch::codec;
-use ringwatch::meta::{Item, Object};
+use ringwatch::meta::{Object, StoredForm};
 use ringwatch::storage::List;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_registry::{Resource, Verb};
@@ -34,7 +34,7 @@ pub(super) async fn object(
     object: Arc<Object>,
 ) -> Result<Response<ResponseBody>, Failure> {
     let _span = spans::of_encoding(call, output);
-    work::at_size(Work::Object, object.bytes()).await;
+    work::at_size(Work::Object, object.stored()).await;
     let served = || {
         let served = call.store.to_served(Arc::clone(&object));
         served.map_err(Failure::internal)
@@ -43,8 +43,8 @@ pub(super) async fn object(
     let json = match output.form {
         Form::Whole => {
             let served = served()?;
-            if let (Item::Protobuf(_), Format::Protobuf) = (served.item(), output.format) {
-                let body = full(served.bytes().clone());
+            if let (StoredForm::Protobuf, Format::Protobuf) = (served.form(), output.format) {
+                let body = full(served.bytes());
                 return Ok(respond(code, output.format.media_type(), body));
             }
             json(served)?

@@ -49,7 +49,7 @@ impl LastUses {
             time.strftime("%Y-%m-%d").to_string()
         };
         let (today, tomorrow) = (day(0), day(24 * 60 * 60));
-        let last = secret.attributes().labels.get(LAST_USED);
+        let last = secret.attributes().labels().get(LAST_USED);
         let last = last.unwrap_or_default();
         if last == today || last == tomorrow {
             return;

@@ -99,7 +99,7 @@ impl LegacyClaims {
 
     /// Checks that the Secret of the token is not marked invalid.
     pub(super) fn check_validity(&self, secret: &Object) -> Result<(), TokenError> {
-        let since = secret.attributes().labels.get(INVALID_SINCE);
+        let since = secret.attributes().labels().get(INVALID_SINCE);
         if since.is_none_or(str::is_empty) {
             return Ok(());
         }

@@ -259,7 +259,7 @@ impl PodSecurity {
     }
 
     fn policy(&self, namespace: &Object) -> (Policy, Vec<FieldError>) {
-        let labels = &namespace.attributes().labels;
+        let labels = namespace.attributes().labels();
         Policy::by_labels(&|key| labels.get(key), &self.configuration.defaults)
     }
 }

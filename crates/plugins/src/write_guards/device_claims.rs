@@ -123,7 +123,7 @@ impl DeviceClaims {
         let key = format!("/namespaces/{}", request.namespace);
         let namespace = self.namespaces.get(&key, GetOptions::default()).await;
         let namespace = namespace.map_err(Error::Storage)?;
-        if namespace.attributes().labels.get(ADMIN_LABEL) == Some("true") {
+        if namespace.attributes().labels().get(ADMIN_LABEL) == Some("true") {
             return Ok(());
         }
         let why = format!(

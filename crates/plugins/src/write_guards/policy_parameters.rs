@@ -110,7 +110,7 @@ impl PolicyParameters {
         let key = format!("/{}/{policy}", self.prefix);
         match self.policies.get(&key, GetOptions::default()).await {
             Ok(found) => {
-                work::at_size(Work::Object, found.bytes()).await;
+                work::at_size(Work::Object, found.stored()).await;
                 let tree = codec::tree(&found);
                 let mut policy = tree.map_err(|error| Error::Internal(error.to_string()))?;
                 Ok(policy["spec"]["paramKind"].take())

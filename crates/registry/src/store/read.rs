@@ -121,7 +121,7 @@ impl Store {
 
 /// Returns a stored object as a tree. Parses a large object on the threads for large work.
 pub(super) async fn tree_of(object: &Object) -> Result<serde_json::Value, Error> {
-    work::at_size(Work::Object, object.bytes()).await;
+    work::at_size(Work::Object, object.stored()).await;
     value_of(object)
 }
 

@@ -13,7 +13,7 @@ const PROCESSING_RETRY_AFTER_SECONDS: u32 = 10;
 
 /// Returns true if this budget covers pods with these labels. A budget without a selector covers none.
 #[must_use]
-pub fn covers(budget: &Value, labels: &Labels) -> bool {
+pub fn covers(budget: &Value, labels: Labels<'_>) -> bool {
     let selector = get(budget, "spec.selector").map(selector_text::label_selector);
     let selector = LabelSelector::parse(&selector.unwrap_or_default());
     selector.is_ok_and(|selector| !selector.is_empty() && selector.matches(labels))

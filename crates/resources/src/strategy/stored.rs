@@ -63,7 +63,7 @@ pub(crate) fn node(object: &Object) -> bool {
 
 /// Returns true if a namespace lacks the label with its name.
 pub(crate) fn namespace(object: &Object) -> bool {
-    let labels = &object.attributes().labels;
+    let labels = object.attributes().labels();
     labels.get(NAME_LABEL) != Some(object.name()) && StoredFields::new(object).is_some()
 }
 

@@ -84,7 +84,7 @@ fn silent() -> (String, TcpSocket) {
 async fn status(statuses: &ComponentStatuses, name: &str) -> Value {
     let key = format!("/componentstatuses/{name}");
     let object = statuses.get(&key, GetOptions::default()).await;
-    serde_json::from_slice(object.expect("a status").bytes()).expect("JSON")
+    serde_json::from_slice(&object.expect("a status").bytes()).expect("JSON")
 }
 
 fn condition(status: &str, message: &str) -> Value {

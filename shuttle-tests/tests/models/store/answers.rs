@@ -212,7 +212,9 @@ impl Interface for Store {
 
 impl Store {
     fn decode(&self, raw: &RawObject) -> Arc<Object> {
-        let object = self.versioner.update_object(&raw.value, raw.revision);
+        let object = self
+            .versioner
+            .update_object(raw.value.clone(), raw.revision);
         Arc::new(object.expect("a pod"))
     }
 }

@@ -227,7 +227,7 @@ async fn k64484_one_object_is_everybodys() {
     }
     world.script.put("/pods/d/a", "y");
     world.settle().await;
-    assert_eq!(objects[0].attributes().labels.get("app"), Some("x"));
+    assert_eq!(objects[0].attributes().labels().get("app"), Some("x"));
 }
 
 /// Commit 08910cc6f of 2017: a DELETED event carried the wrong object, or its old version.
@@ -254,7 +254,7 @@ async fn deletions(watch: &mut WatchStream, count: usize) -> Vec<(u64, Option<St
     let mut deletions = Vec::new();
     for event in watch.take(count).collect::<Vec<_>>().await {
         if let WatchEvent::Deleted(object) = event.expect("an event") {
-            let app = object.attributes().labels.get("app").map(str::to_owned);
+            let app = object.attributes().labels().get("app").map(str::to_owned);
             deletions.push((object.revision(), app));
         }
     }

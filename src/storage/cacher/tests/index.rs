@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
 use crate::ring::channel::{Signal, channel};
-use crate::storage::cacher::event::{CacheEvent, Current};
+use crate::storage::cacher::event::{CacheEvent, Current, KeptState};
 use crate::storage::cacher::filter::Filter;
 use crate::storage::cacher::index::{Index, WakeList};
 use crate::storage::cacher::watchers::Receiver;
@@ -197,7 +197,7 @@ fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
             After::Unreadable => Current::Unreadable,
         },
         previous: before.map(object),
-        state: None,
+        state: KeptState::default(),
         received: Clock::real().now(),
         removed: OnceLock::new(),
     }

@@ -163,7 +163,7 @@ impl Model {
             assert!(self.log.len() > LIMITS.events_min, "refused too early");
             return;
         };
-        let state = || StateInterval::new(view.state().clone(), true);
+        let state = || StateInterval::new(view.state().as_ref().clone(), true);
         let start = WatchStart {
             cursor,
             start_revision,

@@ -587,7 +587,7 @@ impl Watched {
         assert_eq!((&*key, object.revision()), (entry.key, entry.revision));
         assert_eq!(sign, (selects(entry.before), selects(entry.after)), "{key}");
         let content = if sign.1 { entry.after } else { entry.before };
-        assert_eq!(object.attributes().labels.get("app"), content, "{key}");
+        assert_eq!(object.attributes().labels().get("app"), content, "{key}");
         self.reached = entry.revision;
         self.place = place + 1;
         self.by_event = true;

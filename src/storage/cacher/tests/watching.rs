@@ -142,7 +142,7 @@ async fn a_deleted_object_has_its_last_content_and_the_revision_of_its_deletion(
         panic!("the object leaves the selection");
     };
     assert_eq!(object.revision(), 3);
-    assert_eq!(object.attributes().labels.get("app"), Some("x"));
+    assert_eq!(object.attributes().labels().get("app"), Some("x"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,8 @@ use super::*;
 use crate::clock::Instant;
 use crate::meta::{FieldSchema, Object, VersionMatch};
 use crate::ring::log::Slot;
-use crate::storage::cacher::event::{CacheEvent, Current};
+use crate::storage::cacher::cache_writer::STATE_EVENTS_MAX;
+use crate::storage::cacher::event::{CacheEvent, Current, KeptState};
 use crate::storage::cacher::snapshot::{Entry, SnapshotMap};
 use crate::storage::cacher::view::CacheView;
 use crate::storage::cacher::window::{Window, WindowWriter, window};
@@ -169,7 +170,10 @@ impl Model {
             revision: self.revision,
             current,
             previous,
-            state: has_state.then(|| self.state.clone()),
+            state: match has_state {
+                true => KeptState::new(self.state.clone()),
+                false => KeptState::default(),
+            },
             received: self.clock.now(),
             removed: OnceLock::new(),
         });
@@ -221,7 +225,7 @@ impl Model {
         assert_eq!(view.base_revision(), self.base.0);
         let newest = self.events.back();
         let newest = newest.map_or(self.base, |(it, after)| (it.revision, *after));
-        assert_eq!((view.revision(), figures(view.state())), newest);
+        assert_eq!((view.revision(), figures(&view.state())), newest);
         assert!(matches!(view.slot(end), Slot::Future));
         if let Some(older) = self.base.0.checked_sub(1) {
             assert_eq!(view.after(older), None, "too old");
@@ -359,4 +363,40 @@ fn a_window_takes_an_eighth_of_little_memory() {
         (small.age, small.events_min),
         (default.age, default.events_min)
     );
+}
+
+/// A window may hold a hundred thousand for each type.
+#[test]
+fn the_record_of_an_event_is_small() {
+    let bytes = size_of::<CacheEvent>();
+    assert!(bytes <= 104, "{bytes}");
+}
+
+/// Events that come one by one share states as those of a batch do: each state keeps nodes of the map alive.
+#[test]
+fn the_newest_event_has_a_state_and_few_others() {
+    let mut model = Model::new();
+    let before = model.window.view();
+    for number in 0..200_u8 {
+        let change = Change {
+            key: number % 7,
+            content: Content::Padded(0),
+            shares: false,
+            has_state: true,
+        };
+        let view = model.window.view();
+        model.batch(vec![change]);
+        // Its newest event has no state any more.
+        let newest = (number > 0).then(|| model.events.len() - 2);
+        let newest = newest.map_or(model.base.1, |at| model.events[at].1);
+        assert_eq!(figures(&view.state()), newest);
+    }
+    assert_eq!(figures(&before.state()), figures(&SnapshotMap::default()));
+    let with_state = |it: &&(Arc<CacheEvent>, Figures)| it.0.state.get().is_some();
+    let states = model.events.iter().filter(with_state).count();
+    let expected = 2 + model.events.len() / (STATE_EVENTS_MAX - 1);
+    assert!(states <= expected, "{states} states");
+    let (newest, _) = model.events.back().expect("an event");
+    assert!(newest.state.get().is_some());
+    model.check(&model.window.view());
 }

@@ -1,14 +1,14 @@
 //! The objects of a resource in the form that a client asked for.
 //!
-//! Encodings that depend only on the object are made once and shared through the [`EncodingCache`]. If the form is that
-//! of storage, the encoding is a slice of the stored bytes.
+//! Encodings that depend only on the object are made once and shared through the [`EncodingCache`]. An item of a list in the
+//! form of storage is not made: it is the stored bytes with the version in between.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ringwatch::codec;
 use ringwatch::codec::ListItemHead;
-use ringwatch::meta::{EncodingKey, Item, Object};
+use ringwatch::meta::{EncodingKey, Object, StoredForm, Versioned};
 use ringwatch_registry::Store;
 use serde_json::Value;
 
@@ -34,8 +34,8 @@ pub(crate) struct Encoder {
 pub(crate) struct StoredItem<'a> {
     /// The bytes that come before it in the list.
     pub(crate) head: ListItemHead,
-    /// The part of [`Object::bytes`] that is sent.
-    pub(crate) body: &'a [u8],
+    /// The object, or the part of it that is sent.
+    pub(crate) body: Versioned<'a>,
 }
 
 /// The length of the items of a list.
@@ -119,20 +119,21 @@ impl Encoder {
         if self.partial || self.store.converts_objects() {
             return None;
         }
-        match (object.item(), self.format == Format::Protobuf) {
-            (Item::Json(item), false) => Some(StoredItem {
+        match (object.form(), self.format == Format::Protobuf) {
+            (StoredForm::Json, false) => Some(StoredItem {
                 head: ListItemHead::default(),
                 body: if self.store.resource().is_custom() {
-                    &object.bytes()[1..]
+                    object.item_with_kind()
                 } else {
-                    item
+                    object.item()
                 },
             }),
-            (Item::Protobuf(body), true) => Some(StoredItem {
-                head: codec::list_item_head(body.len()),
-                body,
-            }),
-            (Item::Json(_), true) | (Item::Protobuf(_), false) => None,
+            (StoredForm::Protobuf, true) => {
+                let body = object.item();
+                let head = codec::list_item_head(body.len());
+                Some(StoredItem { head, body })
+            }
+            (StoredForm::Json, true) | (StoredForm::Protobuf, false) => None,
         }
     }
 
@@ -263,10 +264,10 @@ impl Encoder {
     fn make(&self, what: What, object: &Arc<Object>) -> Result<Bytes, Failure> {
         let served = self.store.to_served(Arc::clone(object));
         let served = served.map_err(Failure::internal)?;
-        if let (Item::Protobuf(_), Format::Protobuf, false, Some(event)) =
-            (served.item(), self.format, self.partial, what.event())
+        if let (StoredForm::Protobuf, Format::Protobuf, false, Some(event)) =
+            (served.form(), self.format, self.partial, what.event())
         {
-            return Ok(frame::protobuf_event(event, served.bytes()));
+            return Ok(frame::protobuf_event(event, &served.bytes()));
         }
         let mut json = codec::json(&served).map_err(Failure::internal)?;
         if self.partial {

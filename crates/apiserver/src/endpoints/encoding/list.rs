@@ -1,7 +1,7 @@
 //! A list as a response body that is built while it is sent.
 //!
-//! In the stored form every item is a slice of its object's own bytes; in other forms an item is encoded when it is
-//! sent, unless its encoding is cached. So a list costs one pointer for each object and one chunk of memory. Its length
+//! In the stored form an item is its object's own bytes with the version in between; in other forms it is encoded when it
+//! is sent, unless its encoding is cached. So a list costs one pointer for each object and one chunk of memory. Its length
 //! must be sent first, which takes a first pass over the items. Those of a long list that have no room in the cache are
 //! encoded in both passes.
 
@@ -142,20 +142,21 @@ impl ListBody {
         };
         self.pending.extend_from_slice(separator);
         self.begun = true;
-        let room = LIST_CHUNK_BYTES.saturating_sub(self.pending.len());
         let item = match self.encoder.stored_item(&object) {
             Some(item) => {
                 self.pending.extend_from_slice(&item.head);
-                if item.body.len() <= room {
-                    self.pending.extend_from_slice(item.body);
+                item.body.put_head(&mut self.pending);
+                let rest = item.body.rest();
+                if rest.len() <= LIST_CHUNK_BYTES.saturating_sub(self.pending.len()) {
+                    self.pending.extend_from_slice(rest);
                     return Ok(());
                 }
-                object.bytes().slice_ref(item.body)
+                object.stored().slice_ref(rest)
             }
             None if is_cached => self.encoder.encode(What::Item, &object)?,
             None => self.encoder.encode_item_once(&object)?,
         };
-        if item.len() <= room {
+        if item.len() <= LIST_CHUNK_BYTES.saturating_sub(self.pending.len()) {
             self.pending.extend_from_slice(&item);
         } else {
             self.waiting = Some(item);

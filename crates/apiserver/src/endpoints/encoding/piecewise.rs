@@ -51,7 +51,7 @@ impl Items {
         match self {
             Self::Rows(tables) => tables.row(object),
             Self::Objects(encoder) => match encoder.stored_item(object) {
-                Some(item) => Ok([b"{", item.body].concat()),
+                Some(item) => Ok([b"{", &*item.body.to_bytes()].concat()),
                 None => Ok([b"{", &*encoder.encode(What::Item, object)?].concat()),
             },
         }

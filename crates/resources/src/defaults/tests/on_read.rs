@@ -25,6 +25,7 @@ fn encoded(resource: &Resource, object: &Value) -> Option<Vec<u8>> {
 fn read(resource: &Arc<Resource>, bytes: &[u8]) -> Value {
     let completion = Arc::new(DefaultsOnRead::new(Arc::clone(resource)));
     let versioner = Versioner::default().completing(completion);
+    let bytes = bytes.to_vec().into();
     let object = versioner.update_object(bytes, 7).expect("an object");
     codec::tree(&object).expect("a tree")
 }

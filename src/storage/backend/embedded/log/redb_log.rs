@@ -60,8 +60,10 @@ const META_COMPACTED: &str = "compacted";
 pub(super) const FORMAT: u64 = 2;
 /// The oldest format that it reads.
 const FORMAT_MIN: u64 = 1;
-/// Maximum number of bytes that redb may cache. Little: after opening, nothing is read but the paths of new pages.
-const CACHE_BYTES_MAX: usize = 64 << 20;
+/// Maximum number of bytes that redb may cache, of which it gives a tenth to pages that are written. Opening reads everything
+/// once, and fills whatever it is given for good; afterwards nothing is read but the paths of new pages and of removed records,
+/// and what is not found here is mostly in the kernel's page cache.
+const CACHE_BYTES_MAX: usize = 8 << 20;
 /// The size of the trial write after which writes are accepted again: more than the largest record.
 const PROOF_BYTES: usize = 1_600 << 10;
 

@@ -91,7 +91,7 @@ async fn budgets_of(budgets: &Store, pod: &Object) -> Result<Vec<Value>, Error> 
     let mut found = Vec::new();
     for budget in all.items {
         let tree = codec::tree(&budget).map_err(|error| Error::Internal(error.to_string()))?;
-        if covers(&tree, &pod.attributes().labels) {
+        if covers(&tree, pod.attributes().labels()) {
             found.push(tree);
         }
     }
