@@ -345,7 +345,7 @@ impl Informer {
         } else {
             expected.before
         };
-        assert_eq!(object.attributes().labels.get("app"), content);
+        assert_eq!(object.attributes().labels().get("app"), content);
         if kind.1 {
             self.copy.insert(received.0, received.1);
         } else {

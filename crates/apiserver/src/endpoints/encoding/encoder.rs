@@ -213,7 +213,8 @@ impl Encoder {
     ) -> Result<(), Failure> {
         if let Some(item) = self.stored_item(object) {
             out.extend_from_slice(&item.head);
-            out.extend_from_slice(item.body);
+            item.body.put_head(out);
+            out.extend_from_slice(item.body.rest());
         } else {
             out.extend_from_slice(&self.encode_item_once(object)?);
         }

@@ -177,7 +177,7 @@ impl GzipListBody {
         let items = items.take_while(|(position, object)| {
             let begins_next = object.revision().is_multiple_of(BLOCK_ITEMS);
             let stays = *position == 0 || (!begins_next && bytes < BLOCK_BYTES_MAX);
-            bytes += object.bytes().len();
+            bytes += object.stored().len();
             stays
         });
         self.next + items.count()
