@@ -84,6 +84,10 @@ fn to_protobuf(criterion: &mut Criterion, sample: &Sample) {
     let Sample { bytes, json } = sample;
     let message = ProtobufPod::decode(&raw(bytes)[..]).unwrap();
     let ours = row(criterion, "to protobuf: ringwatch", json.len(), &mut || {
+        black_box(codec::encode_text(black_box(json)).unwrap());
+    });
+    let name = "to protobuf: ringwatch, by a tree";
+    let tree = row(criterion, name, json.len(), &mut || {
         let value: Value = serde_json::from_slice(black_box(json)).unwrap();
         black_box(codec::encode_value(&value).unwrap());
     });
@@ -92,8 +96,9 @@ fn to_protobuf(criterion: &mut Criterion, sample: &Sample) {
         black_box(serde_json::from_slice::<JsonPod>(black_box(json)).unwrap());
         black_box(black_box(&message).encode_to_vec());
     });
-    let ratio = peer / ours;
+    let (ratio, of_tree) = (peer / ours, peer / tree);
     println!("to protobuf: {ours:.2} us, the peer {peer:.2} us: {ratio:.2} x");
+    println!("to protobuf by a tree: {tree:.2} us: {of_tree:.2} x");
 }
 
 fn lists(criterion: &mut Criterion, listed: usize, json_bytes: usize) {

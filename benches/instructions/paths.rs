@@ -41,6 +41,7 @@ pub const PATHS: &[Path] = &[
     Path::new("read-stored-pod", read_stored),
     Path::new("pod-to-json", to_json),
     Path::new("pod-to-protobuf", to_protobuf),
+    Path::new("pod-text-to-protobuf", text_to_protobuf),
     Path::new("pod-event-frame", event_frame),
     Path::new("select-pod", select),
     Path::new("list-pods-of-a-node", list_of_a_node),
@@ -100,6 +101,14 @@ fn to_protobuf() -> Box<dyn FnMut()> {
     let tree = pod("web-7d4b9c6f58-x2v7k");
     Box::new(move || {
         black_box(codec::encode_value(black_box(&tree)).unwrap());
+    })
+}
+
+/// Returns the path of encoding a pod that is stored as JSON for a list in protobuf.
+fn text_to_protobuf() -> Box<dyn FnMut()> {
+    let text = pod("web-7d4b9c6f58-x2v7k").to_string();
+    Box::new(move || {
+        black_box(codec::list_item_of_text(black_box(text.as_bytes())).unwrap());
     })
 }
 

@@ -9,7 +9,10 @@
 //! ```text
 //! bytes --transcode--> JSON --serde_json--> tree --encode--> bytes
 //!     \--field_order--/  if fields occur twice or out of order
+//!                      JSON --encode_text-----------------> bytes
 //! ```
+//!
+//! The last is for JSON that this server has written: lists and watches in protobuf of objects that are stored as JSON.
 //!
 //! Objects that clients send are checked against the same tables first (`typed`), and normalised as Go's types would
 //! hold them (`canonical`).
@@ -22,12 +25,14 @@ mod canonical;
 pub(crate) mod duration;
 mod encode;
 mod encode_custom;
+mod encode_text;
 mod envelope;
 mod error;
 mod field_order;
 mod field_split;
 mod frame;
 mod go_json;
+mod json_nodes;
 mod json_string;
 mod list;
 mod object;
@@ -50,6 +55,7 @@ mod tests;
 
 pub use canonical::empty_at;
 pub use canonical::{canonicalize, complete};
+pub use encode_text::{encode_text, list_item_of_text};
 pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::{Broken, DecodeError, WireError};
 pub use frame::{FRAME_LENGTH_BYTES, event_frame};

@@ -222,7 +222,7 @@ fn lists_come_in_parts() {
 }
 
 /// Returns a random object of a message, in which no field that may be left out is empty.
-fn sample(message: &Message, random: &mut StdRng, depth: usize) -> Value {
+pub(super) fn sample(message: &Message, random: &mut StdRng, depth: usize) -> Value {
     let number = random.random_range(1..=i32::MAX);
     match message.shape {
         Shape::Items => json!(["a", number.to_string()]),

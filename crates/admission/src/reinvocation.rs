@@ -50,8 +50,35 @@ impl<Id: Eq + Hash> Reinvocations<Id> {
         self.current.insert(id);
     }
 
-    /// Ends the first round with this object.
+    /// Ends the first round with this object, which is kept only if there is one to be called again.
     pub(super) fn leave(&mut self, object: &Value) {
-        self.left = Some(object.clone());
+        self.left = (!self.current.is_empty()).then(|| object.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn those_that_have_seen_another_object_are_called_again() {
+        let mut seen = Reinvocations::default();
+        seen.has_seen("a");
+        seen.leave(&json!({"k": 1}));
+        seen.begin_again(&json!({"k": 1}));
+        assert!(!seen.is_outdated(&"a"), "the object is as it was");
+        seen.begin_again(&json!({"k": 2}));
+        assert!(seen.is_outdated(&"a"));
+    }
+
+    #[test]
+    fn no_object_is_kept_for_nobody() {
+        let mut seen = Reinvocations::<&str>::default();
+        seen.leave(&json!({"k": 1}));
+        assert_eq!(seen.left, None);
+        seen.begin_again(&json!({"k": 2}));
+        assert!(!seen.is_outdated(&"a"));
     }
 }

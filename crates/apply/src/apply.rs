@@ -14,8 +14,8 @@ use super::merging::MergeSchema;
 use super::path::{PathElement, show};
 use super::schema::Schema;
 use super::set::FieldSet;
-use super::update::{comparable, note, remove_entries};
-use super::walk::{Comparison, duplicate, field_set, item_element};
+use super::update::{compare, note, remove_entries};
+use super::walk::{duplicate, field_set, item_element};
 use super::{Manager, UNTRACKED_FIELDS};
 
 /// Maximum number of bytes of the paths that an error shows of conflicts with a manager: one key of a megabyte may
@@ -67,8 +67,7 @@ pub fn apply(
         None => merged,
     };
 
-    let (old, new) = (comparable(schema, &bare), comparable(schema, &next));
-    let comparison = Comparison::new(schema, &old, &new).excluding(&reset);
+    let comparison = compare(schema, &bare, &next).excluding(&reset);
     let time = match last.and_then(|last| last.time) {
         Some(before) if comparison.is_same() => Some(before),
         _ => manager.time_text(),

@@ -1,6 +1,6 @@
 //! Records the manager of the fields that a write other than an apply has changed.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
 use super::schema::Schema;
@@ -68,8 +68,7 @@ pub(super) fn note(
     manager: &Manager<'_>,
 ) {
     let schema = manager.schema(new);
-    let (old, new) = (comparable(schema, old), comparable(schema, new));
-    let comparison = Comparison::new(schema, &old, &new).excluding(&manager.reset_fields(schema));
+    let comparison = compare(schema, old, new).excluding(&manager.reset_fields(schema));
     managed.take(&comparison.removed);
     let mut changed = comparison.into_changed();
     managed.take(&changed);
@@ -89,8 +88,51 @@ pub(super) fn note(
     managed.cap();
 }
 
+/// Compares two objects without their entries, and with what their type always has.
+///
+/// Members that are the same in both are left out before anything is copied. That changes nothing: an object's members
+/// are compared one by one or all as a whole, what its type always has is added to both alike, and lists are kept as they
+/// are.
+pub(super) fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Comparison {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
+    };
+    let (mut old, mut new) = (differing(old, new), differing(new, old));
+    schema.complete(&mut old);
+    schema.complete(&mut new);
+    Comparison::new(schema, &old, &new)
+}
+
+/// Returns a copy of the members of an object that are not the same in the other one. Of members that both have as objects,
+/// the members that are the same are left out as well. Levels below are copied as they are, so that an object's time is
+/// not looked at once for each of its levels.
+fn differing(object: &Map<String, Value>, other: &Map<String, Value>) -> Value {
+    let changed = object.iter().filter_map(|(name, member)| {
+        let theirs = other.get(name);
+        if theirs == Some(member) {
+            return None;
+        }
+        let copied = match (member, theirs) {
+            (Value::Object(members), Some(Value::Object(theirs))) => {
+                let differs = |inner: &&String| {
+                    let entries = name == "metadata" && *inner == "managedFields";
+                    !entries && members.get(*inner) != theirs.get(*inner)
+                };
+                members
+                    .keys()
+                    .filter(differs)
+                    .map(|inner| (inner.clone(), members[inner].clone()))
+                    .collect()
+            }
+            _ => without_entries(name, member),
+        };
+        Some((name.clone(), copied))
+    });
+    changed.collect()
+}
+
 /// Returns the object as it is compared: without entries, and with what its type always has.
-pub(super) fn comparable(schema: Schema<'_>, object: &Value) -> Value {
+fn comparable(schema: Schema<'_>, object: &Value) -> Value {
     let mut copied = match object.as_object() {
         Some(members) => members
             .iter()
@@ -124,7 +166,94 @@ pub(super) fn remove_entries(object: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Trees whose members often have the names and the forms for which there are rules.
+    fn tree() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            Just(json!(0)),
+            Just(json!("")),
+            Just(json!(false)),
+            "[ab]".prop_map(Value::from),
+        ];
+        let names = prop::sample::select(vec![
+            "metadata",
+            "spec",
+            "status",
+            "data",
+            "template",
+            "labels",
+            "managedFields",
+            "containers",
+            "name",
+            "finalizers",
+            "ownerReferences",
+            "nodeSelector",
+            "tolerations",
+            "replicas",
+            "a",
+        ]);
+        let inner = leaf.prop_recursive(5, 48, 5, move |inner| {
+            prop_oneof![
+                1 => prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                4 => prop::collection::btree_map(names.clone(), inner, 0..5).prop_map(object),
+            ]
+        });
+        prop::collection::btree_map(
+            prop::sample::select(vec!["metadata", "spec", "status", "data", "rules"]),
+            inner,
+            0..5,
+        )
+        .prop_map(object)
+    }
+
+    fn object(members: std::collections::BTreeMap<&'static str, Value>) -> Value {
+        members
+            .into_iter()
+            .map(|(name, member)| (name.to_owned(), member))
+            .collect()
+    }
+
+    proptest! {
+        /// What is left out before objects are copied makes no difference.
+        #[test]
+        fn objects_are_compared_as_if_they_were_copied_whole(
+            old in tree(), other in tree(), taken in prop::collection::vec(any::<bool>(), 12),
+            kind in prop::sample::select(vec![
+                ("v1", "Pod"), ("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("apps/v1", "ControllerRevision"),
+                ("rbac.authorization.k8s.io/v1", "ClusterRole"), ("example.com/v1", "Widget"),
+            ]),
+        ) {
+            let new = mixed(&old, &other, &mut taken.into_iter().cycle());
+            let schema = Schema::new(kind.0, kind.1, None);
+            for (old, new) in [(&old, &new), (&new, &old), (&old, &other), (&old, &old)] {
+                let whole = Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
+                prop_assert_eq!(compare(schema, old, new), whole, "{} {}", old, new);
+            }
+        }
+    }
+
+    /// Returns an object with the members of one, of which some are replaced by those of another.
+    fn mixed(one: &Value, other: &Value, taken: &mut impl Iterator<Item = bool>) -> Value {
+        match (one, other) {
+            (Value::Object(one), Value::Object(other)) => {
+                let mut members = one.clone();
+                for (name, theirs) in other {
+                    let mine = one.get(name);
+                    let mixed = mine.map(|mine| mixed(mine, theirs, taken));
+                    if taken.next() == Some(true) {
+                        members.insert(name.clone(), mixed.unwrap_or_else(|| theirs.clone()));
+                    }
+                }
+                members.into()
+            }
+            _ if taken.next() == Some(true) => other.clone(),
+            _ => one.clone(),
+        }
+    }
 
     fn manager(name: &'static str) -> Manager<'static> {
         Manager::for_tests(name, "v1", "")

@@ -8,7 +8,8 @@ use crate::context::Length;
 use crate::custom_resource::CustomResource;
 use crate::flags::RunFlags;
 use crate::scenario::{
-    DEFAULT_LENGTH, burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
+    DEFAULT_LENGTH, burst, fanout, get, idle, list, renew, restart, resume, selective, slow, storm,
+    write,
 };
 use crate::target::TargetFlags;
 use crate::verify;
@@ -50,6 +51,7 @@ pub(crate) enum Scenario {
     Write(write::Flags),
     List(list::Flags),
     Get(get::Flags),
+    Renew(renew::Flags),
     Selective(selective::Flags),
     Slow(slow::Flags),
     Resume(resume::Flags),
@@ -68,6 +70,7 @@ impl Scenario {
             Self::Write(_) => "write",
             Self::List(_) => "list",
             Self::Get(_) => "get",
+            Self::Renew(_) => "renew",
             Self::Selective(_) => "selective",
             Self::Slow(_) => "slow",
             Self::Resume(_) => "resume",

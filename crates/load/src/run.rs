@@ -12,7 +12,7 @@ use super::context::{Context, Length, server_version};
 use super::error::LoadError;
 use super::outcome::{Outcome, Run};
 use super::scenario::{
-    burst, fanout, get, idle, list, restart, resume, selective, slow, storm, write,
+    burst, fanout, get, idle, list, renew, restart, resume, selective, slow, storm, write,
 };
 use super::show;
 use super::target::Target;
@@ -115,6 +115,7 @@ async fn measure(context: &Context, scenario: &Scenario) -> Result<Vec<Run>, Loa
         Scenario::Write(flags) => write::run(context, flags).await,
         Scenario::List(flags) => list::run(context, flags).await,
         Scenario::Get(flags) => get::run(context, flags).await,
+        Scenario::Renew(flags) => renew::run(context, flags).await,
         Scenario::Selective(flags) => selective::run(context, flags).await,
         Scenario::Slow(flags) => slow::run(context, flags).await,
         Scenario::Resume(flags) => resume::run(context, flags).await,

@@ -20,7 +20,7 @@ const NAME_RANDOM_CHARACTERS: usize = 5;
 const NAME_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const MANAGER: &str = "ringwatch-load";
-/// The resources of what may have been written here.
+/// The resources of what may have been written here, beside Leases.
 const WRITTEN: [&str; 3] = ["configmaps", "pods", "secrets"];
 /// The most tries of what belongs to the clean-up, and the pause between them: a minute in all.
 const TRIES_MAX: u32 = 120;
@@ -54,7 +54,8 @@ impl Workspace {
     /// Returns the paths of the collections that may have been written.
     fn written(&self) -> impl Iterator<Item = String> {
         let custom = self.custom.as_ref().map(|it| it.in_namespace(&self.name));
-        WRITTEN.into_iter().map(|it| self.path(it)).chain(custom)
+        let others = [self.leases()].into_iter().chain(custom);
+        WRITTEN.into_iter().map(|it| self.path(it)).chain(others)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -74,6 +75,12 @@ impl Workspace {
     /// Returns the path of the collection of a resource in it.
     pub(crate) fn path(&self, resource: &str) -> String {
         format!("{}/{resource}", self.own_path())
+    }
+
+    /// Returns the path of the collection of Leases in it.
+    pub(crate) fn leases(&self) -> String {
+        let name = &self.name;
+        format!("/apis/coordination.k8s.io/v1/namespaces/{name}/leases")
     }
 
     fn own_path(&self) -> String {

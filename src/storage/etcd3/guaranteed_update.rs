@@ -117,8 +117,24 @@ async fn propose(
 
 /// Returns true if two protobuf forms may be the same object, whose map entries another server writes in another order:
 /// that of keys inside of managed fields. In canonical JSON the order is part of the layout.
+///
+/// Then both have the same bytes, each as often. Most updates change some byte and no length, such as the renewal of a
+/// Lease, and are told apart here: a comparison of trees takes as long as a fifth of the whole update.
 fn differs_in_order_alone(one: &Bytes, other: &Bytes) -> bool {
-    one.len() == other.len() && one != other && one.starts_with(&MAGIC)
+    one.len() == other.len()
+        && one != other
+        && one.starts_with(&MAGIC)
+        && have_the_same_bytes(one, other)
+}
+
+/// Returns true if two texts of one length have the same bytes in whatever order.
+fn have_the_same_bytes(one: &[u8], other: &[u8]) -> bool {
+    let mut surplus = [0_i64; 256];
+    for (a, b) in one.iter().zip(other).filter(|(a, b)| a != b) {
+        surplus[usize::from(*a)] += 1;
+        surplus[usize::from(*b)] -= 1;
+    }
+    surplus.iter().all(|count| *count == 0)
 }
 
 fn same_content(existing: &Object, proposed: &Object) -> Result<bool, StorageError> {
@@ -132,6 +148,7 @@ fn same_content(existing: &Object, proposed: &Object) -> Result<bool, StorageErr
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -143,11 +160,25 @@ mod tests {
         let (one, other) = (bytes(&MAGIC, "ab"), bytes(&MAGIC, "ba"));
         assert!(differs_in_order_alone(&one, &other));
         assert!(!differs_in_order_alone(&one, &one.clone()));
+        assert!(!differs_in_order_alone(&one, &bytes(&MAGIC, "bb")));
         assert!(!differs_in_order_alone(&one, &bytes(&MAGIC, "bac")));
         assert!(!differs_in_order_alone(
             &bytes(b"{", "ab"),
             &bytes(b"{", "ba")
         ));
+    }
+
+    proptest! {
+        #[test]
+        fn forms_with_the_same_bytes_are_orders_of_each_other(one in "[a-c]{4}", other in "[a-c]{4}") {
+            let sorted = |text: &str| {
+                let mut bytes = text.as_bytes().to_vec();
+                bytes.sort_unstable();
+                bytes
+            };
+            let same = have_the_same_bytes(one.as_bytes(), other.as_bytes());
+            prop_assert_eq!(same, sorted(&one) == sorted(&other));
+        }
     }
 
     #[test]

@@ -218,18 +218,33 @@ impl Call<'_> {
         kind: &str,
         params: &WriteParams,
     ) -> Result<serde_json::Value, Failure> {
-        let object = decode::object(
+        let object = self.decode_again(content, group_version, kind, params)?;
+        if let Some(recording) = &self.context.recording {
+            recording.request_object(&object);
+        }
+        Ok(object)
+    }
+
+    /// Reads the object in a body that [`Self::decode`] has read before, with the same result. Its warnings are the same as
+    /// well, and a warning is told once.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub(super) fn decode_again(
+        &self,
+        content: &[u8],
+        group_version: &GroupVersion,
+        kind: &str,
+        params: &WriteParams,
+    ) -> Result<serde_json::Value, Failure> {
+        decode::object(
             self.headers,
             content,
             self.expected(group_version, kind),
             &|group_version, kind| self.routes.knows(group_version, kind),
             params.field_validation,
             &self.context,
-        )?;
-        if let Some(recording) = &self.context.recording {
-            recording.request_object(&object);
-        }
-        Ok(object)
+        )
     }
 
     /// Checks the result of a patch of an existing object.

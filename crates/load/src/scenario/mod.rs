@@ -13,6 +13,7 @@ pub(crate) mod list;
 mod parameters;
 mod phases;
 mod receivers;
+pub(crate) mod renew;
 pub(crate) mod restart;
 pub(crate) mod resume;
 pub(crate) mod selective;

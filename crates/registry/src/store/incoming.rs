@@ -160,6 +160,10 @@ pub(super) fn deduplicate_owners(context: &RequestContext, object: &mut Value) {
     let Some(owners) = object["metadata"]["ownerReferences"].as_array() else {
         return;
     };
+    // Nearly all objects have one owner or none.
+    if owners.len() < 2 {
+        return;
+    }
     let mut seen = HashSet::new();
     let mut kept = Vec::with_capacity(owners.len());
     let mut repeated = Vec::new();

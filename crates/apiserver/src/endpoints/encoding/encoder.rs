@@ -305,9 +305,14 @@ impl What {
 
 /// Encodes an object of a list in protobuf, as a field of the list message.
 fn protobuf_item(json: &[u8]) -> Result<Bytes, Failure> {
-    let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
-    let item = codec::list_item(&value)
-        .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?;
+    let item = match codec::list_item_of_text(json) {
+        Some(item) => item,
+        None => {
+            let value: Value = serde_json::from_slice(json).map_err(Failure::internal)?;
+            codec::list_item(&value)
+                .ok_or_else(|| Failure::internal("a kind without a form in protobuf"))?
+        }
+    };
     // It may be cached for long, so its spare capacity is freed.
     Ok(item.into_boxed_slice().into())
 }

@@ -27,13 +27,20 @@ pub(crate) async fn update(
     let resource = call.store.resource();
     let object = call.decode(&content, &resource.group_version, &resource.kind, &params)?;
     check_name(call, &object)?;
+    let mut replacement = Replacement {
+        uid: uid_of(&object),
+        object: Some(object),
+        call,
+        content: &content,
+        params: &params,
+    };
     let (object, created) = call
         .store
         .update(
             &call.context,
             call.namespace(),
             call.name(),
-            &mut Replacement(object),
+            &mut replacement,
             &update_options(&params),
         )
         .await
@@ -84,20 +91,45 @@ pub(super) fn check_name(call: &Call<'_>, object: &Value) -> Result<(), Failure>
 }
 
 /// The update of an object that replaces it by the body of a PUT.
-struct Replacement(Value);
+///
+/// Nearly all updates take one attempt, to which the object is given as it is. Later attempts read the body again, which
+/// costs less in all than a copy for every update.
+struct Replacement<'a> {
+    /// The object, until the first attempt has taken it.
+    object: Option<Value>,
+    uid: Option<String>,
+    call: &'a Call<'a>,
+    content: &'a [u8],
+    params: &'a WriteParams,
+}
+
+/// Returns the uid in an object, if it has one.
+fn uid_of(object: &Value) -> Option<String> {
+    let uid = object.pointer("/metadata/uid")?.as_str()?;
+    (!uid.is_empty()).then(|| uid.to_owned())
+}
 
 #[async_trait]
-impl UpdatedObject for Replacement {
+impl UpdatedObject for Replacement<'_> {
     async fn updated(
         &mut self,
         _context: &RequestContext,
         _existing: Option<&Value>,
     ) -> Result<Value, Error> {
-        Ok(self.0.clone())
+        if let Some(object) = self.object.take() {
+            return Ok(object);
+        }
+        let resource = self.call.store.resource();
+        let object = self.call.decode_again(
+            self.content,
+            &resource.group_version,
+            &resource.kind,
+            self.params,
+        );
+        object.map_err(|failure| Error::Internal(failure.status().message.clone()))
     }
 
     fn precondition_uid(&self) -> Option<String> {
-        let uid = self.0.pointer("/metadata/uid")?.as_str()?;
-        (!uid.is_empty()).then(|| uid.to_owned())
+        self.uid.clone()
     }
 }

@@ -98,6 +98,11 @@ const CASES: &[Case] = &[
         },
     },
     Case {
+        scenario: &["renew", "--writers=3"],
+        forms: JSON_AND_PROTOBUF,
+        check: |outcome| assert!(median(outcome, "renewals") > 0.0),
+    },
+    Case {
         scenario: &["selective", "--watchers=12", "--pods=5", "--rate=40"],
         forms: JSON_AND_PROTOBUF,
         // Each write concerns one watcher.
