@@ -148,7 +148,7 @@ impl<'n> Part<'n> {
     }
 
     /// Returns the last member of a name.
-    pub(super) fn member(self, name: &str) -> Option<Part<'n>> {
+    pub(super) fn member(self, name: &str) -> Option<Self> {
         let named = self
             .members()
             .filter(|(it, _)| it.text().as_deref() == Some(name));
