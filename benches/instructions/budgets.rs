@@ -3,16 +3,66 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// How far a budget lies above the count that it was made of.
+const ROOM: f64 = 1.07;
+
+/// A path that needs less than this part of its budget has become so cheap that the budget guards
+/// nothing.
+const LOOSE: f64 = 0.85;
 
 /// Counts are kept to so many instructions, so that a renewal without a change changes little.
 const ROUND: u64 = 10;
 
+/// How many instructions one run of a path has taken.
+pub struct Counted {
+    pub name: &'static str,
+    pub instructions: u64,
+}
+
+/// Writes budgets with room above these counts.
+pub fn renew(counts: impl Iterator<Item = Counted>) {
+    Budgets::new(counts, ROOM).save();
+}
+
+/// Says which of the counted paths are over their budgets, and fails if one is.
+pub fn compare(counts: impl Iterator<Item = Counted>) -> ExitCode {
+    let budgets = Budgets::read();
+    let mut over = Vec::new();
+    println!("{:24} {:>14} {:>14}", "path", "instructions", "budget");
+    for Counted { name, instructions } in counts {
+        let budget = budgets.of_path(name);
+        let part = instructions as f64 / budget as f64;
+        let verdict = match part {
+            part if part > 1.0 => "OVER",
+            part if part < LOOSE => "loose: renew it",
+            _ => "",
+        };
+        println!(
+            "{name:24} {instructions:>14} {budget:>14} {:>5.1} % {verdict}",
+            part * 100.0
+        );
+        if part > 1.0 {
+            over.push(name);
+        }
+    }
+    if over.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "over their budgets: {}; CONTRIBUTING.md says what to do",
+        over.join(", ")
+    );
+    ExitCode::FAILURE
+}
+
 /// How many instructions each path may take.
-pub struct Budgets(BTreeMap<String, u64>);
+struct Budgets(BTreeMap<String, u64>);
 
 impl Budgets {
     /// Reads the budgets of the file.
-    pub fn read() -> Self {
+    fn read() -> Self {
         let text = fs::read_to_string(file()).unwrap();
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let budget = |line: &str| {
@@ -23,24 +73,25 @@ impl Budgets {
     }
 
     /// Creates budgets with room above these counts.
-    pub fn of<'a>(counts: impl Iterator<Item = (&'a str, u64)>, room: f64) -> Self {
-        let budget = |(name, counted): (&str, u64)| {
-            let budget = (counted as f64 * room) as u64;
-            println!("{name:24} {counted:>14}");
+    fn new(counts: impl Iterator<Item = Counted>, room: f64) -> Self {
+        let budget = |Counted { name, instructions }| {
+            let budget = (instructions as f64 * room) as u64;
+            println!("{name:24} {instructions:>14}");
             (name.to_owned(), budget.div_ceil(ROUND) * ROUND)
         };
         Self(counts.map(budget).collect())
     }
 
     /// Returns the budget of a path.
-    pub fn of_path(&self, name: &str) -> u64 {
+    fn of_path(&self, name: &str) -> u64 {
         let budget = self.0.get(name);
         *budget.unwrap_or_else(|| panic!("{name} has no budget; --renew makes one"))
     }
 
     /// Writes the file.
-    pub fn save(&self) {
-        let head = "# Instructions that each path may take. `cargo bench --bench instructions -- --renew` writes this.\n";
+    fn save(&self) {
+        let head =
+            "# Instructions that each path may take. CONTRIBUTING.md says how this is written.\n";
         let lines = self
             .0
             .iter()
@@ -49,6 +100,7 @@ impl Budgets {
     }
 }
 
+/// Returns the file of the bench whose package this is.
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/budgets.txt")
 }

@@ -20,15 +20,8 @@ use std::process::ExitCode;
 
 use ringwatch_testing::callgrind;
 
-use self::budgets::Budgets;
+use self::budgets::{Counted, compare, renew};
 use self::paths::PATHS;
-
-/// How far a budget lies above the count that it was made of.
-const ROOM: f64 = 1.07;
-
-/// A path that needs less than this part of its budget has become so cheap that the budget guards
-/// nothing.
-const LOOSE: f64 = 0.85;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,46 +38,13 @@ fn main() -> ExitCode {
         println!("SKIPPED instructions: no valgrind; run scripts/setup gate");
         return ExitCode::SUCCESS;
     }
+    let counts = PATHS.iter().map(|path| Counted {
+        name: path.name,
+        instructions: callgrind::count(path.name) / path.times,
+    });
     if given("--renew") {
-        let counts = PATHS.iter().map(|path| (path.name, count(path)));
-        Budgets::of(counts, ROOM).save();
+        renew(counts);
         return ExitCode::SUCCESS;
     }
-    compare(&Budgets::read())
-}
-
-/// Counts every path and says which are over their budgets.
-fn compare(budgets: &Budgets) -> ExitCode {
-    let mut over = Vec::new();
-    println!("{:24} {:>14} {:>14}", "path", "instructions", "budget");
-    for path in PATHS {
-        let (counted, budget) = (count(path), budgets.of_path(path.name));
-        let part = counted as f64 / budget as f64;
-        let verdict = match part {
-            part if part > 1.0 => "OVER",
-            part if part < LOOSE => "loose: renew it",
-            _ => "",
-        };
-        println!(
-            "{:24} {counted:>14} {budget:>14} {:>5.1} % {verdict}",
-            path.name,
-            part * 100.0
-        );
-        if part > 1.0 {
-            over.push(path.name);
-        }
-    }
-    if over.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    println!(
-        "over their budgets: {}; CONTRIBUTING.md says what to do",
-        over.join(", ")
-    );
-    ExitCode::FAILURE
-}
-
-/// Returns the instructions of one run of a path.
-fn count(path: &paths::Path) -> u64 {
-    callgrind::count(path.name) / path.times
+    compare(counts)
 }

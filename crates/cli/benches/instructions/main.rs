@@ -1,0 +1,116 @@
+//! A regression guard: how many instructions writes take from the request's bytes to the answer's, counted by callgrind, beside
+//! a budget each.
+//!
+//! Requests come as a connection would bring them, without sockets and TLS, to a server over a store in memory whose
+//! tasks all run on this thread. So a count has the filters, the registry, the codec and that store, and what the watch cache does
+//! with the changes. See the bench `instructions` of the engine for how it is run.
+//!
+//! The budgets are those of the build of the tests, since a release build of the whole server would take the gate minutes:
+//! `cargo test --workspace --bench write_instructions -- --bench`. `cargo bench` tells the counts of a release build.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench is the composition root of what it measures"
+)]
+#![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
+#![allow(
+    missing_debug_implementations,
+    unreachable_pub,
+    reason = "nobody else uses it"
+)]
+
+#[path = "../../../../benches/instructions/budgets.rs"]
+mod budgets;
+mod requests;
+#[allow(dead_code, reason = "nothing is listed")]
+#[path = "../support/serving.rs"]
+mod serving;
+
+use std::process::ExitCode;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use ringwatch_testing::callgrind;
+use tokio::runtime::Runtime;
+
+use self::budgets::{Counted, compare, renew};
+use self::requests::{REQUESTS, Subject};
+use self::serving::Serving;
+
+/// How often a request is counted: this spreads what happens only now and then, such as the growing of a table.
+const TIMES: u64 = 20;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = |name: &str| arguments.iter().any(|argument| argument == name);
+    if let Some(name) = callgrind::counted_path(&arguments) {
+        let subject = REQUESTS.iter().find(|subject| subject.name == name);
+        Server::start().run(subject.unwrap(), TIMES);
+        return ExitCode::SUCCESS;
+    }
+    if given("--test") || !given("--bench") {
+        let server = Server::start();
+        REQUESTS.iter().for_each(|subject| server.run(subject, 1));
+        return ExitCode::SUCCESS;
+    }
+    if !callgrind::is_here() {
+        println!("SKIPPED write_instructions: no valgrind; run scripts/setup gate");
+        return ExitCode::SUCCESS;
+    }
+    let counts = REQUESTS.iter().map(|subject| Counted {
+        name: subject.name,
+        instructions: callgrind::count(subject.name) / TIMES,
+    });
+    match (cfg!(debug_assertions), given("--renew")) {
+        (true, true) => renew(counts),
+        (true, false) => return compare(counts),
+        (false, _) => counts.for_each(|it| println!("{:24} {:>14}", it.name, it.instructions)),
+    }
+    ExitCode::SUCCESS
+}
+
+/// A server whose requests are answered on this thread.
+struct Server {
+    runtime: Runtime,
+    serving: Serving,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        let serving = runtime.block_on(Serving::start([]));
+        Self { runtime, serving }
+    }
+
+    /// Makes what a request needs and has it answered, first uncounted and then so often.
+    fn run(&self, subject: &Subject, times: u64) {
+        let mut last = subject.first.map(|first| self.answer(first()));
+        for number in 0..=times {
+            let mut request = Some((subject.request)(number, last.as_ref()));
+            let mut answered = None;
+            let mut once = || answered = request.take().map(|request| self.answer(request));
+            if number == 0 {
+                once();
+            } else {
+                callgrind::collect_instructions(&mut once);
+            }
+            last = answered;
+        }
+    }
+
+    fn answer(&self, request: http::Request<Bytes>) -> Bytes {
+        let (head, body) = request.into_parts();
+        let answer = async {
+            let answer = self
+                .serving
+                .server
+                .answer(http::Request::from_parts(head, body))
+                .await;
+            let status = answer.status();
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            assert!(status.is_success(), "{status}: {body:?}");
+            body
+        };
+        self.runtime.block_on(answer)
+    }
+}

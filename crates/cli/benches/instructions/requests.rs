@@ -1,0 +1,101 @@
+//! The writes that are counted.
+
+use bytes::Bytes;
+use http::{Method, Request};
+use ringwatch::codec;
+use serde_json::{Value, json};
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// How many bytes of data a ConfigMap has.
+const CONFIG_MAP_BYTES: usize = 800;
+
+/// A write that is counted.
+pub struct Subject {
+    pub name: &'static str,
+    /// Makes the object that it changes.
+    pub first: Option<fn() -> Request<Bytes>>,
+    /// Returns the request of a number, given the answer before it.
+    pub request: fn(u64, Option<&Bytes>) -> Request<Bytes>,
+}
+
+/// All writes that are counted.
+pub const REQUESTS: &[Subject] = &[
+    Subject {
+        name: "renew-lease",
+        first: Some(|| {
+            let lease = codec::encode_value(&lease()).unwrap();
+            request(Method::POST, LEASES, PROTOBUF, lease.into())
+        }),
+        request: renewal,
+    },
+    Subject {
+        name: "create-config-map",
+        first: None,
+        request: |number, _| {
+            let object = config_map(&format!("created-{number}")).to_string();
+            request(Method::POST, CONFIG_MAPS, JSON, object.into())
+        },
+    },
+    Subject {
+        name: "update-config-map",
+        first: Some(|| {
+            let object = config_map("updated").to_string();
+            request(Method::POST, CONFIG_MAPS, JSON, object.into())
+        }),
+        request: update,
+    },
+];
+
+/// Returns a renewal as a kubelet sends it: the Lease of the last answer with another time, in protobuf.
+fn renewal(number: u64, last: Option<&Bytes>) -> Request<Bytes> {
+    let json = codec::to_json(last.unwrap(), ("", "")).unwrap();
+    let mut lease: Value = serde_json::from_slice(&json).unwrap();
+    lease["spec"]["renewTime"] = format!("2026-01-01T00:00:{number:02}.000000Z").into();
+    let uri = format!("{LEASES}/node-1");
+    let body = codec::encode_value(&lease).unwrap();
+    request(Method::PUT, &uri, PROTOBUF, body.into())
+}
+
+/// Returns an update of the last answer in JSON, which changes a label.
+fn update(number: u64, last: Option<&Bytes>) -> Request<Bytes> {
+    let mut object: Value = serde_json::from_slice(last.unwrap()).unwrap();
+    object["metadata"]["labels"]["changed"] = number.to_string().into();
+    let uri = format!("{CONFIG_MAPS}/updated");
+    request(Method::PUT, &uri, JSON, object.to_string().into())
+}
+
+fn request(method: Method, uri: &str, form: &str, body: Bytes) -> Request<Bytes> {
+    let request = Request::builder().method(method).uri(uri);
+    let request = request.header("content-type", form).header("accept", form);
+    request
+        .header("user-agent", "kubelet/v1.36.2")
+        .body(body)
+        .unwrap()
+}
+
+/// Returns the Lease of a node as a kubelet makes it.
+fn lease() -> Value {
+    json!({
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "node-1", "namespace": "default", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "node-1",
+                "uid": "10000000-0000-0000-0000-000000000000"}]},
+        "spec": {"holderIdentity": "node-1", "leaseDurationSeconds": 40,
+            "renewTime": "2026-01-01T00:00:00.000000Z"},
+    })
+}
+
+fn config_map(name: &str) -> Value {
+    json!({
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": "shop"}},
+        "data": {"text": "x".repeat(CONFIG_MAP_BYTES)},
+    })
+}
