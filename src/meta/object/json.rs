@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -69,8 +69,8 @@ struct HeadMeta<'a> {
     namespace: Cow<'a, str>,
     #[serde(borrow, default)]
     uid: Cow<'a, str>,
-    #[serde(default)]
-    resource_version: Option<Cow<'a, str>>,
+    #[serde(default, rename = "resourceVersion", deserialize_with = "version")]
+    has_version: bool,
     #[serde(borrow, default)]
     labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
 }
@@ -79,21 +79,30 @@ struct HeadMeta<'a> {
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// Reads a resource version, of which only matters that it is there, even as `null`.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::<Cow<'_, str>>::deserialize(deserializer).map(|_| true)
+}
+
 /// Reads the stored form: returns its canonical bytes if they are others, the offset of the list item in these, and the
 /// places of the attributes in them.
 ///
 /// # Errors
-/// [`DecodeError`] when the bytes are not a JSON object with kind, apiVersion and metadata.
+/// [`DecodeError`] when the bytes are not a JSON object in UTF-8 with kind, apiVersion and metadata.
 pub(super) fn read(
     stored: &[u8],
     schema: &FieldSchema,
 ) -> Result<(Option<Vec<u8>>, u32, Places), DecodeError> {
-    let head: Head<'_> = serde_json::from_slice(stored)?;
+    // serde_json does not look at what nobody asks for.
+    let text = str::from_utf8(stored).map_err(|error| DecodeError(error.to_string()))?;
+    let head: Head<'_> = serde_json::from_str(text)?;
     let meta: HeadMeta<'_> = serde_json::from_str(head.metadata.get())?;
     let start = prefix(&head.kind, &head.api_version);
     let canonical = stored.starts_with(start.as_bytes())
         && stored[start.len()..].starts_with(b"\"metadata\":{\"")
-        && meta.resource_version.is_none();
+        && !meta.has_version
+        // Go's encoder ends with one, which would end a frame of a watch.
+        && !stored.contains(&b'\n');
     if !canonical {
         let value: Value = serde_json::from_slice(stored)?;
         let bytes = encode(&value);
@@ -104,7 +113,6 @@ pub(super) fn read(
         let (_, item_at, places) = read(&bytes, schema)?;
         return Ok((Some(bytes), item_at, places));
     }
-    let text = std::str::from_utf8(stored).unwrap_or_default();
     let mut places = PlacesBuilder::new(stored);
     places.namespace(meta.namespace.as_bytes());
     places.name(meta.name.as_bytes());
@@ -211,6 +219,30 @@ mod tests {
     fn pod() -> Value {
         json!({"spec": {"nodeName": "n1"}, "metadata": {"uid": "u", "name": "a", "namespace": "b",
             "labels": {"app": "x"}, "resourceVersion": "3"}, "apiVersion": "v1", "kind": "Pod"})
+    }
+
+    #[test]
+    fn a_version_that_is_null_is_not_served_beside_the_real_one() {
+        let stored = br#"{"kind":"A","apiVersion":"v1","metadata":{"name":"a","resourceVersion":null},"x":1}"#;
+        let object = Object::from_json(Bytes::from_static(stored), 7, &FieldSchema::default());
+        let bytes = object.expect("an object").bytes();
+        let wanted = br#"{"kind":"A","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a"},"x":1}"#;
+        assert_eq!(bytes, &wanted[..]);
+    }
+
+    #[test]
+    fn the_end_of_the_line_that_go_writes_is_not_served() {
+        let stored = b"{\"kind\":\"A\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}\n";
+        let object = Object::from_json(Bytes::from_static(stored), 7, &FieldSchema::default());
+        assert!(!object.expect("an object").bytes().contains(&b'\n'));
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_is_refused() {
+        let stored =
+            b"{\"kind\":\"A\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"x\":\"\xff\"}";
+        let object = Object::from_json(Bytes::from_static(stored), 7, &FieldSchema::default());
+        object.expect_err("no text");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Estimate of the bytes of an event beside its object: the record, and the map nodes of its state that no other state
 /// shares. The events of a batch share most of these and are counted as if they did not, so that a window of many changes holds
-/// less memory than it may. Measured as resident memory of events that come one by one, these are 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.
+/// less memory than it may. Measured as resident memory of 50,000 events that come one by one, these are 265 bytes where objects change in the order of their
+/// names or there are 100 of them, 1,770 where 100,000 objects change in any order, and 2,265 with 1,000,000.
 const EVENT_OVERHEAD_BYTES: usize = 2_500;
 
 /// A change of one key.

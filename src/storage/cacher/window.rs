@@ -146,7 +146,8 @@ pub(super) struct WindowWriter {
 }
 
 /// The states that are kept for readers of exact revisions, beside the newest one. Each costs the nodes of the map that it
-/// shares with no other: 1.0 KiB in a type of 100 objects and 2.4 KiB in one of 100,000.
+/// shares with no other, which the events since the one before it have replaced: 17 KB where these are the same ones again
+/// and again, 111 KB among 100,000 objects that change in any order.
 #[derive(Debug, Default)]
 struct States {
     /// The sequence number of the last event, before the newest with a state, whose state is kept.

@@ -60,7 +60,8 @@ const META_COMPACTED: &str = "compacted";
 pub(super) const FORMAT: u64 = 2;
 /// The oldest format that it reads.
 const FORMAT_MIN: u64 = 1;
-/// Maximum number of bytes that redb may cache, of which it gives a tenth to pages that are written. Opening reads everything
+/// Maximum number of bytes that redb may cache, of which it gives up to half to pages that are written; a batch that
+/// needs more writes pages before it commits. Opening reads everything
 /// once, and fills whatever it is given for good; afterwards nothing is read but the paths of new pages and of removed records,
 /// and what is not found here is mostly in the kernel's page cache.
 const CACHE_BYTES_MAX: usize = 8 << 20;
