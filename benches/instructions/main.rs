@@ -9,7 +9,6 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
-mod budgets;
 #[path = "../support/lease.rs"]
 mod lease;
 mod paths;
@@ -19,9 +18,12 @@ mod world;
 use std::process::ExitCode;
 
 use ringwatch_testing::callgrind;
+use ringwatch_testing::instruction_budgets::{Counted, compare, renew};
 
-use self::budgets::{Counted, compare, renew};
 use self::paths::PATHS;
+
+/// The folder of the package that has the budgets.
+const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,8 +45,8 @@ fn main() -> ExitCode {
         instructions: callgrind::count(path.name) / path.times,
     });
     if given("--renew") {
-        renew(counts);
+        renew(PACKAGE, counts);
         return ExitCode::SUCCESS;
     }
-    compare(counts)
+    compare(PACKAGE, counts)
 }

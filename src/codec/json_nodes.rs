@@ -420,7 +420,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is taken is what the parser of trees reads.
+        /// Takes the same values as the parser of trees.
         #[test]
         fn the_values_are_those_of_the_tree(text in r#"(\{|\}|\[|\]|,|:|"a"|"b\\n"|"\\"c"|"é"|0|-?[1-9]{1,3}|true|null|\{"a":|"a":1){1,12}"#) {
             if let Some(nodes) = Nodes::scan(text.as_bytes()) {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is left out before objects are copied makes no difference.
+        /// Leaving members out before objects are copied makes no difference.
         #[test]
         fn objects_are_compared_as_if_they_were_copied_whole(
             old in tree(), other in tree(), taken in prop::collection::vec(any::<bool>(), 12),

@@ -17,7 +17,7 @@ pub const INSTRUCTIONS_MAX: u64 = 4_620;
 const PATH: &str = "/api/v1/pods?watch=1&resourceVersion=0";
 /// The size of an event, about.
 const EVENT_BYTES: usize = 1_000;
-/// What either side may write before the other reads.
+/// The bytes that either side may write before the other reads.
 const PIPE_BYTES: usize = 1 << 20;
 /// The windows of a stream and of the connection, larger than all events.
 const WINDOW_BYTES: u32 = 1 << 30;

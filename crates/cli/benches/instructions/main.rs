@@ -18,8 +18,6 @@
     reason = "nobody else uses it"
 )]
 
-#[path = "../../../../benches/instructions/budgets.rs"]
-mod budgets;
 mod requests;
 #[allow(dead_code, reason = "nothing is listed")]
 #[path = "../support/serving.rs"]
@@ -30,14 +28,16 @@ use std::process::ExitCode;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use ringwatch_testing::callgrind;
+use ringwatch_testing::instruction_budgets::{Counted, compare, renew};
 use tokio::runtime::Runtime;
 
-use self::budgets::{Counted, compare, renew};
 use self::requests::{REQUESTS, Subject};
 use self::serving::Serving;
 
 /// How often a request is counted: this spreads what happens only now and then, such as the growing of a table.
 const TIMES: u64 = 20;
+/// The folder of the package that has the budgets.
+const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         instructions: callgrind::count(subject.name) / TIMES,
     });
     match (cfg!(debug_assertions), given("--renew")) {
-        (true, true) => renew(counts),
-        (true, false) => return compare(counts),
+        (true, true) => renew(PACKAGE, counts),
+        (true, false) => return compare(PACKAGE, counts),
         (false, _) => counts.for_each(|it| println!("{:24} {:>14}", it.name, it.instructions)),
     }
     ExitCode::SUCCESS

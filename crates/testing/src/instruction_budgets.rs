@@ -1,8 +1,8 @@
-//! The budgets, in a file beside this one: a name and a number of instructions on each line.
+//! Budgets of instructions, in the file `benches/instructions/budgets.txt` of a package: a name and a number on each line.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// How far a budget lies above the count that it was made of.
@@ -16,19 +16,20 @@ const LOOSE: f64 = 0.85;
 const ROUND: u64 = 10;
 
 /// How many instructions one run of a path has taken.
+#[derive(Clone, Copy, Debug)]
 pub struct Counted {
     pub name: &'static str,
     pub instructions: u64,
 }
 
-/// Writes budgets with room above these counts.
-pub fn renew(counts: impl Iterator<Item = Counted>) {
-    Budgets::new(counts, ROOM).save();
+/// Writes the budgets of the package in a folder, with room above these counts.
+pub fn renew(package: &str, counts: impl Iterator<Item = Counted>) {
+    Budgets::new(counts, ROOM).save(&file(package));
 }
 
-/// Says which of the counted paths are over their budgets, and fails if one is.
-pub fn compare(counts: impl Iterator<Item = Counted>) -> ExitCode {
-    let budgets = Budgets::read();
+/// Says which of the counted paths are over the budgets of the package in a folder, and fails if one is.
+pub fn compare(package: &str, counts: impl Iterator<Item = Counted>) -> ExitCode {
+    let budgets = Budgets::read(&file(package));
     let mut over = Vec::new();
     println!("{:24} {:>14} {:>14}", "path", "instructions", "budget");
     for Counted { name, instructions } in counts {
@@ -61,9 +62,9 @@ pub fn compare(counts: impl Iterator<Item = Counted>) -> ExitCode {
 struct Budgets(BTreeMap<String, u64>);
 
 impl Budgets {
-    /// Reads the budgets of the file.
-    fn read() -> Self {
-        let text = fs::read_to_string(file()).unwrap();
+    /// Reads a file of budgets.
+    fn read(file: &Path) -> Self {
+        let text = fs::read_to_string(file).unwrap();
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let budget = |line: &str| {
             let (name, budget) = line.split_once(' ').unwrap();
@@ -89,18 +90,17 @@ impl Budgets {
     }
 
     /// Writes the file.
-    fn save(&self) {
+    fn save(&self, file: &Path) {
         let head =
             "# Instructions that each path may take. CONTRIBUTING.md says how this is written.\n";
         let lines = self
             .0
             .iter()
             .map(|(name, budget)| format!("{name} {budget}\n"));
-        fs::write(file(), head.to_owned() + &lines.collect::<String>()).unwrap();
+        fs::write(file, head.to_owned() + &lines.collect::<String>()).unwrap();
     }
 }
 
-/// Returns the file of the bench whose package this is.
-fn file() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/budgets.txt")
+fn file(package: &str) -> PathBuf {
+    Path::new(package).join("benches/instructions/budgets.txt")
 }
