@@ -214,7 +214,8 @@ impl Block {
     }
 }
 
-/// Returns a digest of which objects these are, in which versions.
+/// Returns a digest of which objects these are, in which versions. An object of a version is always the same, unless a webhook
+/// converts it.
 fn digest(objects: &[Arc<Object>]) -> [u8; DIGEST_BYTES] {
     let mut digest = Sha256::new();
     for object in objects {
