@@ -5,6 +5,8 @@
 //! the order of their numbers. Text that the scan does not take is left to the caller, who has the parser of trees. So are
 //! the few values whose JSON has a form of its own: each is read into a small tree of its own, for `encode_custom`.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use smallvec::SmallVec;
 
@@ -37,15 +39,11 @@ type Parts<'n> = SmallVec<[Option<Part<'n>>; FIELDS_MANY]>;
 #[must_use]
 pub fn encode_text(json: &[u8]) -> Option<Vec<u8>> {
     let nodes = Nodes::scan(json)?;
-    let root = nodes.root();
-    let (api_version, name) = (
-        root.member("apiVersion")?.text()?,
-        root.member("kind")?.text()?,
-    );
+    let (api_version, name) = type_of(nodes.root())?;
     let kind = kind(&api_version, &name)?;
     let mut out = begin(&api_version, &name);
     out.reserve(json.len());
-    put_nested(&mut out, 2, |out| message(out, kind.0, Some(root)));
+    put_nested(&mut out, 2, |out| message(out, kind.0, Some(nodes.root())));
     out.extend_from_slice(END);
     Some(out)
 }
@@ -54,15 +52,17 @@ pub fn encode_text(json: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn list_item_of_text(json: &[u8]) -> Option<Vec<u8>> {
     let nodes = Nodes::scan(json)?;
-    let root = nodes.root();
-    let (api_version, name) = (
-        root.member("apiVersion")?.text()?,
-        root.member("kind")?.text()?,
-    );
+    let (api_version, name) = type_of(nodes.root())?;
     let kind = kind(&api_version, &name)?;
     let mut out = Vec::with_capacity(json.len());
-    put_nested(&mut out, 2, |out| message(out, kind.0, Some(root)));
+    put_nested(&mut out, 2, |out| message(out, kind.0, Some(nodes.root())));
     Some(out)
+}
+
+/// Returns the version and the kind of an object.
+fn type_of(root: Part<'_>) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let version = root.member("apiVersion")?.text()?;
+    Some((version, root.member("kind")?.text()?))
 }
 
 /// Writes a message; an absent value is an empty one.

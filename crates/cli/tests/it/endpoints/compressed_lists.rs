@@ -26,8 +26,13 @@ fn data(number: usize) -> Value {
 
 /// Lists in a form, with gzip and without, which must be the same. Returns how long they are.
 async fn list(fixture: &Fixture, query: &str, accept: &str) -> (usize, usize) {
+    list_of(fixture, &format!("{CONFIG_MAPS}{query}"), accept).await
+}
+
+/// As [`list`], of any path.
+async fn list_of(fixture: &Fixture, path: &str, accept: &str) -> (usize, usize) {
     let ask = async |encoding: &str| {
-        let mut asking = request("GET", &format!("{CONFIG_MAPS}{query}"), Bytes::new());
+        let mut asking = request("GET", path, Bytes::new());
         let headers = asking.headers_mut();
         headers.insert(ACCEPT, accept.parse().expect("a header"));
         headers.insert(ACCEPT_ENCODING, encoding.parse().expect("a header"));
@@ -36,12 +41,12 @@ async fn list(fixture: &Fixture, query: &str, accept: &str) -> (usize, usize) {
     let plain = ask("identity").await;
     assert!(!plain.head.headers.contains_key("content-encoding"));
     let zipped = ask("gzip").await;
-    assert_eq!(zipped.head.headers["content-encoding"], "gzip", "{query}");
+    assert_eq!(zipped.head.headers["content-encoding"], "gzip", "{path}");
     assert_eq!(zipped.head.headers["vary"], "Accept-Encoding");
     let mut text = Vec::new();
     let mut reader = flate2::read::GzDecoder::new(&zipped.body[..]);
     reader.read_to_end(&mut text).expect("gzip");
-    assert!(text == plain.body, "{query}, {accept}: another text");
+    assert!(text == plain.body, "{path}, {accept}: another text");
     (zipped.body.len(), plain.body.len())
 }
 
@@ -121,4 +126,36 @@ async fn blocks_are_used_for_the_same_objects_only() {
             list(&fixture, query, JSON).await;
         }
     }
+}
+
+/// A webhook may convert the objects of a list in another way than the last time, so nothing of it is kept.
+#[tokio::test]
+async fn no_block_of_custom_resources_is_kept() {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const BLOBS: &str = "/apis/example.com/v1/namespaces/default/blobs";
+    let fixture = Fixture::start(true).await;
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({"metadata": {"name": "blobs.example.com"}, "spec": {"group": "example.com",
+        "scope": "Namespaced", "names": {"plural": "blobs", "kind": "Blob"}, "versions": [{"name": "v1",
+        "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let defined = fixture.post(DEFINITIONS, definition).await;
+    assert_eq!(defined.head.status, 201, "{}", defined.text());
+    let served = async {
+        while fixture.get(BLOBS).await.head.status != 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let served = tokio::time::timeout(PATIENCE, served).await;
+    served.expect("the resource is served");
+    for number in 0..OBJECTS {
+        let blob = json!({"apiVersion": "example.com/v1", "kind": "Blob",
+            "metadata": {"name": format!("b{number:03}")}, "data": data(number)});
+        let created = fixture.post(BLOBS, blob).await;
+        assert_eq!(created.head.status, 201, "{}", created.text());
+    }
+    let before = made(&fixture).await;
+    for _ in 0..2 {
+        list_of(&fixture, BLOBS, JSON).await;
+    }
+    assert_eq!(made(&fixture).await, before);
 }
