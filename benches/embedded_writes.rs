@@ -33,7 +33,7 @@ const ROUNDS: usize = 7;
 /// The length of a written value in bytes.
 const VALUE_BYTES: usize = 1_024;
 /// redb's cache in bytes: as much as the embedded store gives it.
-const CACHE_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 8 << 20;
 
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
 
