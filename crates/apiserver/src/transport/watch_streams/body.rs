@@ -34,8 +34,8 @@ struct State {
     open: bool,
     /// The watch whose empty frame is on its way.
     announced: Option<Arc<Slot>>,
-    /// True if that watch has ended meanwhile. Its frame may come or not, so that no other watch goes over before. If it
-    /// never comes, h2 writes the later watches of the connection.
+    /// True if that watch has ended meanwhile. h2 drops its frame, unless that is among those that h2 is about to write. So
+    /// no other watch goes over before either it comes or h2 has written all those; h2 writes the watches that would.
     abandoned: bool,
     /// The watches that wait for their turn, at most one for each stream.
     waiting: VecDeque<Waker>,
@@ -95,6 +95,16 @@ impl Handovers {
             .map(|body| Arc::new(Slot::of(&self.0.ready, body)));
         state.announced.clone_from(&slot);
         Poll::Ready(slot)
+    }
+
+    /// Forgets the announced watch if it has ended: h2 has written all that it had taken from the streams, so that the
+    /// frame does not come any more.
+    pub(super) fn settle(&self) {
+        let mut state = self.lock();
+        if state.abandoned {
+            state.announced = None;
+            state.abandoned = false;
+        }
     }
 
     /// Notes that the stream of a watch has ended.

@@ -142,6 +142,11 @@ impl Watches {
         taken
     }
 
+    /// Notes that h2 has written every frame that it had taken from its streams.
+    pub(super) fn h2_flushed(&self) {
+        self.handovers.settle();
+    }
+
     /// Returns true if watches are ready and h2 has to wait at the end of its frame, since it has written enough. Else
     /// an answer of any length would come before them whenever the socket is slower than h2.
     pub(super) fn has_turn(&self) -> bool {

@@ -272,6 +272,39 @@ async fn a_reset_ends_one_watch_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_reset_while_a_watch_goes_over_is_nothing_to_later_ones() {
+    /// h2 writes it as one frame, a connection that writes a watch as two.
+    const EVENT_BYTES: usize = 16 << 10;
+    let (connections, [_reset, later]) = fed();
+    let mut frames = Frames::connect(connections, LARGE, LARGE).await;
+    // h2 has a frame for which there is no room, behind which all others wait.
+    frames.get(1, HUGE_PATH).await;
+    yield_often().await;
+    frames.request(3, WATCH).await;
+    yield_often().await;
+    frames.reset(3).await;
+    yield_often().await;
+    frames.reset(1).await;
+    frames.request(5, WATCH).await;
+    later.send(vec![b'x'; EVENT_BYTES]);
+    let event = loop {
+        let frame = frames.next().await;
+        if (frame.kind, frame.stream) == (DATA, 5) {
+            break frame.payload.len();
+        }
+        assert_ne!(frame.stream, 3, "it was reset first");
+    };
+    assert!(event < EVENT_BYTES, "h2 has written it");
+}
+
+/// Lets the server go on until it waits for its client.
+async fn yield_often() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_fails_resets_its_stream() {
     let (connections, [feed]) = fed();
     let mut frames = Frames::connect(connections, LARGE, LARGE).await;
