@@ -60,6 +60,10 @@ mod watch_streams {
             match self.0 {}
         }
 
+        pub(super) fn h2_flushed(&self) {
+            match self.0 {}
+        }
+
         pub(super) fn take_refill_due(&mut self) -> bool {
             match self.0 {}
         }

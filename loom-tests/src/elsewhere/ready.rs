@@ -1,5 +1,6 @@
 //! The list of the watches of an HTTP/2 connection that are ready.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -45,7 +46,7 @@ impl<T: Send + Sync + 'static> Ready<T> {
 
     /// Takes the watches that are ready off the list; if there are none, `task` is woken when there are.
     pub fn take(&self, task: &Waker) -> Vec<Entry<T>> {
-        let mut taken = Vec::new();
+        let mut taken = VecDeque::new();
         self.0.take(&mut taken, task);
         taken.into_iter().map(Entry).collect()
     }

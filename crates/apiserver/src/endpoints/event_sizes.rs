@@ -40,7 +40,7 @@ pub(crate) struct Tally {
 impl EventSizes {
     /// Adds an event to a tally. If it is of another bucket, flushes the tally first.
     pub(crate) fn add(&self, tally: &mut Tally, bytes: usize) {
-        let bucket = BOUNDS.partition_point(|bound| *bound < bytes);
+        let bucket = bucket_of(bytes);
         if bucket != tally.bucket {
             self.flush(tally);
             tally.bucket = bucket;
@@ -65,6 +65,13 @@ impl EventSizes {
             self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
+}
+
+/// Returns the first bucket with a bound that is not less. The bounds double, so no search is needed.
+fn bucket_of(bytes: usize) -> usize {
+    let over = bytes.saturating_sub(1) / BOUNDS[0];
+    let doublings = over.checked_ilog2().map_or(0, |it| it as usize + 1);
+    doublings.min(BOUNDS.len())
 }
 
 impl TypedMetric for EventSizes {
@@ -110,6 +117,17 @@ mod tests {
         assert_eq!(found.count(&mut tally), events);
         assert_eq!(found.count(&mut tally), 0);
         assert_eq!(text(found), text(expected));
+    }
+
+    #[test]
+    fn a_bucket_has_the_events_up_to_its_bound() {
+        for bound in BOUNDS {
+            for bytes in [bound - 1, bound, bound + 1] {
+                let searched = BOUNDS.partition_point(|bound| *bound < bytes);
+                assert_eq!(bucket_of(bytes), searched, "{bytes}");
+            }
+        }
+        assert_eq!((bucket_of(0), bucket_of(usize::MAX)), (0, BOUNDS.len()));
     }
 
     fn text(metric: impl Metric) -> String {

@@ -332,6 +332,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for JoinedIo<T> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // h2 asks for it once it has written all that it holds.
+        if let Some(watches) = &lock(&self.shared).watches {
+            watches.h2_flushed();
+        }
         // It comes at the end of the turn, whether hyper asks for it or not.
         Poll::Ready(Ok(()))
     }

@@ -34,10 +34,11 @@ struct State {
     open: bool,
     /// The watch whose empty frame is on its way.
     announced: Option<Arc<Slot>>,
-    /// True if that watch has ended meanwhile. Its frame may come or not, so that no other watch goes over before. If it
-    /// never comes, h2 writes the later watches of the connection.
+    /// True if that watch has ended meanwhile. h2 drops its frame, unless that is among those that h2 is about to write. So
+    /// no other watch goes over before either it comes or h2 has written all those; h2 writes the watches that would.
     abandoned: bool,
-    /// The watches that wait for their turn, at most one for each stream.
+    /// The watches that wait for their turn, at most one for each stream. One is woken at a time: a hundred that begin
+    /// at once would else be polled thousands of times.
     waiting: VecDeque<Waker>,
 }
 
@@ -65,9 +66,9 @@ impl Handovers {
         let mut state = self.lock();
         let slot = state.announced.take();
         state.abandoned = false;
-        let waiting = std::mem::take(&mut state.waiting);
+        let next = state.waiting.pop_front();
         drop(state);
-        waiting.into_iter().for_each(Waker::wake);
+        next.into_iter().for_each(Waker::wake);
         slot
     }
 
@@ -90,11 +91,25 @@ impl Handovers {
             }
             return Poll::Pending;
         }
+        // It may have been polled before its turn.
+        if let Some(own) = waiting.take() {
+            state.waiting.retain(|it| !it.will_wake(&own));
+        }
         let slot = body
             .take()
             .map(|body| Arc::new(Slot::of(&self.0.ready, body)));
         state.announced.clone_from(&slot);
         Poll::Ready(slot)
+    }
+
+    /// Forgets the announced watch if it has ended: h2 has written all that it had taken from the streams, so that the
+    /// frame does not come any more.
+    pub(super) fn settle(&self) {
+        let mut state = self.lock();
+        if state.abandoned {
+            state.announced = None;
+            state.abandoned = false;
+        }
     }
 
     /// Notes that the stream of a watch has ended.
@@ -110,9 +125,13 @@ impl Handovers {
         }
     }
 
-    /// Forgets the waker of a watch that does not wait any more.
+    /// Forgets the waker of a watch that does not wait any more. It may have been its turn, which the next one gets then.
     fn forget(&self, waker: &Waker) {
-        self.lock().waiting.retain(|it| !it.will_wake(waker));
+        let mut state = self.lock();
+        state.waiting.retain(|it| !it.will_wake(waker));
+        let next = state.announced.is_none().then(|| state.waiting.pop_front());
+        drop(state);
+        next.flatten().into_iter().for_each(Waker::wake);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -230,6 +249,9 @@ impl Drop for StreamBody {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
     use ringwatch::budget::Ledger;
 
     use super::*;
@@ -237,18 +259,66 @@ mod tests {
     use crate::filters::HeldBody;
     use crate::transport::outgoing::Outgoing;
 
-    #[test]
-    fn a_watch_that_is_reset_does_not_wait_any_more() {
+    /// A stream's task, which counts how often it is woken.
+    #[derive(Debug, Default)]
+    struct Task(AtomicUsize);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns watches of one connection, the first of which is announced and the others wait, with their tasks.
+    fn watches(count: usize) -> (Handovers, Vec<(StreamBody, Arc<Task>)>) {
         let outgoing = Outgoing::new(&Ledger::unlimited());
         let handovers = Handovers::default();
         handovers.open();
-        let watch = || handovers.watch(outgoing.begin().count(HeldBody::from(full("event"))));
-        let mut context = Context::from_waker(Waker::noop());
-        let (mut first, mut second) = (watch(), watch());
-        assert!(Pin::new(&mut first).poll_frame(&mut context).is_ready());
-        assert!(Pin::new(&mut second).poll_frame(&mut context).is_pending());
+        let watch = |number| {
+            let body = outgoing.begin().count(HeldBody::from(full("event")));
+            let mut watch = (handovers.watch(body), Arc::new(Task::default()));
+            assert_eq!(poll(&mut watch), number == 0, "one is announced");
+            watch
+        };
+        let watches = (0..count).map(watch).collect();
+        (handovers, watches)
+    }
+
+    /// Returns true if the watch is announced.
+    fn poll((body, task): &mut (StreamBody, Arc<Task>)) -> bool {
+        let waker = Waker::from(Arc::clone(task));
+        Pin::new(body)
+            .poll_frame(&mut Context::from_waker(&waker))
+            .is_ready()
+    }
+
+    fn woken(watches: &[(StreamBody, Arc<Task>)]) -> Vec<usize> {
+        let woken = watches
+            .iter()
+            .map(|(_, task)| task.0.load(Ordering::Relaxed));
+        woken.collect()
+    }
+
+    #[test]
+    fn a_watch_that_is_reset_does_not_wait_any_more() {
+        let (handovers, mut watches) = watches(2);
         assert_eq!(handovers.lock().waiting.len(), 1);
-        drop(second);
+        watches.pop();
         assert!(handovers.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn one_watch_at_a_time_has_its_turn() {
+        let (handovers, mut watches) = watches(4);
+        handovers.take_announced().expect("the first");
+        assert_eq!(woken(&watches), [0, 1, 0, 0]);
+        assert!(poll(&mut watches[1]));
+        assert!(!poll(&mut watches[2]), "it waits, once");
+        handovers.take_announced().expect("the second");
+        assert_eq!(woken(&watches), [0, 1, 1, 0]);
+        // It is reset before it takes its turn.
+        watches.remove(2);
+        assert_eq!(woken(&watches), [0, 1, 1]);
+        assert!(poll(&mut watches[2]));
     }
 }

@@ -11,6 +11,8 @@ use crate::transport::http2_frames::{
 };
 use crate::transport::preface::PREFACE_BYTES;
 
+/// The number that stands for the whole connection in place of a stream's.
+const CONNECTION: u32 = 0;
 /// The payload of a WINDOW_UPDATE frame, in bytes.
 const UPDATE_BYTES: usize = 4;
 /// One setting in the payload of a SETTINGS frame, in bytes.
@@ -94,7 +96,7 @@ impl Watches {
                 let Some(header) = header else {
                     continue;
                 };
-                if !is_collected(header) {
+                if incoming.in_header_block || !is_collected(header) {
                     out.extend_from_slice(&header.encode());
                     self.began(header);
                     continue;
@@ -123,13 +125,7 @@ impl Watches {
             || incoming.in_header_block
             || !incoming.position.is_between_frames();
         if !within && let Some(increment) = self.windows.refill() {
-            let header = Header {
-                length: UPDATE_BYTES,
-                kind: WINDOW_UPDATE,
-                flags: 0,
-                stream: 0,
-            };
-            pass(header, &increment.to_be_bytes(), out);
+            update(CONNECTION, increment, out);
         }
     }
 
@@ -159,6 +155,9 @@ impl Watches {
             self.windows
                 .set(initial.map(u32::from_be_bytes).next_back())?;
             pass(header, payload, out);
+            if self.is_any_window_too_large() {
+                overflow(CONNECTION, out);
+            }
             return Ok(());
         }
         let increment: [u8; UPDATE_BYTES] = payload.try_into().unwrap_or_default();
@@ -166,20 +165,17 @@ impl Watches {
         if increment == 0 {
             // An error, which h2 finds.
             pass(header, payload, out);
-        } else if header.stream == 0 {
-            if let Update::Pass(increment) = self.grant(increment) {
-                pass(header, &increment.to_be_bytes(), out);
+        } else if header.stream == CONNECTION {
+            match self.grant(increment) {
+                Update::Pass(increment) => pass(header, &increment.to_be_bytes(), out),
+                Update::Withhold => {}
+                Update::Overflow => overflow(header.stream, out),
             }
         } else {
             match self.grant_stream(header.stream, increment) {
                 Grant::Pass => pass(header, payload, out),
                 Grant::Withhold => {}
-                Grant::Overflow => {
-                    // An error of the client: h2, whose window of the stream is smaller, finds it by two of the largest.
-                    let largest = (WINDOW_BYTES_MAX as u32).to_be_bytes();
-                    pass(header, &largest, out);
-                    pass(header, &largest, out);
-                }
+                Grant::Overflow => overflow(header.stream, out),
             }
         }
         Ok(())
@@ -201,9 +197,16 @@ impl Watches {
         update
     }
 
+    /// Returns true if the newest SETTINGS frame makes the window of a watch larger than is allowed.
+    fn is_any_window_too_large(&self) -> bool {
+        let credit_max = WINDOW_BYTES_MAX - self.windows.newest_initial();
+        let mut watches = self.streams.values().filter_map(|it| it.watch.as_ref());
+        watches.any(|it| it.lock().credit > credit_max)
+    }
+
     /// Takes an increment of a stream's window.
     fn grant_stream(&mut self, number: u32, increment: u32) -> Grant {
-        let initial = self.windows.initial();
+        let initial = self.windows.newest_initial();
         let Some(stream) = self.streams.get_mut(&number) else {
             return Grant::Pass;
         };
@@ -221,6 +224,24 @@ impl Watches {
         Waker::from(Arc::clone(slot)).wake();
         Grant::Withhold
     }
+}
+
+/// Appends WINDOW_UPDATE frames for h2 by which it finds an error of the client: its own window, whatever of the client's
+/// it knows, is too large after two of the largest increments.
+fn overflow(stream: u32, out: &mut Vec<u8>) {
+    for _ in 0..2 {
+        update(stream, WINDOW_BYTES_MAX as u32, out);
+    }
+}
+
+fn update(stream: u32, increment: u32, out: &mut Vec<u8>) {
+    let header = Header {
+        length: UPDATE_BYTES,
+        kind: WINDOW_UPDATE,
+        flags: 0,
+        stream,
+    };
+    pass(header, &increment.to_be_bytes(), out);
 }
 
 /// Returns true if the payload of a frame matters here. Frames of a wrong length are left to h2.

@@ -28,7 +28,7 @@ mod ready;
 mod slot;
 mod windows;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
@@ -70,9 +70,7 @@ pub(super) struct Watches {
     windows: Windows,
     streams: HashMap<u32, Stream>,
     /// The watches whose turn it is, exchanged with the list of ready ones.
-    turn: Vec<Arc<Slot>>,
-    /// The first of them that has not had its turn.
-    next: usize,
+    turn: VecDeque<Arc<Slot>>,
     /// The streams of the watches that wait for the connection's window, each once.
     starved: Vec<u32>,
     outgoing: Position,
@@ -100,8 +98,7 @@ impl Watches {
             handovers,
             windows: Windows::default(),
             streams: HashMap::new(),
-            turn: Vec::new(),
-            next: 0,
+            turn: VecDeque::new(),
             starved: Vec::new(),
             outgoing: Position::default(),
             in_header_block: false,
@@ -142,13 +139,18 @@ impl Watches {
         taken
     }
 
+    /// Notes that h2 has written every frame that it had taken from its streams.
+    pub(super) fn h2_flushed(&self) {
+        self.handovers.settle();
+    }
+
     /// Returns true if watches are ready and h2 has to wait at the end of its frame, since it has written enough. Else
     /// an answer of any length would come before them whenever the socket is slower than h2.
     pub(super) fn has_turn(&self) -> bool {
         self.since_turn >= BYTES_BEFORE_WATCHES
             && self.outgoing.is_between_frames()
             && !self.in_header_block
-            && (self.next < self.turn.len() || self.handovers.ready().has_entries())
+            && (!self.turn.is_empty() || self.handovers.ready().has_entries())
     }
 
     /// Notes a frame that h2 writes. Returns false if it is not for the client.
@@ -231,23 +233,20 @@ impl Watches {
         }
         self.since_turn = 0;
         loop {
-            let Some(slot) = self.turn.get(self.next) else {
-                self.turn.clear();
-                self.next = 0;
+            let Some(slot) = self.turn.pop_front() else {
                 self.handovers.ready().take(&mut self.turn, context.waker());
                 if self.turn.is_empty() {
                     if self.turn.capacity() > TURN_KEPT_MAX {
-                        self.turn = Vec::new();
+                        self.turn = VecDeque::new();
                     }
                     return Progress::Done;
                 }
                 continue;
             };
-            let slot = Arc::clone(slot);
             if self.write_one(&slot, out, bytes_max) == Progress::Full {
+                self.turn.push_front(slot);
                 return Progress::Full;
             }
-            self.next += 1;
         }
     }
 

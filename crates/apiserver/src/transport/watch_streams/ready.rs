@@ -1,5 +1,6 @@
 //! The list of a connection's watches that may have something to write.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::task::{Wake, Waker};
@@ -11,7 +12,7 @@ pub(super) struct Ready<T>(Mutex<List<T>>);
 
 struct List<T> {
     /// Each watch of the connection at most once, and those that have ended since they were woken.
-    entries: Vec<Arc<Entry<T>>>,
+    entries: VecDeque<Arc<Entry<T>>>,
     /// The connection's task, if it waits.
     task: Option<Waker>,
     /// True once the connection has ended. An entry on the list would keep it and itself alive.
@@ -29,7 +30,7 @@ pub(super) struct Entry<T> {
 impl<T> Default for Ready<T> {
     fn default() -> Self {
         Self(Mutex::new(List {
-            entries: Vec::new(),
+            entries: VecDeque::new(),
             task: None,
             closed: false,
         }))
@@ -55,7 +56,7 @@ impl<T> Ready<T> {
         if list.closed {
             return;
         }
-        list.entries.push(entry);
+        list.entries.push_back(entry);
         let task = list.task.take();
         drop(list);
         if let Some(task) = task {
@@ -64,7 +65,7 @@ impl<T> Ready<T> {
     }
 
     /// Exchanges the list for an empty one. If it is empty, the task is woken when it is not any more.
-    pub(super) fn take(&self, empty: &mut Vec<Arc<Entry<T>>>, task: &Waker) {
+    pub(super) fn take(&self, empty: &mut VecDeque<Arc<Entry<T>>>, task: &Waker) {
         let mut list = self.lock();
         if list.entries.is_empty() {
             list.task = Some(task.clone());

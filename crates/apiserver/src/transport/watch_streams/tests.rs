@@ -1,7 +1,9 @@
 //! Memory held for watches that are reset.
 
 use std::pin::Pin;
+use std::task::Poll;
 
+use bytes::Buf;
 use hyper::body::Body;
 use ringwatch::budget::Ledger;
 
@@ -60,6 +62,37 @@ fn a_watch_that_is_reset_does_not_wait_for_the_window_of_the_connection() {
     }
     assert!(watches.streams.is_empty());
     assert_eq!(watches.starved.len(), 0);
+}
+
+#[test]
+fn a_watch_that_is_reset_before_it_goes_over_keeps_no_other_from_that() {
+    let outgoing = Outgoing::new(&Ledger::unlimited());
+    let (handovers, mut watches) = without_window();
+    let mut context = Context::from_waker(Waker::noop());
+    let watch = || handovers.watch(outgoing.begin().count(HeldBody::from(full("event"))));
+    // Returns true if the body begins with the frame by which a watch goes over.
+    let mut is_announced = |body: &mut body::StreamBody| {
+        let frame = Pin::new(body).poll_frame(&mut context);
+        matches!(frame, Poll::Ready(Some(Ok(frame))) if frame.data_ref().is_some_and(|it| it.remaining() == 0))
+    };
+    let mut reset = watch();
+    assert!(is_announced(&mut reset));
+    drop(reset);
+    let mut meanwhile = watch();
+    assert!(!is_announced(&mut meanwhile), "the frame may still come");
+    watches.h2_flushed();
+    let mut later = watch();
+    assert!(is_announced(&mut later));
+    // The frame of a watch that has not ended is waited for.
+    watches.h2_flushed();
+    watches
+        .receive(
+            &frame(HEADERS, END_HEADERS | END_STREAM, 5, b""),
+            &mut Vec::new(),
+        )
+        .expect("frames");
+    watches.pass(&frame(DATA, 0, 5, b""), &mut Vec::new(), 1 << 14);
+    assert!(watches.streams[&5].watch.is_some());
 }
 
 #[test]

@@ -30,13 +30,17 @@ pub(super) enum Update {
     Pass(u32),
     /// h2 does not get it.
     Withhold,
+    /// The window would be larger than is allowed.
+    Overflow,
 }
 
 /// The windows of a connection, in bytes that may be sent.
 #[derive(Debug)]
 pub(super) struct Windows {
-    /// The window with which a stream begins.
+    /// The window with which a stream begins, by what h2 has acknowledged.
     initial: i64,
+    /// The same by the newest SETTINGS frame, which counts for what the client grants behind it.
+    newest_initial: i64,
     /// The window of the connection, by what the client has granted and what was sent.
     connection: i64,
     /// The part of it that h2 knows of.
@@ -51,6 +55,7 @@ impl Default for Windows {
     fn default() -> Self {
         Self {
             initial: WINDOW_BYTES_DEFAULT,
+            newest_initial: WINDOW_BYTES_DEFAULT,
             connection: WINDOW_BYTES_DEFAULT,
             h2: WINDOW_BYTES_DEFAULT,
             largest: WINDOW_BYTES_DEFAULT,
@@ -63,6 +68,11 @@ impl Windows {
     /// Returns the window with which a stream begins. A change of it moves the windows of all open streams.
     pub(super) fn initial(&self) -> i64 {
         self.initial
+    }
+
+    /// Returns the window with which a stream begins once h2 has acknowledged all that the client has set.
+    pub(super) fn newest_initial(&self) -> i64 {
+        self.newest_initial
     }
 
     /// Returns the number of bytes that watches may send on the connection.
@@ -96,8 +106,7 @@ impl Windows {
     pub(super) fn grant(&mut self, increment: u32) -> Update {
         let increment = i64::from(increment);
         if self.connection + increment > WINDOW_BYTES_MAX {
-            // An error of the client, which h2 finds if its own part overflows.
-            return Update::Pass(WINDOW_BYTES_MAX as u32);
+            return Update::Overflow;
         }
         self.connection += increment;
         self.largest = self.largest.max(self.connection);
@@ -144,6 +153,7 @@ impl Windows {
             return Err(io::ErrorKind::InvalidData.into());
         }
         self.settings.push_back(initial);
+        self.newest_initial = initial.map_or(self.newest_initial, i64::from);
         Ok(())
     }
 
@@ -199,10 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_reaches_h2() {
+    fn an_overflow_is_an_error() {
         let mut windows = Windows::default();
         let _ = windows.grant(1 << 30);
-        assert_eq!(windows.grant(1 << 30), Update::Pass(i32::MAX as u32));
+        assert_eq!(windows.grant(1 << 30), Update::Overflow);
+        // However small the part is that h2 knows of.
+        windows.sent_by_h2(windows.h2);
+        assert_eq!(windows.grant(i32::MAX as u32), Update::Overflow);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Responses over HTTP/2 as hyper's client reads them.
 
-mod conformance;
 mod fairness;
 mod floods;
 mod frames;
+mod h2spec;
 mod watches;
+mod windows;
 
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http_body_util::Empty;

@@ -63,18 +63,23 @@ impl Frames {
     /// Begins a connection with these windows for each stream, and for the connection beyond the 65,535 bytes that it
     /// has anyway.
     pub(super) async fn connect(connections: Connections, of_stream: u32, more: u32) -> Self {
-        let (io, server) = tokio::io::duplex(64 << 10);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            connections.serve_http(server, Protocol::Http2).await;
-        });
-        let mut frames = Self { io, _server: tasks };
+        let mut frames = Self::begin(connections);
         frames.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         frames.set_window(of_stream).await;
         if more > 0 {
             frames.grant(0, more).await;
         }
         frames
+    }
+
+    /// Begins a connection on which nothing is sent yet.
+    pub(super) fn begin(connections: Connections) -> Self {
+        let (io, server) = tokio::io::duplex(64 << 10);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            connections.serve_http(server, Protocol::Http2).await;
+        });
+        Self { io, _server: tasks }
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) {
@@ -145,6 +150,18 @@ impl Frames {
             all.extend(frame.payload);
         }
         assert_eq!(all.len(), bytes);
+        all
+    }
+
+    /// Reads DATA of one stream, so many bytes of them, and passes over the frames of others.
+    pub(super) async fn data_among_others(&mut self, stream: u32, bytes: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        while all.len() < bytes {
+            let frame = self.next().await;
+            if (frame.kind, frame.stream) == (DATA, stream) {
+                all.extend(frame.payload);
+            }
+        }
         all
     }
 

@@ -26,6 +26,9 @@ pub(super) const HUGE_CHUNKS: usize = 4_000;
 /// The path of a watch that has one event and goes on.
 pub(super) const ONE_EVENT_PATH: &str = "/api/v1/nodes?watch=1";
 
+/// The path of an answer that needs all of the request's body.
+pub(super) const READ_PATH: &str = "/read";
+
 type Event = Result<Frame<Bytes>, BoxError>;
 
 /// Answers the watches in turn with the bodies that were made before.
@@ -44,6 +47,7 @@ impl Handler for Fed {
                 return Response::new(StreamBody::new(chunks).boxed_unsync());
             }
             ONE_EVENT_PATH => return one_event(),
+            READ_PATH => return read(request.into_body()).await,
             LARGE_PATH => return Response::new(full(vec![b'x'; LARGE_BYTES])),
             _ => return Response::new(full(user.name)),
         }
@@ -54,6 +58,18 @@ impl Handler for Fed {
         let deadline = Clock::real().now() + Duration::from_secs(SECONDS_MAX);
         response.extensions_mut().insert(EventStream { deadline });
         response
+    }
+}
+
+/// Answers with the length of a request's body, or with an error if it does not come.
+async fn read(body: RequestBody) -> Response<ResponseBody> {
+    match body.collect().await {
+        Ok(body) => Response::new(full(body.to_bytes().len().to_string())),
+        Err(error) => {
+            let mut response = Response::new(full(error.to_string()));
+            *response.status_mut() = http::StatusCode::BAD_REQUEST;
+            response
+        }
     }
 }
 
@@ -74,6 +90,11 @@ impl Feed {
     pub(super) fn send(&self, event: impl Into<Bytes>) {
         let sent = self.0.send(Ok(Frame::data(event.into())));
         sent.expect("a watch");
+    }
+
+    /// Returns true if the watch has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 }
 
@@ -248,6 +269,39 @@ async fn a_reset_ends_one_watch_and_no_other() {
     closed.expect("the body is dropped");
     second.send("second");
     assert_eq!(frames.data(3, 6).await, b"second");
+}
+
+#[tokio::test]
+async fn a_reset_while_a_watch_goes_over_is_nothing_to_later_ones() {
+    /// h2 writes it as one frame, a connection that writes a watch as two.
+    const EVENT_BYTES: usize = 16 << 10;
+    let (connections, [_reset, later]) = fed();
+    let mut frames = Frames::connect(connections, LARGE, LARGE).await;
+    // h2 has a frame for which there is no room, behind which all others wait.
+    frames.get(1, HUGE_PATH).await;
+    yield_often().await;
+    frames.request(3, WATCH).await;
+    yield_often().await;
+    frames.reset(3).await;
+    yield_often().await;
+    frames.reset(1).await;
+    frames.request(5, WATCH).await;
+    later.send(vec![b'x'; EVENT_BYTES]);
+    let event = loop {
+        let frame = frames.next().await;
+        if (frame.kind, frame.stream) == (DATA, 5) {
+            break frame.payload.len();
+        }
+        assert_ne!(frame.stream, 3, "it was reset first");
+    };
+    assert!(event < EVENT_BYTES, "h2 has written it");
+}
+
+/// Lets the server go on until it waits for its client.
+async fn yield_often() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
