@@ -1,11 +1,13 @@
 //! The chain of plugins, which runs in kube-apiserver's order.
 
 use std::fmt::Debug;
+use std::mem;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::Error;
-use ringwatch_registry::admission::{Admission, Request};
+use ringwatch_registry::admission::{Admission, Operation, Request};
 use serde_json::Value;
 
 use super::metrics::AdmissionMetrics;
@@ -98,16 +100,24 @@ impl Chain {
         self
     }
 
+    /// Returns the plugins that take part in a step of such an operation.
+    fn taking_part(&self, step: Step, operation: Operation) -> impl Iterator<Item = &dyn Plugin> {
+        let members = self.plugins.iter();
+        let members = members.filter(move |(_, part)| part.has(step, operation));
+        members.map(|(plugin, _)| &**plugin)
+    }
+
     async fn admit_once(
         &self,
         request: &Request<'_>,
         object: &mut Value,
         round: &mut Round,
     ) -> Result<(), Error> {
-        for (plugin, part) in &self.plugins {
-            let run = plugin.admit_in(request, object, round);
-            self.timed(plugin.name(), *part, Step::Admit, request, run)
-                .await?;
+        let mut lap = Lap::new(self, Step::Admit, request);
+        for plugin in self.taking_part(Step::Admit, request.operation) {
+            let outcome = plugin.admit_in(request, object, round).await;
+            lap.end(plugin.name(), outcome.is_err());
+            outcome?;
         }
         Ok(())
     }
@@ -123,33 +133,13 @@ impl Chain {
     }
 
     async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        for (plugin, part) in &self.plugins {
-            let run = plugin.validate(request, object);
-            self.timed(plugin.name(), *part, Step::Validate, request, run)
-                .await?;
+        let mut lap = Lap::new(self, Step::Validate, request);
+        for plugin in self.taking_part(Step::Validate, request.operation) {
+            let outcome = plugin.validate(request, object).await;
+            lap.end(plugin.name(), outcome.is_err());
+            outcome?;
         }
         Ok(())
-    }
-
-    /// Runs a plugin, and measures it if it takes part in this step.
-    async fn timed(
-        &self,
-        plugin: &'static str,
-        part: Part,
-        step: Step,
-        request: &Request<'_>,
-        run: impl Future<Output = Result<(), Error>>,
-    ) -> Result<(), Error> {
-        if !part.has(step, request.operation) {
-            return run.await;
-        }
-        let clock = &request.context.clock;
-        let since = clock.now();
-        let outcome = run.await;
-        let (took, operation) = (clock.now() - since, request.operation);
-        self.metrics
-            .plugin(plugin, step, operation, took, outcome.is_err());
-        outcome
     }
 
     /// Measures a whole step.
@@ -166,6 +156,37 @@ impl Chain {
         self.metrics
             .step(step, request.operation, took, outcome.is_err());
         outcome
+    }
+}
+
+/// The times of plugins that are called one after the other: each ends where the next one begins.
+struct Lap<'a> {
+    metrics: &'a AdmissionMetrics,
+    step: Step,
+    operation: Operation,
+    clock: &'a Clock,
+    since: Instant,
+}
+
+impl<'a> Lap<'a> {
+    /// Begins the time of the first plugin.
+    fn new(chain: &'a Chain, step: Step, request: &Request<'a>) -> Self {
+        let clock = &request.context.clock;
+        Self {
+            metrics: &chain.metrics,
+            step,
+            operation: request.operation,
+            clock,
+            since: clock.now(),
+        }
+    }
+
+    /// Measures a plugin that has ended, and begins the time of the next one.
+    fn end(&mut self, plugin: &'static str, is_rejected: bool) {
+        let now = self.clock.now();
+        let took = now - mem::replace(&mut self.since, now);
+        self.metrics
+            .plugin(plugin, self.step, self.operation, took, is_rejected);
     }
 }
 
