@@ -6,6 +6,7 @@
 //! type merge. Other patches do not belong here; `ringwatch-apiserver` has them.
 
 mod apply;
+mod changed_values;
 mod managed_fields;
 mod merge;
 mod merging;
@@ -13,6 +14,7 @@ mod merging;
 mod model_tests;
 pub mod overlay;
 mod path;
+mod renewal;
 mod schema;
 mod set;
 mod shape;
