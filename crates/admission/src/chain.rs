@@ -10,7 +10,7 @@ use ringwatch_apimachinery::Error;
 use ringwatch_registry::admission::{Admission, Operation, Request};
 use serde_json::Value;
 
-use super::metrics::AdmissionMetrics;
+use super::metrics::{AdmissionMetrics, PluginTimes};
 use super::plugin_set::position;
 use super::reinvocation::Reinvocations;
 use super::steps::{Part, Step};
@@ -74,8 +74,16 @@ pub struct Round {
 /// Plugins in kube-apiserver's order.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    plugins: Vec<(Arc<dyn Plugin>, Part)>,
+    plugins: Vec<Member>,
     metrics: AdmissionMetrics,
+}
+
+/// A plugin in its place.
+#[derive(Clone, Debug)]
+struct Member {
+    plugin: Arc<dyn Plugin>,
+    part: Part,
+    times: PluginTimes,
 }
 
 impl Chain {
@@ -83,9 +91,10 @@ impl Chain {
     #[must_use]
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));
-        let plugins = plugins.into_iter().map(|plugin| {
-            let part = Part::of(plugin.name());
-            (plugin, part)
+        let plugins = plugins.into_iter().map(|plugin| Member {
+            part: Part::of(plugin.name()),
+            plugin,
+            times: PluginTimes::default(),
         });
         Self {
             plugins: plugins.collect(),
@@ -97,14 +106,16 @@ impl Chain {
     #[must_use]
     pub fn measured(mut self, metrics: AdmissionMetrics) -> Self {
         self.metrics = metrics;
+        self.plugins
+            .iter_mut()
+            .for_each(|it| it.times = PluginTimes::default());
         self
     }
 
     /// Returns the plugins that take part in a step of such an operation.
-    fn taking_part(&self, step: Step, operation: Operation) -> impl Iterator<Item = &dyn Plugin> {
+    fn taking_part(&self, step: Step, operation: Operation) -> impl Iterator<Item = &Member> {
         let members = self.plugins.iter();
-        let members = members.filter(move |(_, part)| part.has(step, operation));
-        members.map(|(plugin, _)| &**plugin)
+        members.filter(move |member| member.part.has(step, operation))
     }
 
     async fn admit_once(
@@ -114,9 +125,9 @@ impl Chain {
         round: &mut Round,
     ) -> Result<(), Error> {
         let mut lap = Lap::new(self, Step::Admit, request);
-        for plugin in self.taking_part(Step::Admit, request.operation) {
-            let outcome = plugin.admit_in(request, object, round).await;
-            lap.end(plugin.name(), outcome.is_err());
+        for member in self.taking_part(Step::Admit, request.operation) {
+            let outcome = member.plugin.admit_in(request, object, round).await;
+            lap.end(member, outcome.is_err());
             outcome?;
         }
         Ok(())
@@ -134,9 +145,9 @@ impl Chain {
 
     async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
         let mut lap = Lap::new(self, Step::Validate, request);
-        for plugin in self.taking_part(Step::Validate, request.operation) {
-            let outcome = plugin.validate(request, object).await;
-            lap.end(plugin.name(), outcome.is_err());
+        for member in self.taking_part(Step::Validate, request.operation) {
+            let outcome = member.plugin.validate(request, object).await;
+            lap.end(member, outcome.is_err());
             outcome?;
         }
         Ok(())
@@ -182,11 +193,13 @@ impl<'a> Lap<'a> {
     }
 
     /// Measures a plugin that has ended, and begins the time of the next one.
-    fn end(&mut self, plugin: &'static str, is_rejected: bool) {
+    fn end(&mut self, member: &Member, is_rejected: bool) {
         let now = self.clock.now();
         let took = now - mem::replace(&mut self.since, now);
-        self.metrics
-            .plugin(plugin, self.step, self.operation, took, is_rejected);
+        let (name, call) = (member.plugin.name(), (self.step, self.operation));
+        member
+            .times
+            .observe(self.metrics, name, call, took, is_rejected);
     }
 }
 
@@ -234,7 +247,7 @@ mod tests {
         let names: Vec<_> = chain
             .plugins
             .iter()
-            .map(|(plugin, _)| plugin.name())
+            .map(|member| member.plugin.name())
             .collect();
         assert_eq!(
             names,
@@ -247,5 +260,26 @@ mod tests {
                 "ResourceQuota",
             ]
         );
+    }
+
+    #[test]
+    fn only_plugins_that_take_part_are_called() {
+        let given = ["ResourceQuota", "NamespaceLifecycle", "Priority", "Another"];
+        let plugins = given.map(|name| Arc::new(Named(name)) as Arc<dyn Plugin>);
+        let chain = Chain::new(plugins.to_vec());
+        let names = |step, operation| -> Vec<_> {
+            let members = chain.taking_part(step, operation);
+            members.map(|member| member.plugin.name()).collect()
+        };
+        let (admit, validate) = (Step::Admit, Step::Validate);
+        assert_eq!(
+            names(admit, Operation::Update),
+            ["NamespaceLifecycle", "Priority", "Another"]
+        );
+        assert_eq!(
+            names(validate, Operation::Update),
+            ["Priority", "ResourceQuota", "Another"]
+        );
+        assert_eq!(names(validate, Operation::Connect), ["Another"]);
     }
 }
