@@ -65,6 +65,15 @@ impl Manager<'_> {
         fields.iter().copied().collect()
     }
 
+    /// Returns the name as the entries of updates have it.
+    fn entry_name(&self) -> &str {
+        if self.name.is_empty() {
+            "unknown"
+        } else {
+            self.name
+        }
+    }
+
     /// Returns the time as entries have it.
     fn time_text(&self) -> Option<String> {
         let time = self.time?;

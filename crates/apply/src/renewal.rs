@@ -26,6 +26,9 @@ pub(super) fn renew(live: &Value, new: &mut Value, manager: &Manager<'_>) -> boo
     let (Some(own), Some(time)) = (own_entry(live, new, manager), manager.time_text()) else {
         return false;
     };
+    if !sends_entries(new, manager) {
+        new["metadata"]["managedFields"] = live["metadata"]["managedFields"].clone();
+    }
     let Some(entries) = new["metadata"]["managedFields"].as_array_mut() else {
         return false;
     };
@@ -37,13 +40,18 @@ pub(super) fn renew(live: &Value, new: &mut Value, manager: &Manager<'_>) -> boo
     true
 }
 
+/// Returns true if the entries are those that the client sent, rather than those of the live object.
+fn sends_entries(new: &Value, manager: &Manager<'_>) -> bool {
+    manager.subresource.is_empty() && !new["metadata"]["managedFields"].is_null()
+}
+
 /// Returns the index of the manager's entry if it has all fields that have changed, and no other one has any of them.
 fn own_entry(live: &Value, new: &Value, manager: &Manager<'_>) -> Option<usize> {
-    let list = &new["metadata"]["managedFields"];
-    // Entries that are sent to a subresource do not count.
-    if !manager.subresource.is_empty() && *list != live["metadata"]["managedFields"] {
-        return None;
-    }
+    let object = match sends_entries(new, manager) {
+        true => new,
+        false => live,
+    };
+    let list = &object["metadata"]["managedFields"];
     let entries = list.as_array()?;
     if entries.len() > UPDATE_ENTRIES_MAX {
         return None;
@@ -57,7 +65,12 @@ fn own_entry(live: &Value, new: &Value, manager: &Manager<'_>) -> Option<usize> 
         return None;
     }
     let (version, subresource) = (manager.api_version, manager.subresource);
-    let identity = (Operation::Update, manager.name, version, subresource);
+    let identity = (
+        Operation::Update,
+        manager.entry_name(),
+        version,
+        subresource,
+    );
     let own = entries.iter().position(|it| it.identity() == identity)?;
     let changed = changed_fields(live, new, manager)?;
     let is_own = |(at, entry): (usize, &Entry<'_>)| match at == own {

@@ -37,7 +37,7 @@ fn update_sets(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
         live.unwrap_or(&empty),
         new,
         &mut managed,
-        manager.name,
+        manager.entry_name(),
         manager,
     );
     managed.encode(new);
@@ -82,7 +82,6 @@ pub(super) fn note(
     managed.take(&changed);
     changed.subtract(&UNTRACKED_FIELDS);
     if !changed.is_empty() {
-        let name = if name.is_empty() { "unknown" } else { name };
         let version = manager.api_version;
         let identity = Identity::new(name, Operation::Update, version, manager.subresource);
         let entry = managed.entries.entry(identity).or_insert_with(|| Entry {
@@ -254,7 +253,7 @@ mod tests {
         #[test]
         fn entries_are_renewed_as_by_sets(
             old in tree(), other in tree(), taken in prop::collection::vec(any::<bool>(), 12),
-            names in prop::collection::vec(prop::sample::select(vec!["one", "two", "three"]), 3),
+            names in prop::collection::vec(prop::sample::select(vec!["one", "two", ""]), 3),
             subresource in prop::sample::select(vec!["", "", "status"]),
             kind in prop::sample::select(vec![("v1", "Pod"), ("v1", "ConfigMap"), ("example.com/v1", "Widget")]),
         ) {
@@ -273,9 +272,10 @@ mod tests {
             update_sets(Some(&live), &mut next, &manager(names[1], 1, subresource));
             for (second, name) in (2..).zip(&names) {
                 let new = typed(revalued(&next, &mut taken));
-                let with_entries = |mut object: Value| {
+                let mut with_entries = |mut object: Value| {
                     let entries = &next["metadata"]["managedFields"];
-                    if object["metadata"].is_object() && !entries.is_null() {
+                    let is_sent = !entries.is_null() && taken.next() == Some(true);
+                    if is_sent && object["metadata"].is_object() {
                         object["metadata"]["managedFields"] = entries.clone();
                     }
                     object
@@ -300,13 +300,16 @@ mod tests {
         update(Some(&live), &mut other, &manager("two"));
         let mut later = manager("one");
         later.time = "2027-01-01T00:00:00Z".parse().ok();
-        let mut new = other.clone();
-        new["data"]["a"] = "2".into();
-        assert!(renew(&other, &mut new, &later));
         let mut expected = entries(&other);
         expected[0]["time"] = "2027-01-01T00:00:00Z".into();
         expected.reverse();
-        assert_eq!(entries(&new), expected);
+        for sent in [other["metadata"]["managedFields"].clone(), Value::Null] {
+            let mut new = other.clone();
+            new["data"]["a"] = "2".into();
+            new["metadata"]["managedFields"] = sent;
+            assert!(renew(&other, &mut new, &later));
+            assert_eq!(entries(&new), expected);
+        }
         // Of another's field it is no renewal.
         let mut new = other.clone();
         new["data"]["b"] = "2".into();
