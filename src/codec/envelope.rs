@@ -77,7 +77,9 @@ pub fn to_json(bytes: &[u8], default: (&str, &str)) -> Result<Vec<u8>, DecodeErr
 /// As [`to_json`].
 pub fn decode(bytes: &[u8], default: (&str, &str)) -> Result<Value, DecodeError> {
     let json = to_json(bytes, default)?;
-    serde_json::from_slice(&json).map_err(|error| DecodeError::Envelope(error.to_string()))
+    // Checked as a whole, since the parser checks text by text.
+    let json = str::from_utf8(&json).map_err(|error| DecodeError::Envelope(error.to_string()))?;
+    serde_json::from_str(json).map_err(|error| DecodeError::Envelope(error.to_string()))
 }
 
 /// Writes an object within another one as JSON.

@@ -60,7 +60,7 @@ pub use envelope::{MAGIC, decode, encode, encode_over, encode_value, to_json};
 pub use error::{Broken, DecodeError, WireError};
 pub use frame::{FRAME_LENGTH_BYTES, event_frame};
 pub use list::{LIST_END, ListItemHead, list_head, list_item, list_item_head};
-pub use object::{ObjectError, item_at, json, object, object_sharing, tree};
+pub use object::{ObjectError, item_at, json, object, object_encoded, object_sharing, tree};
 pub use presence::{Presence, Wanted};
 pub use quantity::{QuantityFamily, quantity_text};
 pub use stored_fields::StoredFields;

@@ -63,13 +63,28 @@ pub fn object_sharing(
     revision: u64,
     schema: &FieldSchema,
 ) -> Result<Object, ObjectError> {
-    if !stored.starts_with(&MAGIC) {
-        return Ok(Object::from_json(stored, revision, schema)?);
+    if stored.starts_with(&MAGIC) {
+        // An error deep inside must be reported now, not when the object is later converted to JSON.
+        envelope::to_json(&stored, UNTYPED)?;
     }
-    // An error deep inside must be reported now, not when the object is later converted to JSON.
-    envelope::to_json(&stored, UNTYPED)?;
-    let (form, places) = protobuf(&stored, schema)?;
-    Ok(Object::from_protobuf(stored, form, revision, places))
+    object_encoded(stored, revision, schema)
+}
+
+/// Makes an object of bytes that this program has just encoded, as [`object_sharing`] does of others' bytes, but without a
+/// check that all parts can be read.
+///
+/// # Errors
+/// [`ObjectError`] when it is not an object.
+pub fn object_encoded(
+    encoded: Bytes,
+    revision: u64,
+    schema: &FieldSchema,
+) -> Result<Object, ObjectError> {
+    if !encoded.starts_with(&MAGIC) {
+        return Ok(Object::from_json(encoded, revision, schema)?);
+    }
+    let (form, places) = protobuf(&encoded, schema)?;
+    Ok(Object::from_protobuf(encoded, form, revision, places))
 }
 
 /// Returns the object as JSON, with its resource version.

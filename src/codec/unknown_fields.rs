@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::encode::whole;
 use super::field_order;
 use super::tables::{Arity, Field, Kind, Message, Shape, Type};
-use super::transcode::entry_of;
+use super::transcode::{NESTING_MAX, entry_of};
 use super::wire::{Content, Fields};
 
 /// The kind of a part of an item's key, by which parts of different kinds differ.
@@ -45,14 +45,20 @@ pub(super) enum OldItems<'a, 'f> {
 /// Returns the message in order if it has an unknown field, or JSON that is kept as it was written; `None` if there is
 /// nothing to keep.
 pub(super) fn to_keep(kind: Kind, raw: &[u8]) -> Option<Vec<u8>> {
+    if !has_something_to_keep(kind.0, raw, 0) {
+        return None;
+    }
     // Bytes that cannot be read have no fields to keep.
-    let ordered = field_order::ordered(kind.0, raw, 0).ok()?;
-    has_something_to_keep(kind.0, &ordered).then_some(ordered)
+    field_order::ordered(kind.0, raw, 0).ok()
 }
 
 /// Returns true if a message, or one within it, has a field that the tables do not know, or is a RawExtension: its JSON
-/// has the order and the white space of the client that wrote it, which a tree does not have.
-fn has_something_to_keep(message: &Message, bytes: &[u8]) -> bool {
+/// has the order and the white space of the client that wrote it, which a tree does not have. Messages that nest too deep are
+/// left to be refused when the fields are put in order.
+fn has_something_to_keep(message: &Message, bytes: &[u8], depth: usize) -> bool {
+    if depth >= NESTING_MAX {
+        return true;
+    }
     let mut fields = Fields::new(bytes);
     while let Ok(Some((number, content))) = fields.next_field() {
         let Some(field) = message.field(number) else {
@@ -65,8 +71,8 @@ fn has_something_to_keep(message: &Message, bytes: &[u8]) -> bool {
             Arity::Map => value_of(content),
             _ => content,
         };
-        // The depth was bounded when the message was put in order.
-        if id.message().shape == Shape::RawExtension || has_something_to_keep(id.message(), content)
+        if id.message().shape == Shape::RawExtension
+            || has_something_to_keep(id.message(), content, depth + 1)
         {
             return true;
         }

@@ -94,7 +94,7 @@ impl Versioner {
     ) -> Result<Object, ObjectError> {
         let object = without_self_link(object);
         let bytes = bytes_of(&object, self.media_type, replaced);
-        codec::object_sharing(bytes, 0, &self.schema)
+        codec::object_encoded(bytes, 0, &self.schema)
     }
 
     /// Reads the stored form of an object, whose bytes the object shares, with the revision that wrote it.
@@ -128,7 +128,7 @@ impl Versioner {
             StoredForm::Protobuf => StorageMediaType::Protobuf,
         };
         let bytes = bytes_of(&completed, media_type, object.stored());
-        codec::object_sharing(bytes, object.revision(), &self.schema)
+        codec::object_encoded(bytes, object.revision(), &self.schema)
     }
 
     /// Returns the resource version of an object; `None` if it has none.
@@ -139,9 +139,7 @@ impl Versioner {
         &self,
         object: &Value,
     ) -> Result<Option<ResourceVersion>, InvalidResourceVersion> {
-        let text = object
-            .pointer("/metadata/resourceVersion")
-            .and_then(Value::as_str);
+        let text = object["metadata"]["resourceVersion"].as_str();
         let version = ResourceVersion::parse(text.unwrap_or_default())?;
         Ok(version.filter(|version| !version.is_any()))
     }

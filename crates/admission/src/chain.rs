@@ -1,14 +1,16 @@
 //! The chain of plugins, which runs in kube-apiserver's order.
 
 use std::fmt::Debug;
+use std::mem;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::Error;
-use ringwatch_registry::admission::{Admission, Request};
+use ringwatch_registry::admission::{Admission, Operation, Request};
 use serde_json::Value;
 
-use super::metrics::AdmissionMetrics;
+use super::metrics::{AdmissionMetrics, PluginTimes};
 use super::plugin_set::position;
 use super::reinvocation::Reinvocations;
 use super::steps::{Part, Step};
@@ -72,8 +74,16 @@ pub struct Round {
 /// Plugins in kube-apiserver's order.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    plugins: Vec<(Arc<dyn Plugin>, Part)>,
+    plugins: Vec<Member>,
     metrics: AdmissionMetrics,
+}
+
+/// A plugin in its place.
+#[derive(Clone, Debug)]
+struct Member {
+    plugin: Arc<dyn Plugin>,
+    part: Part,
+    times: PluginTimes,
 }
 
 impl Chain {
@@ -81,9 +91,10 @@ impl Chain {
     #[must_use]
     pub fn new(mut plugins: Vec<Arc<dyn Plugin>>) -> Self {
         plugins.sort_by_key(|plugin| position(plugin.name()));
-        let plugins = plugins.into_iter().map(|plugin| {
-            let part = Part::of(plugin.name());
-            (plugin, part)
+        let plugins = plugins.into_iter().map(|plugin| Member {
+            part: Part::of(plugin.name()),
+            plugin,
+            times: PluginTimes::default(),
         });
         Self {
             plugins: plugins.collect(),
@@ -95,7 +106,16 @@ impl Chain {
     #[must_use]
     pub fn measured(mut self, metrics: AdmissionMetrics) -> Self {
         self.metrics = metrics;
+        self.plugins
+            .iter_mut()
+            .for_each(|it| it.times = PluginTimes::default());
         self
+    }
+
+    /// Returns the plugins that take part in a step of such an operation.
+    fn taking_part(&self, step: Step, operation: Operation) -> impl Iterator<Item = &Member> {
+        let members = self.plugins.iter();
+        members.filter(move |member| member.part.has(step, operation))
     }
 
     async fn admit_once(
@@ -104,10 +124,11 @@ impl Chain {
         object: &mut Value,
         round: &mut Round,
     ) -> Result<(), Error> {
-        for (plugin, part) in &self.plugins {
-            let run = plugin.admit_in(request, object, round);
-            self.timed(plugin.name(), *part, Step::Admit, request, run)
-                .await?;
+        let mut lap = Lap::new(self, Step::Admit, request);
+        for member in self.taking_part(Step::Admit, request.operation) {
+            let outcome = member.plugin.admit_in(request, object, round).await;
+            lap.end(member, outcome.is_err());
+            outcome?;
         }
         Ok(())
     }
@@ -123,33 +144,13 @@ impl Chain {
     }
 
     async fn validate_all(&self, request: &Request<'_>, object: &Value) -> Result<(), Error> {
-        for (plugin, part) in &self.plugins {
-            let run = plugin.validate(request, object);
-            self.timed(plugin.name(), *part, Step::Validate, request, run)
-                .await?;
+        let mut lap = Lap::new(self, Step::Validate, request);
+        for member in self.taking_part(Step::Validate, request.operation) {
+            let outcome = member.plugin.validate(request, object).await;
+            lap.end(member, outcome.is_err());
+            outcome?;
         }
         Ok(())
-    }
-
-    /// Runs a plugin, and measures it if it takes part in this step.
-    async fn timed(
-        &self,
-        plugin: &'static str,
-        part: Part,
-        step: Step,
-        request: &Request<'_>,
-        run: impl Future<Output = Result<(), Error>>,
-    ) -> Result<(), Error> {
-        if !part.has(step, request.operation) {
-            return run.await;
-        }
-        let clock = &request.context.clock;
-        let since = clock.now();
-        let outcome = run.await;
-        let (took, operation) = (clock.now() - since, request.operation);
-        self.metrics
-            .plugin(plugin, step, operation, took, outcome.is_err());
-        outcome
     }
 
     /// Measures a whole step.
@@ -166,6 +167,39 @@ impl Chain {
         self.metrics
             .step(step, request.operation, took, outcome.is_err());
         outcome
+    }
+}
+
+/// The times of plugins that are called one after the other: each ends where the next one begins.
+struct Lap<'a> {
+    metrics: &'a AdmissionMetrics,
+    step: Step,
+    operation: Operation,
+    clock: &'a Clock,
+    since: Instant,
+}
+
+impl<'a> Lap<'a> {
+    /// Begins the time of the first plugin.
+    fn new(chain: &'a Chain, step: Step, request: &Request<'a>) -> Self {
+        let clock = &request.context.clock;
+        Self {
+            metrics: &chain.metrics,
+            step,
+            operation: request.operation,
+            clock,
+            since: clock.now(),
+        }
+    }
+
+    /// Measures a plugin that has ended, and begins the time of the next one.
+    fn end(&mut self, member: &Member, is_rejected: bool) {
+        let now = self.clock.now();
+        let took = now - mem::replace(&mut self.since, now);
+        let (name, call) = (member.plugin.name(), (self.step, self.operation));
+        member
+            .times
+            .observe(self.metrics, name, call, took, is_rejected);
     }
 }
 
@@ -213,7 +247,7 @@ mod tests {
         let names: Vec<_> = chain
             .plugins
             .iter()
-            .map(|(plugin, _)| plugin.name())
+            .map(|member| member.plugin.name())
             .collect();
         assert_eq!(
             names,
@@ -226,5 +260,26 @@ mod tests {
                 "ResourceQuota",
             ]
         );
+    }
+
+    #[test]
+    fn only_plugins_that_take_part_are_called() {
+        let given = ["ResourceQuota", "NamespaceLifecycle", "Priority", "Another"];
+        let plugins = given.map(|name| Arc::new(Named(name)) as Arc<dyn Plugin>);
+        let chain = Chain::new(plugins.to_vec());
+        let names = |step, operation| -> Vec<_> {
+            let members = chain.taking_part(step, operation);
+            members.map(|member| member.plugin.name()).collect()
+        };
+        let (admit, validate) = (Step::Admit, Step::Validate);
+        assert_eq!(
+            names(admit, Operation::Update),
+            ["NamespaceLifecycle", "Priority", "Another"]
+        );
+        assert_eq!(
+            names(validate, Operation::Update),
+            ["Priority", "ResourceQuota", "Another"]
+        );
+        assert_eq!(names(validate, Operation::Connect), ["Another"]);
     }
 }

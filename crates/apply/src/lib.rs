@@ -6,6 +6,7 @@
 //! type merge. Other patches do not belong here; `ringwatch-apiserver` has them.
 
 mod apply;
+mod changed_values;
 mod managed_fields;
 mod merge;
 mod merging;
@@ -13,6 +14,7 @@ mod merging;
 mod model_tests;
 pub mod overlay;
 mod path;
+mod renewal;
 mod schema;
 mod set;
 mod shape;
@@ -61,6 +63,15 @@ impl Manager<'_> {
     fn reset_fields(&self, schema: Schema<'_>) -> FieldSet {
         let fields = schema.reset_fields(self.subresource, self.has_status_subresource);
         fields.iter().copied().collect()
+    }
+
+    /// Returns the name as the entries of updates have it.
+    fn entry_name(&self) -> &str {
+        if self.name.is_empty() {
+            "unknown"
+        } else {
+            self.name
+        }
     }
 
     /// Returns the time as entries have it.

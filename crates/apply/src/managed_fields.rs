@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::set::FieldSet;
 
 /// Maximum number of entries of updating managers; older ones are merged, as in Kubernetes.
-const UPDATE_ENTRIES_MAX: usize = 10;
+pub(super) const UPDATE_ENTRIES_MAX: usize = 10;
 
 /// The name of the entry into which older entries of updating managers are merged.
 const OLD_UPDATES: &str = "ancient-changes";
@@ -59,9 +59,9 @@ impl ManagedFields {
     /// Reads the entries of an object; `None` if one of them cannot be read.
     pub(super) fn decode(object: &Value) -> Option<Self> {
         let mut managed = Self::default();
-        let list = match object.pointer("/metadata/managedFields") {
-            None | Some(Value::Null) => return Some(managed),
-            Some(list) => list.as_array()?,
+        let list = match &object["metadata"]["managedFields"] {
+            Value::Null => return Some(managed),
+            list => list.as_array()?,
         };
         for entry in list {
             let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 use super::path::PathElement;
 
+/// The mark of a path in the set that has longer ones below it.
+const MEMBER: &str = ".";
+
 /// A set of paths to fields, as `fieldsV1` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
@@ -25,7 +28,7 @@ impl FieldSet {
     pub(super) fn from_json(json: &Value) -> Option<Self> {
         let mut set = Self::default();
         for (text, below) in json.as_object()? {
-            if text == "." {
+            if text == MEMBER {
                 set.member = true;
                 continue;
             }
@@ -44,11 +47,33 @@ impl FieldSet {
             if let (true, Value::Object(below)) =
                 (child.member && !child.children.is_empty(), &mut below)
             {
-                below.insert(".".to_owned(), Value::Object(Map::new()));
+                below.insert(MEMBER.to_owned(), Value::Object(Map::new()));
             }
             json.insert(element.encode(), below);
         }
         Value::Object(json)
+    }
+
+    /// Returns true if this is JSON of a set that is not empty, just as [`Self::to_json`] writes it.
+    pub(super) fn is_written(json: &Value) -> bool {
+        json.as_object()
+            .is_some_and(|steps| !steps.contains_key(MEMBER) && are_written(steps))
+    }
+
+    /// Returns true if a set, given as JSON, has all paths of this one.
+    pub(super) fn is_within(&self, json: &Value) -> bool {
+        self.children.iter().all(|(element, child)| {
+            let below = json.get(element.encode());
+            below.is_some_and(|it| (!child.member || is_member(it)) && child.is_within(it))
+        })
+    }
+
+    /// Returns true if a set, given as JSON, has a path of this one.
+    pub(super) fn meets(&self, json: &Value) -> bool {
+        self.children.iter().any(|(element, child)| {
+            let below = json.get(element.encode());
+            below.is_some_and(|it| (child.member && is_member(it)) || child.meets(it))
+        })
     }
 
     /// Adds a path. The empty path is not a field and stays out.
@@ -200,6 +225,27 @@ impl FieldSet {
     }
 }
 
+/// Returns true if steps that are not the root's, and those below them, are written as [`FieldSet::to_json`] does.
+fn are_written(steps: &Map<String, Value>) -> bool {
+    let is_written = |(text, below): (&String, &Value)| {
+        let Value::Object(below) = below else {
+            return false;
+        };
+        if text == MEMBER {
+            return below.is_empty();
+        }
+        let canonical = || PathElement::parse(text).is_some_and(|step| step.encode() == *text);
+        (text.starts_with("f:") || canonical()) && (below.is_empty() || are_written(below))
+    };
+    steps.keys().any(|text| text != MEMBER) && steps.iter().all(is_written)
+}
+
+/// Returns true if the path that ends at this JSON is a member of the set.
+fn is_member(json: &Value) -> bool {
+    json.as_object()
+        .is_some_and(|steps| steps.is_empty() || steps.contains_key(MEMBER))
+}
+
 /// Paths of a set as messages show them.
 struct Shown {
     paths: Vec<String>,
@@ -269,6 +315,22 @@ mod tests {
         assert_eq!(FieldSet::from_json(&json!([])), None);
     }
 
+    #[test]
+    fn other_forms_of_sets_are_not_as_written() {
+        for json in [
+            json!({}),
+            json!([]),
+            json!({".": {}, "f:a": {}}),
+            json!({"f:a": {".": {}}}),
+            json!({"f:a": {".": {"f:b": {}}, "f:b": {}}}),
+            json!({"f:a": null}),
+            json!({"f:a": {"k:{ }": {}}}),
+            json!({"x:a": {}}),
+        ] {
+            assert!(!FieldSet::is_written(&json), "{json}");
+        }
+    }
+
     type Model = BTreeSet<Vec<PathElement>>;
 
     fn paths() -> impl Strategy<Value = Model> {
@@ -312,7 +374,16 @@ mod tests {
         #[test]
         fn a_set_is_read_back_from_its_json(paths in paths()) {
             let set = set(&paths);
-            prop_assert_eq!(FieldSet::from_json(&set.to_json()), Some(set));
+            let json = set.to_json();
+            prop_assert_eq!(FieldSet::is_written(&json), !paths.is_empty());
+            prop_assert_eq!(FieldSet::from_json(&json), Some(set));
+        }
+
+        #[test]
+        fn sets_are_compared_with_json_as_with_sets(one in paths(), other in paths()) {
+            let (a, json) = (set(&one), set(&other).to_json());
+            prop_assert_eq!(a.is_within(&json), one.is_subset(&other));
+            prop_assert_eq!(a.meets(&json), !one.is_disjoint(&other));
         }
     }
 }

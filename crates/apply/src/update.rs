@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::changed_values::changed_values;
 use super::managed_fields::{Entry, Identity, ManagedFields, Operation};
+use super::renewal::renew;
 use super::schema::Schema;
 use super::set::FieldSet;
 use super::walk::Comparison;
@@ -16,6 +18,14 @@ use super::{Manager, UNTRACKED_FIELDS};
 /// entries as they are. An empty list in `new`, or a list of one empty entry, removes all entries; an object without
 /// entries gets none until something is applied to it.
 pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
+    let is_done = live.is_some_and(|live| renew(live, new, manager));
+    if !is_done {
+        update_sets(live, new, manager);
+    }
+}
+
+/// Updates the managed fields as sets of fields.
+fn update_sets(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
     let managed = entries_before(live, new, manager);
     remove_entries(new);
     let Some(mut managed) = managed else { return };
@@ -27,7 +37,7 @@ pub fn update(live: Option<&Value>, new: &mut Value, manager: &Manager<'_>) {
         live.unwrap_or(&empty),
         new,
         &mut managed,
-        manager.name,
+        manager.entry_name(),
         manager,
     );
     managed.encode(new);
@@ -41,9 +51,7 @@ fn entries_before(
     manager: &Manager<'_>,
 ) -> Option<ManagedFields> {
     if manager.subresource.is_empty() {
-        let sent = new
-            .pointer("/metadata/managedFields")
-            .and_then(Value::as_array);
+        let sent = new["metadata"]["managedFields"].as_array();
         // Go's decoder tells an empty list from none.
         match sent.map(Vec::as_slice) {
             Some([]) => return None,
@@ -74,7 +82,6 @@ pub(super) fn note(
     managed.take(&changed);
     changed.subtract(&UNTRACKED_FIELDS);
     if !changed.is_empty() {
-        let name = if name.is_empty() { "unknown" } else { name };
         let version = manager.api_version;
         let identity = Identity::new(name, Operation::Update, version, manager.subresource);
         let entry = managed.entries.entry(identity).or_insert_with(|| Entry {
@@ -97,6 +104,9 @@ pub(super) fn compare(schema: Schema<'_>, old: &Value, new: &Value) -> Compariso
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
     };
+    if let Some(comparison) = changed_values(schema, old, new) {
+        return comparison;
+    }
     let (mut old, mut new) = (differing(old, new), differing(new, old));
     schema.complete(&mut old);
     schema.complete(&mut new);
@@ -227,13 +237,83 @@ mod tests {
                 ("rbac.authorization.k8s.io/v1", "ClusterRole"), ("example.com/v1", "Widget"),
             ]),
         ) {
-            let new = mixed(&old, &other, &mut taken.into_iter().cycle());
+            let new = mixed(&old, &other, &mut taken.iter().copied().cycle());
             let schema = Schema::new(kind.0, kind.1, None);
-            for (old, new) in [(&old, &new), (&new, &old), (&old, &other), (&old, &old)] {
+            let revalued = revalued(&old, &mut taken.iter().copied().cycle());
+            let pairs = [(&old, &new), (&new, &old), (&old, &other), (&old, &old), (&old, &revalued), (&revalued, &old)];
+            for (old, new) in pairs {
                 let whole = Comparison::new(schema, &comparable(schema, old), &comparable(schema, new));
                 prop_assert_eq!(compare(schema, old, new), whole, "{} {}", old, new);
             }
         }
+    }
+
+    proptest! {
+        /// Renewing an entry does what the sets of fields say.
+        #[test]
+        fn entries_are_renewed_as_by_sets(
+            old in tree(), other in tree(), taken in prop::collection::vec(any::<bool>(), 12),
+            names in prop::collection::vec(prop::sample::select(vec!["one", "two", ""]), 3),
+            subresource in prop::sample::select(vec!["", "", "status"]),
+            kind in prop::sample::select(vec![("v1", "Pod"), ("v1", "ConfigMap"), ("example.com/v1", "Widget")]),
+        ) {
+            let manager = |name, second: i64, subresource| Manager {
+                time: jiff::Timestamp::from_second(1_767_225_600 + second).ok(),
+                ..Manager::for_tests(name, kind.0, subresource)
+            };
+            let typed = |mut object: Value| {
+                object["kind"] = kind.1.into();
+                object
+            };
+            let mut taken = taken.into_iter().cycle();
+            let mut live = typed(old);
+            update_sets(None, &mut live, &manager(names[0], 0, ""));
+            let mut next = typed(mixed(&live, &other, &mut taken));
+            update_sets(Some(&live), &mut next, &manager(names[1], 1, subresource));
+            for (second, name) in (2..).zip(&names) {
+                let new = typed(revalued(&next, &mut taken));
+                let mut with_entries = |mut object: Value| {
+                    let entries = &next["metadata"]["managedFields"];
+                    let is_sent = !entries.is_null() && taken.next() == Some(true);
+                    if is_sent && object["metadata"].is_object() {
+                        object["metadata"]["managedFields"] = entries.clone();
+                    }
+                    object
+                };
+                let mut new = with_entries(new);
+                let mut by_sets = new.clone();
+                let manager = manager(name, second, subresource);
+                update(Some(&next), &mut new, &manager);
+                update_sets(Some(&next), &mut by_sets, &manager);
+                prop_assert_eq!(&new, &by_sets);
+                next = new;
+            }
+        }
+    }
+
+    #[test]
+    fn a_renewal_changes_the_time_of_its_managers_entry_alone() {
+        let mut live = config_map(json!({"a": "1"}));
+        update(None, &mut live, &manager("one"));
+        let mut other = live.clone();
+        other["data"]["b"] = "1".into();
+        update(Some(&live), &mut other, &manager("two"));
+        let mut later = manager("one");
+        later.time = "2027-01-01T00:00:00Z".parse().ok();
+        let mut expected = entries(&other);
+        expected[0]["time"] = "2027-01-01T00:00:00Z".into();
+        expected.reverse();
+        for sent in [other["metadata"]["managedFields"].clone(), Value::Null] {
+            let mut new = other.clone();
+            new["data"]["a"] = "2".into();
+            new["metadata"]["managedFields"] = sent;
+            assert!(renew(&other, &mut new, &later));
+            assert_eq!(entries(&new), expected);
+        }
+        // Of another's field it is no renewal.
+        let mut new = other.clone();
+        new["data"]["b"] = "2".into();
+        assert!(!renew(&other, &mut new, &later));
     }
 
     /// Returns an object with the members of one, of which some are replaced by those of another.
@@ -251,6 +331,21 @@ mod tests {
                 members.into()
             }
             _ if taken.next() == Some(true) => other.clone(),
+            _ => one.clone(),
+        }
+    }
+
+    /// Returns an object with the members of another, of which some have other values.
+    fn revalued(one: &Value, taken: &mut impl Iterator<Item = bool>) -> Value {
+        match one {
+            Value::Object(members) => {
+                let members = members.iter();
+                members
+                    .map(|(name, member)| (name.clone(), revalued(member, taken)))
+                    .collect()
+            }
+            Value::Array(items) => items.iter().map(|item| revalued(item, taken)).collect(),
+            _ if taken.next() == Some(true) => json!("other"),
             _ => one.clone(),
         }
     }

@@ -35,6 +35,14 @@ pub struct Serving {
 impl Serving {
     /// Starts a server over a store with these objects, given as keys and JSON.
     pub async fn start(objects: impl IntoIterator<Item = (String, Bytes)>) -> Self {
+        Self::start_by(Clock::real(), objects).await
+    }
+
+    /// Starts a server that works by a clock, over a store with these objects.
+    pub async fn start_by(
+        clock: Clock,
+        objects: impl IntoIterator<Item = (String, Bytes)>,
+    ) -> Self {
         // As the server does: without a listener, disabled spans are not cheap.
         let _ = tracing_subscriber::fmt()
             .with_max_level(Level::WARN)
@@ -42,13 +50,14 @@ impl Serving {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, format!("{TOKEN},admin,1,system:masters\n")).unwrap();
-        let store = Store::new(Clock::real());
+        let store = Store::new(clock.clone());
         for (key, value) in objects {
             store.put(&key, value).await;
         }
         let server = InProcessServer::builder()
             .backend(Arc::clone(&store.backend) as Arc<dyn Backend>)
             .flag(format!("--token-auth-file={}", tokens.display()))
+            .clock(clock)
             .on_current_runtime()
             .start();
         Self {

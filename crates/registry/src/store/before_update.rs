@@ -92,7 +92,7 @@ impl Store {
     fn keep_managed_times(&self, object: &mut Value, old: &Value) {
         let managed = &object["metadata"]["managedFields"];
         let old_managed = &old["metadata"]["managedFields"];
-        if managed == old_managed || without_times(managed) != without_times(old_managed) {
+        if !differ_in_times_at_most(managed, old_managed) || lacks_content_of(object, old) {
             return;
         }
         let mut same = object.clone();
@@ -130,12 +130,104 @@ fn keep_system_fields(object: &mut Value, old: &Value) {
     }
 }
 
-fn without_times(managed: &Value) -> Value {
-    let mut managed = managed.clone();
-    for entry in managed.as_array_mut().into_iter().flatten() {
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("time");
+/// Returns true if two lists of managed fields are the same but for their times.
+fn differ_in_times_at_most(managed: &Value, old: &Value) -> bool {
+    let (Some(managed), Some(old)) = (managed.as_array(), old.as_array()) else {
+        return false;
+    };
+    let same = |(entry, old): (&Value, &Value)| {
+        let (Some(entry), Some(old)) = (entry.as_object(), old.as_object()) else {
+            return entry == old;
+        };
+        let is_time = |member: &(&String, &Value)| member.0 == "time";
+        let members = entry.iter().filter(|it| !is_time(it));
+        members.eq(old.iter().filter(|it| !is_time(it)))
+    };
+    managed.len() == old.len() && managed.iter().zip(old).all(same)
+}
+
+/// Returns true if the old object has a value outside of its managed fields that an object does not have. That is quickly
+/// seen in nearly all updates, for which no object needs to be copied.
+fn lacks_content_of(object: &Value, old: &Value) -> bool {
+    let is_missing = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("metadata", Value::Object(metadata)) => metadata.iter().any(|(name, value)| {
+            name != "managedFields" && lacks(&object["metadata"][name], value)
+        }),
+        (name, value) => lacks(&object[name], value),
+    };
+    old.as_object().into_iter().flatten().any(is_missing)
+}
+
+/// Returns true if an old value is not, or not wholly, in a new one. An object may have further members, which an
+/// absent or a null one may have become when the old object was brought into its canonical form.
+fn lacks(new: &Value, old: &Value) -> bool {
+    match (new, old) {
+        (_, Value::Null) => false,
+        (Value::Object(new), Value::Object(old)) => old
+            .iter()
+            .any(|(name, old)| lacks(new.get(name).unwrap_or(&Value::Null), old)),
+        (Value::Array(new), Value::Array(old)) => {
+            new.len() != old.len() || new.iter().zip(old).any(|(new, old)| lacks(new, old))
+        }
+        _ => new != old,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_of_managed_fields_may_differ_in_times() {
+        let entry = |manager: &str, time: &str| json!({"manager": manager, "time": time});
+        let old = json!([entry("a", "1"), entry("b", "1")]);
+        for (managed, expected) in [
+            (old.clone(), true),
+            (json!([entry("a", "2"), entry("b", "1")]), true),
+            (json!([{"manager": "a"}, entry("b", "1")]), true),
+            (json!([entry("b", "1"), entry("a", "1")]), false),
+            (json!([entry("a", "1")]), false),
+            (json!([entry("a", "1"), null]), false),
+            (Value::Null, false),
+        ] {
+            assert_eq!(
+                differ_in_times_at_most(&managed, &old),
+                expected,
+                "{managed}"
+            );
         }
     }
-    managed
+
+    #[test]
+    fn content_may_be_added_but_not_be_missing() {
+        let old = json!({"metadata": {"name": "a", "managedFields": [1]}, "spec": {"list": [{"a": 1}], "gone": null}});
+        for (object, expected) in [
+            (old.clone(), false),
+            (
+                json!({"metadata": {"name": "a", "managedFields": [2]}, "spec": {"list": [{"a": 1}]}}),
+                false,
+            ),
+            (
+                json!({"metadata": {"name": "a"}, "spec": {"list": [{"a": 1, "b": 0}], "gone": 0}, "status": {}}),
+                false,
+            ),
+            (
+                json!({"metadata": {"name": "b"}, "spec": {"list": [{"a": 1}]}}),
+                true,
+            ),
+            (
+                json!({"metadata": {"name": "a"}, "spec": {"list": [{"a": 2}]}}),
+                true,
+            ),
+            (
+                json!({"metadata": {"name": "a"}, "spec": {"list": [{"a": 1}, {"a": 1}]}}),
+                true,
+            ),
+            (json!({"metadata": {"name": "a"}}), true),
+        ] {
+            assert_eq!(lacks_content_of(&object, &old), expected, "{object}");
+        }
+    }
 }

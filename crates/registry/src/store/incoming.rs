@@ -87,7 +87,8 @@ impl Store {
 /// Makes an empty list of managed fields, which resets them, one that conversion and defaults do not drop.
 fn keep_reset(object: &mut Value) {
     if let Some(list) = object
-        .pointer_mut("/metadata/managedFields")
+        .get_mut("metadata")
+        .and_then(|metadata| metadata.get_mut("managedFields"))
         .and_then(Value::as_array_mut)
         && list.is_empty()
     {

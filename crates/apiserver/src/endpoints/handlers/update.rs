@@ -105,7 +105,7 @@ struct Replacement<'a> {
 
 /// Returns the uid in an object, if it has one.
 fn uid_of(object: &Value) -> Option<String> {
-    let uid = object.pointer("/metadata/uid")?.as_str()?;
+    let uid = object["metadata"]["uid"].as_str()?;
     (!uid.is_empty()).then(|| uid.to_owned())
 }
 
