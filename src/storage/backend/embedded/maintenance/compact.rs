@@ -29,19 +29,28 @@ pub struct Compaction {
 /// [`MaintenanceError::Store`] when the revision is compacted already, or is none yet; others when the file cannot be opened
 /// or written.
 pub fn compact(store: &Path, revision: u64) -> Result<Compaction, MaintenanceError> {
+    // Opening a log creates a file that is missing.
+    drop(inspected(store)?);
+    compact_log(RedbLog::open(store)?, store, revision)
+}
+
+/// Compacts a log that is open, and closes it.
+fn compact_log(
+    loaded: Loaded,
+    store: &Path,
+    revision: u64,
+) -> Result<Compaction, MaintenanceError> {
     let failed = |source: BackendError| MaintenanceError::Store {
         path: store.to_owned(),
         source,
     };
-    // Opening a log creates a file that is missing.
-    drop(inspected(store)?);
     let Loaded {
         mut log,
         mut state,
         mut obsolete,
         refusal,
         ..
-    } = RedbLog::open(store)?;
+    } = loaded;
     if let Some(refusal) = refusal {
         return Err(failed(refusal));
     }
@@ -66,4 +75,65 @@ pub fn compact(store: &Path, revision: u64) -> Result<Compaction, MaintenanceErr
         before_bytes,
         after_bytes: log.size_bytes().map_err(failed)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use ringwatch_testing::disk::{Disk, Fault, FaultKind};
+
+    use super::*;
+    use crate::storage::backend::embedded::maintenance::ContentDigest;
+    use crate::storage::backend::embedded::mvcc::State;
+
+    /// More changes than a compaction makes.
+    const CHANGES_MAX: u32 = 5_000;
+    const REVISION: u64 = 61;
+
+    fn opened(disk: &Disk) -> Loaded {
+        RedbLog::open_on(Path::new("log"), Box::new(disk.clone())).expect("a log")
+    }
+
+    /// Returns a disk with a store whose keys were written six times, and the digest of the store.
+    fn written() -> (Disk, ContentDigest) {
+        let disk = Disk::new(1);
+        let mut log = opened(&disk).log;
+        let mut state = State::new();
+        for _ in 0..6 {
+            let mut batch = LogBatch::default();
+            for number in 0..10 {
+                let value = Bytes::from(vec![b'x'; 20 << 10]);
+                let record = state.put(&format!("/{number}"), value, None);
+                batch.records.push(record);
+            }
+            log.commit(&batch).expect("a commit");
+        }
+        assert_eq!(state.revision(), REVISION);
+        (disk, ContentDigest::of_state(&state))
+    }
+
+    #[test]
+    fn a_loss_of_power_at_any_point_leaves_the_content() {
+        let (original, digest) = written();
+        let mut losses = 0;
+        for after in 0..CHANGES_MAX {
+            let disk = original.after_power_loss();
+            let loaded = opened(&disk);
+            disk.fail(Fault {
+                after,
+                kind: FaultKind::PowerLoss,
+            });
+            let compacted = compact_log(loaded, Path::new("log"), REVISION);
+            if compacted.is_ok() && !disk.is_off() {
+                break;
+            }
+            losses += 1;
+            disk.power_on();
+            let left = opened(&disk);
+            assert_eq!(ContentDigest::of_state(&left.state), digest, "{after}");
+            let there = left.state.compacted();
+            assert!([0, REVISION].contains(&there), "{after}: {there}");
+        }
+        assert!((20..CHANGES_MAX).contains(&losses), "{losses}");
+    }
 }
