@@ -15,7 +15,7 @@ pub enum StoreError {
     Served {
         /// The path of the store's file.
         path: PathBuf,
-        /// What can be done instead; empty for nothing.
+        /// The advice what to do instead; empty for none.
         advice: &'static str,
     },
     /// The store or the snapshot cannot be read or written.
@@ -51,7 +51,7 @@ pub enum StoreError {
     Unsupported {
         /// The path of the kubeconfig.
         path: PathBuf,
-        /// What it has.
+        /// The part of it that is not supported.
         what: String,
     },
     /// The server cannot be reached, or the connection broke.
@@ -71,7 +71,7 @@ pub enum StoreError {
         status: u16,
         /// The server's message.
         message: String,
-        /// What to do.
+        /// The advice for the user.
         advice: &'static str,
     },
     /// The server's snapshot ended early.

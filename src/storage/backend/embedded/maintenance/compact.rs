@@ -26,8 +26,8 @@ pub struct Compaction {
 /// next start of a server.
 ///
 /// # Errors
-/// [`MaintenanceError::Store`] when the revision is compacted already, or is none yet; others when the file cannot be opened
-/// or written.
+/// [`MaintenanceError::Revision`] when the revision is compacted already, or is none yet; others when the file cannot be
+/// opened or written.
 pub fn compact(store: &Path, revision: u64) -> Result<Compaction, MaintenanceError> {
     // Opening a log creates a file that is missing.
     drop(inspected(store)?);
@@ -55,7 +55,14 @@ fn compact_log(
         return Err(failed(refusal));
     }
     let before_bytes = log.size_bytes().map_err(failed)?;
-    obsolete.extend(state.compact(revision).map_err(failed)?);
+    let (compacted, newest) = (state.compacted(), state.revision());
+    let more = state.compact(revision);
+    obsolete.extend(more.map_err(|_| MaintenanceError::Revision {
+        path: store.to_owned(),
+        revision,
+        compacted,
+        newest,
+    })?);
     drop(state);
     let first = LogBatch {
         compacted: Some(revision),

@@ -49,8 +49,24 @@ pub enum MaintenanceError {
         /// The explanation.
         detail: String,
     },
-    /// The store cannot be compacted at that revision, or its file not be written.
-    #[error("{}: {source}", path.display())]
+    /// The store cannot be compacted at that revision.
+    #[error(
+        "{}: it cannot be compacted at revision {revision}: it is compacted at {compacted}, and its newest revision is \
+         {newest}; choose one after the first and up to the second",
+        path.display()
+    )]
+    Revision {
+        /// The path of the store's file.
+        path: PathBuf,
+        /// The revision at which it was to be compacted.
+        revision: u64,
+        /// The compacted revision; 0 if nothing is.
+        compacted: u64,
+        /// The newest revision.
+        newest: u64,
+    },
+    /// The store's file cannot be written.
+    #[error("{}: {source}; free space or replace the disk", path.display())]
     Store {
         /// The path of the store's file.
         path: PathBuf,

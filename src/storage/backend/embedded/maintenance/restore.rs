@@ -45,6 +45,8 @@ pub fn restore(snapshot: &Path, store: &Path) -> Result<Status, MaintenanceError
     batch.compacted = (reader.compacted > 0).then_some(reader.compacted);
     batch.granted = reader.leases;
     log.commit(&batch).map_err(failed)?;
+    // It ends with a commit in two phases, after which damage is never taken for an interrupted commit.
+    log.shrink()?;
     drop(log);
     let written = status(store)?;
     let sizes = (written.size_bytes, written.used_bytes);

@@ -179,21 +179,27 @@ fn other_files_are_not_taken_for_snapshots_or_stores() {
     assert!(taken.to_string().contains("format 9"), "{taken}");
 }
 
+/// Returns where a value is in the bytes of a file, once or more.
+fn places(bytes: &[u8], value: &[u8]) -> Vec<usize> {
+    let windows = bytes.windows(value.len()).enumerate();
+    let places: Vec<_> = windows
+        .filter_map(|(at, it)| (it == value).then_some(at))
+        .collect();
+    assert!(!places.is_empty());
+    places
+}
+
 #[test]
 fn a_changed_byte_of_a_store_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = store(&folder);
     let bytes = fs::read(&store).expect("bytes");
     let value = b"a value to be found in the file";
-    let places = bytes.windows(value.len()).enumerate();
-    let places: Vec<usize> = places
-        .filter_map(|(at, it)| (it == value).then_some(at))
-        .collect();
+    let places = places(&bytes, value);
     let mut changed = bytes.clone();
-    for place in &places {
-        changed[*place] ^= 1;
+    for place in places {
+        changed[place] ^= 1;
     }
-    assert!(!places.is_empty());
     fs::write(&store, &changed).expect("a file");
     let checked = check(&store).expect_err("a damaged store");
     let damaged = matches!(&checked, MaintenanceError::Open(OpenError::Damaged { .. }));
@@ -203,6 +209,25 @@ fn a_changed_byte_of_a_store_is_found() {
         changed,
         "it is not changed"
     );
+}
+
+/// There is no commit before it to begin at.
+#[test]
+fn a_changed_byte_of_a_restored_store_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshot = snapshot_of(&store(&folder));
+    let restored = folder.path().join("restored");
+    restore(&snapshot, &restored).expect("a store");
+    let mut bytes = fs::read(&restored).expect("bytes");
+    let value = b"a value to be found in the file";
+    for at in places(&bytes, value) {
+        bytes[at] ^= 1;
+    }
+    fs::write(&restored, &bytes).expect("a file");
+    let opened = RedbLog::open(&restored).expect_err("a damaged store");
+    assert!(matches!(opened, OpenError::Damaged { .. }), "{opened}");
+    check(&restored).expect_err("a damaged store");
+    assert_eq!(fs::read(&restored).expect("bytes"), bytes);
 }
 
 /// The last commit is in pages of its own, so a server would begin at the one before.
@@ -221,9 +246,8 @@ fn a_damaged_last_commit_is_told() {
     drop(loaded);
     assert_eq!(check(&store).expect("a check").findings, [""; 0]);
     let mut bytes = fs::read(&store).expect("bytes");
-    let mut places = bytes.windows(value.len()).enumerate();
-    let place = places.find_map(|(at, it)| (it == value).then_some(at));
-    bytes[place.expect("the value")] ^= 1;
+    let place = places(&bytes, &value)[0];
+    bytes[place] ^= 1;
     fs::write(&store, bytes).expect("a file");
     let checked = check(&store).expect("a check");
     assert_eq!(checked.revision, 8);
@@ -263,7 +287,7 @@ fn a_compaction_makes_the_file_smaller() {
     assert_eq!(check(&path).expect("a check").findings, [""; 0]);
     for revision in [201, 202] {
         let refused = compact(&path, revision).expect_err("no such revision to compact");
-        let expected = matches!(refused, MaintenanceError::Store { .. });
+        let expected = matches!(refused, MaintenanceError::Revision { .. });
         assert!(expected, "{refused}");
     }
     assert_eq!(status(&path).expect("a status"), after);
