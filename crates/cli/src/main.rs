@@ -1,7 +1,7 @@
-//! The command line: `ringwatch serve` and `ringwatch load`.
+//! The command line: `ringwatch serve`, `ringwatch store` and `ringwatch load`.
 //!
 //! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
-//! does not, and is in `ringwatch-server` or `ringwatch-load`.
+//! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 use ringwatch_load::LoadFlags;
 use ringwatch_server::flags::{ServeFlags, with_dashes};
 use ringwatch_server::serve;
+use ringwatch_store::StoreFlags;
 use tikv_jemallocator::Jemalloc;
 
 /// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
@@ -39,6 +40,7 @@ struct CommandLine {
 #[derive(Subcommand, Debug)]
 enum Command {
     Serve(Box<ServeFlags>),
+    Store(StoreFlags),
     Load(Box<LoadFlags>),
 }
 
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Serve(flags) => run_server(&flags),
+        Command::Store(flags) => run_store(&flags),
         Command::Load(flags) => run_load(&flags),
     }
 }
@@ -67,6 +70,15 @@ fn run_server(flags: &ServeFlags) -> ExitCode {
     logging::start(flags.verbosity, flags.logging_format);
     match serve::run(flags) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// Runs `store`. A check that found something wrong has said so already, and fails.
+fn run_store(flags: &StoreFlags) -> ExitCode {
+    match ringwatch_store::run(flags) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => failed(&error.to_string()),
     }
 }
@@ -101,7 +113,9 @@ fn wrong_command_line(error: &clap::Error) -> ExitCode {
                 .next()
                 .unwrap_or(about);
             let words: Vec<&str> = about.split_whitespace().collect();
-            let asked = std::env::args().nth(1).filter(|it| it == "load");
+            let asked = std::env::args()
+                .nth(1)
+                .filter(|it| matches!(it.as_str(), "load" | "store"));
             let command = asked.as_deref().unwrap_or("serve");
             say(&format!(
                 "{}; see ringwatch {command} --help",

@@ -372,6 +372,7 @@ impl Assembly<'_> {
                 self.flags.version.version(),
                 self.clock.wall(),
             ),
+            snapshots: self.backend.snapshots(&self.clock),
             size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
             registry,
         }

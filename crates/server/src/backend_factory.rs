@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
-use ringwatch::storage::backend::embedded::Embedded;
+use ringwatch::storage::backend::embedded::{Embedded, FILE_NAME};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, BackendError};
 use ringwatch::storage::etcd3;
@@ -19,10 +19,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
+use super::store_snapshot::StoreSnapshots;
 use super::traced_backend::TracedBackend;
 
-/// The database of the embedded store, in the data directory.
-const DATABASE: &str = "store.redb";
 /// Maximum time until etcd is reached at start.
 const ETCD_REACHABLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause between two attempts to reach etcd.
@@ -61,7 +60,7 @@ pub(super) async fn open(
             Ok(OpenBackend::embedded(Arc::new(embedded), None))
         }
         StorageBackend::Embedded => {
-            let (path, clock) = (data_dir.join(DATABASE), clock.clone());
+            let (path, clock) = (data_dir.join(FILE_NAME), clock.clone());
             let opened = tokio::task::spawn_blocking(move || Embedded::open(&path, clock)).await;
             let opened = opened.map_err(|error| {
                 let advice = "look at the log; restore the data directory from a backup";
@@ -208,6 +207,12 @@ impl OpenBackend {
             end.run_until_cancelled(probes).await.unwrap_or(())
         });
         open
+    }
+
+    /// Returns the maker of snapshots of the embedded store; `None` if the backend is another one.
+    pub(super) fn snapshots(&self, clock: &Clock) -> Option<StoreSnapshots> {
+        let embedded = self.embedded.as_ref()?;
+        Some(StoreSnapshots::new(Arc::clone(embedded), clock.clone()))
     }
 
     /// Closes the store once everything that it accepted is written.

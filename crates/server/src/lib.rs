@@ -42,6 +42,7 @@ mod service_account_keys;
 mod spans;
 mod storages;
 mod store_size;
+mod store_snapshot;
 mod stores;
 mod traced_backend;
 mod webhook_kubeconfig;

@@ -1,4 +1,5 @@
-//! The paths that the server answers itself: health, metrics, status and flags, and the keys of service accounts.
+//! The paths that the server answers itself: health, metrics, status and flags, the keys of service accounts, and
+//! snapshots of the embedded store.
 
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -17,6 +18,7 @@ use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
 use super::store_size::StoreSize;
+use super::store_snapshot::{SNAPSHOT, StoreSnapshots};
 
 /// The paths besides those of health and keys.
 const PATHS: [&str; 4] = ["/metrics", SLIS, STATUSZ, FLAGZ];
@@ -41,6 +43,8 @@ pub(super) struct ServerPaths {
     pub(super) process: Process,
     /// The size of the store.
     pub(super) size: StoreSize,
+    /// Snapshots of the store; `None` if it is not embedded.
+    pub(super) snapshots: Option<StoreSnapshots>,
     /// The pages `/statusz` and `/flagz`.
     pub(super) zpages: Zpages,
     /// The clock of the server.
@@ -54,6 +58,9 @@ impl ServerPaths {
         paths.extend(PATHS.map(String::from));
         if self.keys.is_some() {
             paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
+        }
+        if self.snapshots.is_some() {
+            paths.push(SNAPSHOT.to_owned());
         }
         paths
     }
@@ -102,6 +109,11 @@ impl OwnPaths for ServerPaths {
         }
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
+        }
+        if let Some(snapshots) = &self.snapshots
+            && path == SNAPSHOT
+        {
+            return Some(snapshots.answer());
         }
         if let Some(keys) = &self.keys {
             // Clients made from older schemas end paths with a slash.

@@ -1,10 +1,12 @@
 //! The types of request and response bodies, and plain responses.
 
 use bytes::Bytes;
+use futures::{Stream, TryStreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
 use ringwatch::clock::Instant;
 
 /// An error of a body: the transport's own.
@@ -29,6 +31,13 @@ pub fn full(content: impl Into<Bytes>) -> ResponseBody {
     Full::new(content.into())
         .map_err(|never| match never {})
         .boxed_unsync()
+}
+
+/// Returns a body whose content comes in pieces. It is cut off, visibly for the client, at the first error.
+pub fn streamed(
+    pieces: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
+) -> ResponseBody {
+    StreamBody::new(pieces.map_ok(Frame::data)).boxed_unsync()
 }
 
 /// Responds with a body of a media type, which caches do not keep.

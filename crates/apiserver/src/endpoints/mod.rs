@@ -46,7 +46,7 @@ pub use aggregation::{
 pub use api::Api;
 pub use api_config::ApiConfig;
 pub use authorization::{refusal, selected_name};
-pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain};
+pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain, streamed};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};
 pub use errors::{HeadRefusal, TextError};
 pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};

@@ -46,6 +46,7 @@ mod served_whole;
 mod service_accounts;
 mod spans;
 mod specs;
+mod store;
 mod stored_forms;
 mod support;
 mod workers;

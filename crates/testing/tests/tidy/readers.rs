@@ -17,7 +17,7 @@ const READS: [&str; 6] = [
 ];
 
 /// Crates that are no part of a server: clients and tests.
-const OTHERS: [&str; 3] = ["cli", "load", "testing"];
+const OTHERS: [&str; 4] = ["cli", "load", "store", "testing"];
 
 /// The request has asked to leave, as every one that reads a body or converts an object for its answer has.
 const HAS_LEFT: &[&str] = &[
@@ -84,6 +84,7 @@ const BACKGROUND: &[&str] = &[
     "server/src/backend_factory.rs",
     "server/src/credentials.rs",
     "server/src/spans.rs",
+    "server/src/store_snapshot.rs",
     "tls/src/kubeconfig.rs",
 ];
 

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::commit_loop::{CommitLoop, QUEUE_REQUESTS_MAX};
 use super::lease_book::LeaseBook;
 use super::log::{Disk, Loaded, MemoryLog, RedbLog};
+use super::maintenance::Snapshot;
 use super::mvcc::State;
 use super::open_error::OpenError;
 use super::published::{Published, closed_error};
@@ -232,6 +233,13 @@ impl Embedded {
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
         self.published.borrow().used_bytes
+    }
+
+    /// Returns a snapshot of the store: everything acknowledged so far, and nothing of what is not durable.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let published = self.published.borrow();
+        Snapshot::new(published.state.clone(), published.leases.clone())
     }
 
     /// Refuses further writes; those accepted before are still done. Then the commit loop returns, and watches end when

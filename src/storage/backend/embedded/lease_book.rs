@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use imbl::OrdMap;
+
 use super::mvcc::State;
 use crate::clock::Instant;
 use crate::storage::backend::{BackendError, LeaseId};
@@ -22,6 +24,8 @@ pub(super) struct LeaseBook {
     leases: BTreeMap<LeaseId, BTreeSet<Arc<str>>>,
     /// The deadline of each lease, the next to expire first.
     deadlines: BTreeSet<(Instant, LeaseId)>,
+    /// The time to live of each lease in seconds. Copies are cheap.
+    ttls: OrdMap<LeaseId, i64>,
 }
 
 impl LeaseBook {
@@ -57,6 +61,7 @@ impl LeaseBook {
         let ttl = Duration::from_secs(u64::try_from(ttl_seconds).unwrap_or(0));
         let deadline = now.checked_add(ttl).unwrap_or(now);
         self.leases.insert(id, BTreeSet::new());
+        self.ttls.insert(id, ttl_seconds);
         self.deadlines.insert((deadline, id));
     }
 
@@ -85,7 +90,13 @@ impl LeaseBook {
             return None;
         }
         self.deadlines.pop_first();
+        self.ttls.remove(&id);
         Some((id, self.leases.remove(&id).unwrap_or_default()))
+    }
+
+    /// Returns the time to live of each lease in seconds.
+    pub(super) fn ttls(&self) -> &OrdMap<LeaseId, i64> {
+        &self.ttls
     }
 
     /// Returns when the next lease expires.
@@ -120,6 +131,7 @@ mod tests {
         );
         assert!(book.take_expired(after(30)).is_none());
         assert!(!book.contains(LeaseId(1)));
+        assert!(book.ttls().is_empty());
     }
 
     #[test]
@@ -141,6 +153,7 @@ mod tests {
         put(&mut state, "/b", None);
         put(&mut state, "/c", Some(2));
         let mut book = LeaseBook::from_log(vec![(LeaseId(1), 10), (LeaseId(2), 20)], &state, now);
+        assert!(book.ttls().values().eq(&[10, 20]));
         let end = now + Duration::from_secs(20);
         let expired = [book.take_expired(end), book.take_expired(end)];
         let with_key = |id, key: &str| Some((LeaseId(id), [Arc::from(key)].into()));

@@ -9,6 +9,7 @@
 //!   batch durable, and only then publishes the snapshot and answers.
 //! - `commit_loop`: passes to the writer everything that came while the last batch was written.
 //! - `watch`: a watch is a position in the published history; no events are queued for it.
+//! - `maintenance`: status, snapshots, checks, restoring and compaction of stores that nothing serves.
 //! - [`Embedded`]: the handle, which is a [`super::Backend`].
 
 mod backend;
@@ -17,6 +18,7 @@ mod commit_loop;
 mod faults;
 mod lease_book;
 mod log;
+pub mod maintenance;
 mod mvcc;
 mod open_error;
 mod published;
@@ -27,3 +29,6 @@ pub use backend::Embedded;
 pub use commit_loop::CommitLoop;
 pub use log::Disk;
 pub use open_error::OpenError;
+
+/// The name of a store's file in the data directory of a server.
+pub const FILE_NAME: &str = "store.redb";

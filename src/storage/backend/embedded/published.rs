@@ -1,6 +1,8 @@
 //! The state that readers and watches see. It is replaced only after the log has made a change durable.
 
-use crate::storage::backend::BackendError;
+use imbl::OrdMap;
+
+use crate::storage::backend::{BackendError, LeaseId};
 
 use super::mvcc::State;
 
@@ -8,6 +10,8 @@ use super::mvcc::State;
 #[derive(Clone, Debug)]
 pub(super) struct Published {
     pub(super) state: State,
+    /// The leases and their times to live in seconds, at least those that the versions of the state have.
+    pub(super) leases: OrdMap<LeaseId, i64>,
     /// The size of the log in bytes.
     pub(super) size_bytes: Result<u64, BackendError>,
     /// How many bytes of that the records need, which the quota limits.

@@ -167,6 +167,7 @@ mod tests {
 
     fn published() -> Published {
         Published {
+            leases: imbl::OrdMap::new(),
             state: State::new(),
             size_bytes: Ok(0),
             used_bytes: 0,

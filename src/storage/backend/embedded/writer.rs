@@ -92,6 +92,7 @@ impl Writer {
     ) -> Self {
         let published = Published {
             state: state.clone(),
+            leases: leases.ttls().clone(),
             size_bytes: log.size_bytes(),
             used_bytes: log.used_bytes(),
             no_space: false,
@@ -360,6 +361,7 @@ impl Writer {
                 != (self.state.revision(), self.state.compacted());
             // The changes of a failed batch are not durable.
             if news && self.refusal.is_none() {
+                it.leases.clone_from(self.leases.ttls());
                 replaced = Some(std::mem::replace(&mut it.state, self.state.clone()));
             }
             failed || replaced.is_some()

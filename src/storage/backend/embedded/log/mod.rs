@@ -3,6 +3,7 @@
 mod disk_file;
 mod failure;
 mod format_1;
+mod inspected_log;
 mod memory;
 #[cfg(test)]
 mod recording_log;
@@ -14,10 +15,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use disk_file::Disk;
+pub(super) use inspected_log::InspectedLog;
 pub(super) use memory::MemoryLog;
 #[cfg(test)]
 pub(super) use recording_log::RecordingLog;
 pub(super) use redb_log::{Loaded, RedbLog};
+pub(super) use stored_record::{StoredRecord, decode};
 
 use super::mvcc::Record;
 use crate::storage::backend::{BackendError, LeaseId};

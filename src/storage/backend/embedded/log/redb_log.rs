@@ -45,7 +45,8 @@ use crate::storage::backend::embedded::open_error::OpenError;
 use crate::storage::backend::{BackendError, LeaseId};
 
 /// Revision -> [`StoredRecord`], or a record of format 1.
-const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ringwatch.records");
+pub(super) const RECORDS: TableDefinition<'_, u64, &[u8]> =
+    TableDefinition::new("ringwatch.records");
 /// Lease -> its time to live in seconds.
 const LEASES: TableDefinition<'_, i64, i64> = TableDefinition::new("ringwatch.leases");
 /// One of the names below -> its number.
@@ -64,7 +65,7 @@ const FORMAT_MIN: u64 = 1;
 /// needs more writes pages before it commits. Opening reads everything
 /// once, and fills whatever it is given for good; afterwards nothing is read but the paths of new pages and of removed records,
 /// and what is not found here is mostly in the kernel's page cache.
-const CACHE_BYTES_MAX: usize = 8 << 20;
+pub(super) const CACHE_BYTES_MAX: usize = 8 << 20;
 /// The size of the trial write after which writes are accepted again: more than the largest record.
 const PROOF_BYTES: usize = 1_600 << 10;
 
@@ -156,6 +157,20 @@ impl RedbLog {
             obsolete,
             leases,
             refusal,
+        })
+    }
+
+    /// Moves the pages of the file together and cuts off what is free then. Blocks while pages are copied. A crash at any
+    /// point leaves the same content.
+    ///
+    /// # Errors
+    /// The error of the database, which takes no more writes then.
+    pub(crate) fn shrink(&mut self) -> Result<(), OpenError> {
+        let database = self.database.as_mut();
+        let shrunk = database.map_or(Ok(false), Database::compact);
+        shrunk.map(drop).map_err(|error| {
+            let failure = Failure::from(redb::Error::from(error));
+            failure.into_error(&self.path)
         })
     }
 
@@ -282,7 +297,7 @@ fn refusal(error: &dyn Display) -> BackendError {
 }
 
 /// Objects may be secrets: only the owner may read the file.
-fn open_file(path: &Path) -> io::Result<File> {
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -300,7 +315,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Reads a database, and takes a panic for damage: redb follows some pages before it has verified them, and panics where
 /// they make no sense. Nothing is changed by then, since the file holds changes back.
-fn guarded<T>(read: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let read = catch_unwind(AssertUnwindSafe(read));
     read.unwrap_or_else(|_| Err(Failure::damaged("its pages make no sense")))
 }
@@ -329,7 +344,7 @@ fn prove_writable(database: &Database) -> Result<(), redb::Error> {
 }
 
 /// Checks which program wrote the file, and returns its format; a new one is given the newest.
-fn check_format(database: &Database, is_new: bool) -> Result<u64, Failure> {
+pub(super) fn check_format(database: &Database, is_new: bool) -> Result<u64, Failure> {
     if is_new {
         initialize(database)?;
         return Ok(FORMAT);
@@ -364,15 +379,15 @@ fn initialize(database: &Database) -> Result<(), redb::Error> {
 }
 
 /// The state that the records of a log add up to.
-struct Records {
-    state: State,
+pub(super) struct Records {
+    pub(super) state: State,
     /// Revisions of records that a compaction has left to be removed.
     obsolete: Vec<u64>,
-    used_bytes: u64,
+    pub(super) used_bytes: u64,
 }
 
 /// Reads the records, and returns their state and what compaction has left to be removed.
-fn read_records(database: &Database) -> Result<Records, Failure> {
+pub(super) fn read_records(database: &Database) -> Result<Records, Failure> {
     let compacted = read_compacted(database)?;
     let mut state = State::new();
     let mut used_bytes = 0;
@@ -427,7 +442,7 @@ fn read_since(database: &Database, since: u64) -> Result<(Recovered, u64), Failu
     Ok((recovered, used_bytes))
 }
 
-fn read_compacted(database: &Database) -> Result<u64, Failure> {
+pub(super) fn read_compacted(database: &Database) -> Result<u64, Failure> {
     let compacted = database.begin_read()?.open_table(META)?;
     let compacted = compacted.get(META_COMPACTED)?;
     Ok(compacted.map_or(0, |compacted| compacted.value()))
@@ -439,7 +454,7 @@ fn decode(revision: u64, bytes: &[u8]) -> Result<Arc<Record>, Failure> {
     Ok(Arc::new(record))
 }
 
-fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
+pub(super) fn read_leases(database: &Database) -> Result<Vec<(LeaseId, i64)>, Failure> {
     let txn = database.begin_read()?;
     let mut leases = Vec::new();
     for entry in txn.open_table(LEASES)?.iter()? {

@@ -15,7 +15,7 @@ use crate::storage::backend::embedded::mvcc::{Change, Record, Version};
 
 /// The message of a record.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct StoredRecord {
+pub(crate) struct StoredRecord {
     #[prost(oneof = "StoredChange", tags = "1, 2")]
     change: Option<StoredChange>,
 }
@@ -56,7 +56,7 @@ struct StoredDelete {
 /// The bytes are not a record.
 #[derive(Debug, thiserror::Error)]
 #[error("revision {revision} cannot be read")]
-pub(super) struct RecordError {
+pub(crate) struct RecordError {
     revision: u64,
 }
 
@@ -85,7 +85,7 @@ impl From<&Record> for StoredRecord {
 ///
 /// # Errors
 /// [`RecordError`] when the bytes are neither, or hold no change that is known.
-pub(super) fn decode(revision: u64, bytes: &[u8]) -> Result<Record, RecordError> {
+pub(crate) fn decode(revision: u64, bytes: &[u8]) -> Result<Record, RecordError> {
     let change = match bytes.first() {
         Some(&(format_1::TAG_PUT | format_1::TAG_DELETE)) => format_1::decode(revision, bytes),
         _ => StoredRecord::decode(bytes)

@@ -8,7 +8,8 @@ mod compact;
 mod events;
 mod range;
 mod record;
+mod records;
 mod state;
 
 pub(super) use record::{Change, Record, Version};
-pub(super) use state::State;
+pub(super) use state::{REVISION_EMPTY, State};

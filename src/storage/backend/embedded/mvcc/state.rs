@@ -14,7 +14,7 @@ use super::record::{Change, Record, Version};
 use crate::storage::backend::LeaseId;
 
 /// The revision of a store to which nothing has been written, as in etcd.
-pub(super) const REVISION_EMPTY: u64 = 1;
+pub(crate) const REVISION_EMPTY: u64 = 1;
 
 /// The content of a store at one moment, with its history.
 #[derive(Clone)]

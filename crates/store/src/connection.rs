@@ -1,0 +1,127 @@
+//! The server of a kubeconfig and the user's credentials for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::Uri;
+use ringwatch_tls::client_identity::ClientIdentity;
+use ringwatch_tls::kubeconfig::{Kubeconfig, Selection, UnreadSignIn};
+use ringwatch_tls::tls_client::{self, Trust};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use super::error::StoreError;
+
+/// A server, and how to prove to it who asks.
+pub(crate) struct Target {
+    /// Host and port as requests name them.
+    pub(crate) authority: String,
+    /// The host to connect to.
+    pub(crate) host: String,
+    /// The port to connect to.
+    pub(crate) port: u16,
+    /// The client's side of TLS and the name in the server's certificate; `None` for a server without TLS.
+    pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// The bearer token.
+    pub(crate) token: Option<String>,
+}
+
+/// Tells where the server is, and no secret.
+impl std::fmt::Debug for Target {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Target")
+            .field("authority", &self.authority)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Target {
+    /// Reads the server and the user of a context of a kubeconfig, of the current one if `context` is `None`.
+    ///
+    /// # Errors
+    /// [`StoreError::Kubeconfig`] or [`StoreError::Unsupported`].
+    pub(crate) fn read(path: &Path, context: Option<&str>) -> Result<Self, StoreError> {
+        let wrong = |source| StoreError::Kubeconfig {
+            path: path.to_owned(),
+            source,
+        };
+        let config = Kubeconfig::read(path).map_err(wrong)?;
+        let selection = config.select(context).map_err(wrong)?;
+        let unsupported = |what: String| StoreError::Unsupported {
+            path: PathBuf::from(path),
+            what,
+        };
+        if let Some(what) = unread(&selection) {
+            return Err(unsupported(what.to_owned()));
+        }
+        let url = &selection.cluster.server;
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| unsupported(format!("the server {url:?} is no URL: {error}")))?;
+        let port = match uri.scheme_str() {
+            Some("https") => 443,
+            Some("http") => 80,
+            _ => {
+                return Err(unsupported(format!(
+                    "the server {url:?} has another scheme"
+                )));
+            }
+        };
+        let authority = uri.authority().filter(|it| !it.as_str().contains('@'));
+        let authority = authority.filter(|_| uri.path().len() <= 1).ok_or_else(|| {
+            unsupported(format!("the server {url:?} is more than a host and a port"))
+        })?;
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        let tls = match uri.scheme_str() {
+            Some("https") => Some(tls(&selection, &host, &wrong, &unsupported)?),
+            _ => None,
+        };
+        Ok(Self {
+            authority: authority.to_string(),
+            port: authority.port_u16().unwrap_or(port),
+            host,
+            tls,
+            token: selection.token().map_err(wrong)?,
+        })
+    }
+}
+
+/// Returns what of the selected context this client does not support.
+fn unread(selection: &Selection<'_>) -> Option<&'static str> {
+    let sign_in = selection.user.and_then(|user| user.unread_sign_in());
+    match sign_in {
+        _ if selection.cluster.proxy_url.is_some() => Some("there is a proxy-url"),
+        Some(UnreadSignIn::Exec) => Some("the user signs in with an exec plugin"),
+        Some(UnreadSignIn::AuthProvider) => Some("the user signs in with an auth-provider"),
+        Some(UnreadSignIn::Password) => Some("the user signs in with a password"),
+        None => None,
+    }
+}
+
+/// Returns the client's side of TLS, and the name that the server's certificate must have.
+fn tls(
+    selection: &Selection<'_>,
+    host: &str,
+    wrong: &impl Fn(ringwatch_tls::kubeconfig::KubeconfigError) -> StoreError,
+    unsupported: &impl Fn(String) -> StoreError,
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), StoreError> {
+    let authority = selection.certificate_authority().map_err(wrong)?;
+    let trust = match authority {
+        _ if selection.cluster.insecure_skip_tls_verify => Trust::Anyone,
+        Some(pem) => Trust::bundle(&pem).map_err(unsupported)?,
+        None => Trust::system(),
+    };
+    let certificate = selection.client_certificate().map_err(wrong)?;
+    let key = selection.client_key().map_err(wrong)?;
+    let identity = certificate.zip(key).map(|(certificate, key)| {
+        let read = ClientIdentity::read(&String::from_utf8_lossy(&certificate), &key);
+        read.map_err(unsupported)
+    });
+    let config = tls_client::config(trust, identity.transpose()?.as_ref());
+    let config = config.map_err(|error| unsupported(error.to_string()))?;
+    let name = selection.cluster.tls_server_name.clone();
+    let name = ServerName::try_from(name.unwrap_or_else(|| host.to_owned()));
+    let name = name.map_err(|error| unsupported(error.to_string()))?;
+    Ok((config, name))
+}

@@ -1,0 +1,99 @@
+//! The status of a store or a snapshot.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::content_digest::ContentDigest;
+use super::error::MaintenanceError;
+use super::record_checks::RecordChecks;
+use super::snapshot;
+use super::snapshot_reader::{SnapshotReader, verify_seal};
+use crate::storage::backend::embedded::log::InspectedLog;
+use crate::storage::backend::embedded::mvcc::State;
+use crate::storage::backend::embedded::open_error::OpenError;
+
+/// The facts about a store's file or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The newest revision.
+    pub revision: u64,
+    /// The oldest revision that can be read; 0 before the first compaction.
+    pub compacted_revision: u64,
+    /// The number of keys that exist.
+    pub keys: u64,
+    /// The length of the file in bytes.
+    pub size_bytes: u64,
+    /// How many bytes of it the records need.
+    pub used_bytes: u64,
+    /// The digest of the content at the newest revision.
+    pub digest: ContentDigest,
+    /// The format of the file: stores and snapshots count theirs apart.
+    pub format: u64,
+}
+
+/// Returns the status of a store that nothing serves.
+///
+/// # Errors
+/// [`MaintenanceError`].
+pub fn status(store: &Path) -> Result<Status, MaintenanceError> {
+    let log = inspected(store)?;
+    let (state, used_bytes) = log.state()?;
+    let sizes = (log.size_bytes()?, used_bytes);
+    Ok(Status::of_state(&state, sizes, log.format))
+}
+
+/// Verifies a snapshot, and returns its status.
+///
+/// # Errors
+/// [`MaintenanceError`].
+pub fn snapshot_status(path: &Path) -> Result<Status, MaintenanceError> {
+    let mut reader = SnapshotReader::open(path)?;
+    verify_seal(path)?;
+    let mut checks = RecordChecks::new(reader.compacted);
+    while let Some((revision, bytes)) = reader.next()? {
+        checks.add(revision, &bytes);
+    }
+    let (findings, state) = checks.finish(&reader.leases);
+    if let Some(finding) = findings.told.into_iter().next() {
+        return Err(MaintenanceError::damaged(path, finding));
+    }
+    let size = fs::metadata(path).map_err(MaintenanceError::io(path))?;
+    let sizes = (size.len(), size.len());
+    Ok(Status::of_state(&state, sizes, snapshot::FORMAT.into()))
+}
+
+impl Status {
+    pub(super) fn of_state(
+        state: &State,
+        (size_bytes, used_bytes): (u64, u64),
+        format: u64,
+    ) -> Self {
+        Self {
+            revision: state.revision(),
+            compacted_revision: state.compacted(),
+            keys: state.keys() as u64,
+            size_bytes,
+            used_bytes,
+            digest: ContentDigest::of_state(state),
+            format,
+        }
+    }
+}
+
+/// Opens the log of a store for reading.
+///
+/// # Errors
+/// [`MaintenanceError`].
+pub(super) fn inspected(store: &Path) -> Result<InspectedLog, MaintenanceError> {
+    let missing = || MaintenanceError::Missing {
+        path: store.to_owned(),
+    };
+    match InspectedLog::open(store) {
+        Ok(log) => log.ok_or_else(missing),
+        Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(missing())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
