@@ -79,22 +79,38 @@ def start_etcd(binaries, folder, servers, log):
 
 def start(binaries, folder, servers, log, store, *flags):
     """Starts kube-apiserver and ringwatch on an etcd with these flags; adds both to `servers`, and returns them."""
-    tokens = folder / 'tokens.csv'
-    tokens.write_text('token,admin,1,"system:masters"\n')
+    theirs = begin_theirs(binaries, folder, servers, log, store, *flags)
+    ours = begin_ours(folder, servers, log, store, *flags)
+    theirs.until_ready('/readyz')
+    ours.until_ready('/readyz')
+    return theirs, ours
+
+
+def begin_theirs(binaries, folder, servers, log, store, *flags):
+    """Begins kube-apiserver on an etcd with these flags; adds it to `servers`, and returns it."""
     key = folder / 'service-accounts.key'
     if not key.exists():
         subprocess.run(['openssl', 'genrsa', '-out', key, '2048'], check=True, capture_output=True)
-    same = ['--etcd-servers=' + store, '--token-auth-file=%s' % tokens, '--bind-address=127.0.0.1', *flags]
     port = free_port()
     theirs = Server([binaries / 'kube-apiserver', '--secure-port=%d' % port, '--cert-dir=%s' % (folder / 'certificates'),
                      '--service-account-issuer=https://kubernetes.default.svc', '--service-account-key-file=%s' % key,
                      '--service-account-signing-key-file=%s' % key, '--service-cluster-ip-range=10.0.0.0/24',
-                     '--authorization-mode=AlwaysAllow', *same], port, 'https', log)
+                     '--authorization-mode=AlwaysAllow', *same_flags(folder, store), *flags], port, 'https', log)
     servers.append(theirs)
+    return theirs
+
+
+def begin_ours(folder, servers, log, store, *flags):
+    """Begins ringwatch on an etcd with these flags; adds it to `servers`, and returns it."""
     port = free_port()
-    ours = Server([RINGWATCH, 'serve', '--secure-port=%d' % port, '--data-dir=%s' % (folder / 'ringwatch'), *same],
-                  port, 'https', log)
+    ours = Server([RINGWATCH, 'serve', '--secure-port=%d' % port, '--data-dir=%s' % (folder / 'ringwatch'),
+                   *same_flags(folder, store), *flags], port, 'https', log)
     servers.append(ours)
-    theirs.until_ready('/readyz')
-    ours.until_ready('/readyz')
-    return theirs, ours
+    return ours
+
+
+def same_flags(folder, store):
+    """Returns the flags that both servers have: the store, and who may do everything."""
+    tokens = folder / 'tokens.csv'
+    tokens.write_text('token,admin,1,"system:masters"\n')
+    return ['--etcd-servers=' + store, '--token-auth-file=%s' % tokens, '--bind-address=127.0.0.1']
