@@ -74,12 +74,14 @@ fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + i64::from(is_next_year), month, day)
 }
 
-/// Parses a time into seconds and nanoseconds; `None` if the text is not a time.
+/// Parses a time into seconds and nanoseconds; `None` if the text is not a time, or one that in UTC is outside of the years 0
+/// to 9999, which could be stored but not be written again.
 pub(super) fn parse(text: &str) -> Option<(i64, i32)> {
     let time: Timestamp = text.parse().ok()?;
     // Nanoseconds count forwards on the wire, towards 1970 in the library.
     let nanos = i128::from(time.subsec_nanosecond()) + i128::from(time.as_second()) * 1_000_000_000;
     let seconds = i64::try_from(nanos.div_euclid(1_000_000_000)).ok()?;
+    self::seconds(seconds).ok()?;
     Some((
         seconds,
         i32::try_from(nanos.rem_euclid(1_000_000_000)).ok()?,
@@ -98,6 +100,9 @@ mod tests {
         assert_eq!(text, "1969-12-31T23:59:59.000005Z");
         assert_eq!(parse(&text), Some((-1, 5_000)));
         assert_eq!(parse("yesterday"), None);
+        for outside in ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"] {
+            assert_eq!(parse(outside), None, "{outside}");
+        }
         assert_eq!(seconds(i64::MAX), Err(WireError::TimeOutOfRange));
         assert_eq!(seconds(-100_000_000_000), Err(WireError::TimeOutOfRange));
         assert_eq!(seconds(i64::MIN), Err(WireError::TimeOutOfRange));

@@ -170,7 +170,7 @@ pub(super) fn time(text: &str, micros: bool) -> Result<(), TypeError> {
     if rest.len() > zone {
         return Err(no_such(format!("extra text: {:?}", &rest[zone..])));
     }
-    // The only remaining error is a day that its month does not have.
+    // The only remaining errors are a day that its month does not have, and one before the year 0 or after 9999 in UTC.
     match times::parse(text) {
         Some(_) => Ok(()),
         None => Err(no_such("day out of range".to_owned())),

@@ -323,6 +323,25 @@ async fn small_maps_without_number_are_refused_before_their_defaults_are_added()
     assert_eq!(status["message"], message);
 }
 
+/// In UTC these are years that JSON cannot write: stored, neither they nor the list that they are in could be read.
+#[tokio::test]
+async fn what_is_stored_has_times_that_can_be_written() {
+    let fixture = Fixture::start(true).await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    for time in [
+        "0000-01-01T00:00:00.000000+01:00",
+        "9999-12-31T23:59:59.000000-01:00",
+    ] {
+        let lease = json!({"metadata": {"name": "a"}, "spec": {"renewTime": time}});
+        let answer = fixture
+            .ask(request("POST", leases, lease.to_string().into()))
+            .await;
+        assert_eq!(answer.head.status, 400, "{time}: {}", answer.text());
+    }
+    let list = fixture.get(leases).await.json();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(0));
+}
+
 /// Deeper ones were stored, and then neither they nor the list that they are in could be read.
 #[tokio::test]
 async fn what_is_stored_is_not_nested_too_deep_to_be_read() {
