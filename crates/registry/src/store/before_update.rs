@@ -92,7 +92,10 @@ impl Store {
     fn keep_managed_times(&self, object: &mut Value, old: &Value) {
         let managed = &object["metadata"]["managedFields"];
         let old_managed = &old["metadata"]["managedFields"];
-        if !differ_in_times_at_most(managed, old_managed) || lacks_content_of(object, old) {
+        if managed == old_managed
+            || !differ_in_times_at_most(managed, old_managed)
+            || lacks_content_of(object, old)
+        {
             return;
         }
         let mut same = object.clone();
