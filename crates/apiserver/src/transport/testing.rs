@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Method, Response};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
@@ -35,7 +35,13 @@ struct Nothing;
 
 #[async_trait]
 impl OwnPaths for Nothing {
-    async fn answer(&self, _: &str, _: &str, _: &HeaderMap) -> Option<Response<ResponseBody>> {
+    async fn answer(
+        &self,
+        _: &Method,
+        _: &str,
+        _: &str,
+        _: &HeaderMap,
+    ) -> Option<Response<ResponseBody>> {
         None
     }
 }

@@ -35,7 +35,7 @@ struct State {
     /// The watch whose empty frame is on its way.
     announced: Option<Arc<Slot>>,
     /// True if that watch has ended meanwhile. h2 drops its frame, unless that is among those that h2 is about to write. So
-    /// no other watch goes over before either it comes or h2 has written all those; h2 writes the watches that would.
+    /// no other watch goes over before either it comes or h2 has written all those; watches that would meanwhile stay with h2.
     abandoned: bool,
     /// The watches that wait for their turn, at most one for each stream. One is woken at a time: a hundred that begin
     /// at once would else be polled thousands of times.
@@ -86,8 +86,10 @@ impl Handovers {
         if state.announced.is_some() {
             let waker = context.waker();
             if !state.waiting.iter().any(|it| it.will_wake(waker)) {
+                if let Some(old) = waiting.replace(waker.clone()) {
+                    state.waiting.retain(|it| !it.will_wake(&old));
+                }
                 state.waiting.push_back(waker.clone());
-                *waiting = Some(waker.clone());
             }
             return Poll::Pending;
         }
