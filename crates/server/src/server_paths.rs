@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use jiff::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -94,6 +94,7 @@ fn document(media_type: &'static str, content: &str) -> Response<ResponseBody> {
 impl OwnPaths for ServerPaths {
     async fn answer(
         &self,
+        method: &Method,
         path: &str,
         query: &str,
         headers: &HeaderMap,
@@ -110,8 +111,10 @@ impl OwnPaths for ServerPaths {
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
         }
+        // Who may read it, by RBAC, is said of `get` alone.
         if let Some(snapshots) = &self.snapshots
             && path == SNAPSHOT
+            && method == Method::GET
         {
             return Some(snapshots.answer());
         }

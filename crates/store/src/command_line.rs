@@ -45,7 +45,7 @@ pub(crate) enum Form {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StatusFlags {
     /// A snapshot; without one, the store in the data directory.
-    #[arg(value_name = "SNAPSHOT")]
+    #[arg(value_name = "SNAPSHOT", conflicts_with = "data_dir")]
     pub(crate) snapshot: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: DataDir,
@@ -85,7 +85,7 @@ pub(crate) struct RestoreFlags {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckFlags {
     /// A snapshot; without one, the store in the data directory.
-    #[arg(value_name = "SNAPSHOT")]
+    #[arg(value_name = "SNAPSHOT", conflicts_with = "data_dir")]
     pub(crate) snapshot: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: DataDir,

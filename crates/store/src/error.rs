@@ -30,6 +30,12 @@ pub enum StoreError {
         /// The path of the store's file.
         path: PathBuf,
     },
+    /// The file to which a snapshot was to be written is something else, such as a store.
+    #[error("{}: there is another file, which is not a snapshot; name a new file", path.display())]
+    OtherFile {
+        /// The path of the file.
+        path: PathBuf,
+    },
     /// A file or folder cannot be written.
     #[error("{}: {source}; check the path and its permissions", path.display())]
     Io {

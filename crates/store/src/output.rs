@@ -75,7 +75,7 @@ pub(crate) fn checked(checked: &Checked, form: Form) -> String {
 
 /// Returns a size for people.
 pub(crate) fn bytes(size: u64) -> String {
-    format!("{size} ({})", indicatif::BinaryBytes(size))
+    format!("{size} bytes ({})", indicatif::BinaryBytes(size))
 }
 
 fn line(value: &Value) -> String {

@@ -50,6 +50,10 @@ fn check(flags: &CheckFlags) -> Result<bool, StoreError> {
 }
 
 fn snapshot(flags: &SnapshotFlags) -> Result<(), StoreError> {
+    let file = &flags.file;
+    if file.try_exists().map_err(StoreError::io(file))? && !maintenance::is_snapshot(file)? {
+        return Err(StoreError::OtherFile { path: file.clone() });
+    }
     let progress = Progress::start("snapshot");
     let size = match &flags.kubeconfig {
         Some(kubeconfig) => {
@@ -62,7 +66,7 @@ fn snapshot(flags: &SnapshotFlags) -> Result<(), StoreError> {
     };
     drop(progress);
     let (file, size) = (flags.file.display(), output::bytes(size));
-    print(&format!("{file}: {size} bytes\n"))
+    print(&format!("{file}: {size}\n"))
 }
 
 /// Writes a snapshot of a store that nothing serves to a file. Returns its size in bytes.
@@ -103,7 +107,7 @@ fn compact(flags: &CompactFlags) -> Result<(), StoreError> {
     let compacted = maintenance::compact(&store, flags.revision)
         .map_err(|error| StoreError::of_store(error, "; a server compacts by itself"))?;
     print(&format!(
-        "{}: {} records removed; {} bytes before, {} now\n",
+        "{}: {} records removed; {} before, {} now\n",
         store.display(),
         compacted.removed_records,
         output::bytes(compacted.before_bytes),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
@@ -53,6 +53,7 @@ pub trait OwnPaths: Send + Sync + 'static {
     /// Answers the request if the path is one of the server's own; else returns `None`.
     async fn answer(
         &self,
+        method: &Method,
         path: &str,
         query: &str,
         headers: &HeaderMap,
@@ -419,7 +420,10 @@ impl Filters {
             if let Some(refusal) = refused.await {
                 return refusal;
             }
-            match own.answer(&info.path, query, headers).await {
+            match own
+                .answer(request.method(), &info.path, query, headers)
+                .await
+            {
                 Some(response) => response,
                 None => api.handle(request, user).await,
             }

@@ -176,7 +176,7 @@ async fn a_store_that_nothing_serves_is_copied_checked_and_compacted() {
     assert_eq!(status(&[file])["digest"], of_store["digest"]);
     let revision = of_store["revision"].to_string();
     let printed = done(&["compact", "--revision", &revision, "--data-dir", data]);
-    assert!(printed.contains("bytes before"), "{printed}");
+    assert!(printed.contains(" before, "), "{printed}");
     let compacted = status(&["--data-dir", data]);
     assert_eq!(compacted["digest"], of_store["digest"]);
     assert_eq!(compacted["compactedRevision"], of_store["revision"]);
@@ -257,6 +257,12 @@ fn mistakes_are_one_line_that_says_what_to_do() {
     assert!(line.contains("No such file"), "{line}");
     let line = refused(&["snapshot", &missing, "--kubeconfig", &missing]);
     assert!(line.contains("--kubeconfig"), "{line}");
+    // A store, given as the file that the snapshot is written to.
+    let other = format!("{nothing}/store.redb");
+    fs::write(&other, "a store").expect("a file");
+    let line = refused(&["snapshot", &other, "--kubeconfig", &missing]);
+    assert!(line.contains("not a snapshot; name a new file"), "{line}");
+    assert_eq!(fs::read(&other).expect("a file"), b"a store");
     let output = store(&["compact"]);
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8(output.stderr).expect("text");

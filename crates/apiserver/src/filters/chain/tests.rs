@@ -56,6 +56,7 @@ struct Nothing;
 impl OwnPaths for Nothing {
     async fn answer(
         &self,
+        _method: &Method,
         _path: &str,
         _query: &str,
         _headers: &HeaderMap,

@@ -165,13 +165,10 @@ impl RedbLog {
     ///
     /// # Errors
     /// The error of the database, which takes no more writes then.
-    pub(crate) fn shrink(&mut self) -> Result<(), OpenError> {
+    pub(crate) fn shrink(&mut self) -> Result<(), BackendError> {
         let database = self.database.as_mut();
         let shrunk = database.map_or(Ok(false), Database::compact);
-        shrunk.map(drop).map_err(|error| {
-            let failure = Failure::from(redb::Error::from(error));
-            failure.into_error(&self.path)
-        })
+        shrunk.map(drop).map_err(|error| refusal(&error))
     }
 
     /// Closes the database after a failure. No other process can open the file meanwhile.
@@ -297,7 +294,7 @@ fn refusal(error: &dyn Display) -> BackendError {
 }
 
 /// Objects may be secrets: only the owner may read the file.
-pub(super) fn open_file(path: &Path) -> io::Result<File> {
+fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

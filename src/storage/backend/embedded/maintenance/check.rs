@@ -93,12 +93,7 @@ pub fn check_snapshot(path: &Path) -> Result<Checked, MaintenanceError> {
         }
     }
     let mut checked = Checked::new(records, checks, &reader.leases);
-    if checked.revision != reader.revision {
-        damages.push(format!(
-            "its head says revision {}, its records end at {}",
-            reader.revision, checked.revision
-        ));
-    }
+    note(reader.verify_end(checked.revision))?;
     checked.findings.splice(0..0, damages);
     Ok(checked)
 }

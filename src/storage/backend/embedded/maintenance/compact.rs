@@ -76,7 +76,7 @@ fn compact_log(
         };
         log.commit(&batch).map_err(failed)?;
     }
-    log.shrink()?;
+    log.shrink().map_err(failed)?;
     Ok(Compaction {
         removed_records: obsolete.len() as u64,
         before_bytes,

@@ -30,4 +30,5 @@ pub use error::MaintenanceError;
 pub use restore::restore;
 pub use seal::{Seal, Unsealed};
 pub use snapshot::{Chunks, Snapshot, snapshot};
+pub use snapshot_reader::is_snapshot;
 pub use status::{Status, snapshot_status, status};

@@ -42,11 +42,12 @@ pub fn restore(snapshot: &Path, store: &Path) -> Result<Status, MaintenanceError
     if let Some(finding) = findings.told.into_iter().next() {
         return Err(MaintenanceError::damaged(snapshot, finding));
     }
+    reader.verify_end(state.revision())?;
     batch.compacted = (reader.compacted > 0).then_some(reader.compacted);
     batch.granted = reader.leases;
     log.commit(&batch).map_err(failed)?;
     // It ends with a commit in two phases, after which damage is never taken for an interrupted commit.
-    log.shrink()?;
+    log.shrink().map_err(failed)?;
     drop(log);
     let written = status(store)?;
     let sizes = (written.size_bytes, written.used_bytes);

@@ -27,6 +27,18 @@ pub(super) struct SnapshotReader {
     path: PathBuf,
 }
 
+/// Returns true if a file begins as snapshots do.
+///
+/// # Errors
+/// The error of the operating system.
+pub fn is_snapshot(path: &Path) -> Result<bool, MaintenanceError> {
+    match SnapshotReader::open(path) {
+        Err(MaintenanceError::NotASnapshot { .. }) => Ok(false),
+        Err(error @ MaintenanceError::Io { .. }) => Err(error),
+        _ => Ok(true),
+    }
+}
+
 /// Verifies the digest at the end of a snapshot's file.
 ///
 /// # Errors
@@ -119,6 +131,19 @@ impl SnapshotReader {
             return Err(self.cut_off());
         }
         Ok(Some((revision, bytes)))
+    }
+
+    /// Verifies that the records end at the newest revision that the head states.
+    ///
+    /// # Errors
+    /// [`MaintenanceError::DamagedSnapshot`].
+    pub(super) fn verify_end(&self, revision: u64) -> Result<(), MaintenanceError> {
+        if revision == self.revision {
+            return Ok(());
+        }
+        let stated = self.revision;
+        let detail = format!("its head says revision {stated}, its records end at {revision}");
+        Err(MaintenanceError::damaged(&self.path, detail))
     }
 
     fn number(&mut self) -> Result<u64, MaintenanceError> {

@@ -58,6 +58,7 @@ pub fn snapshot_status(path: &Path) -> Result<Status, MaintenanceError> {
     if let Some(finding) = findings.told.into_iter().next() {
         return Err(MaintenanceError::damaged(path, finding));
     }
+    reader.verify_end(state.revision())?;
     let size = fs::metadata(path).map_err(MaintenanceError::io(path))?;
     let sizes = (size.len(), size.len());
     Ok(Status::of_state(&state, sizes, snapshot::FORMAT.into()))
