@@ -39,5 +39,3 @@ pub type Mutex<T> = std::sync::Mutex<T>;
 pub type OnceLock<T> = std::sync::OnceLock<T>;
 /// An [`Arc`] that is read without a lock and replaced as a whole.
 pub type ArcSwap<T> = arc_swap::ArcSwap<T>;
-/// An [`ArcSwap`] that may hold nothing.
-pub type ArcSwapOption<T> = arc_swap::ArcSwapOption<T>;

@@ -1,11 +1,11 @@
 //! An event of a type, as the window keeps it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::snapshot::{Entry, SnapshotMap};
 use crate::clock::Instant;
 use crate::meta::{Object, WatchEvent};
-use crate::sync::{ArcSwapOption, OnceLock};
+use crate::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Estimate of the bytes of an event beside its object: the record, and the map nodes of its state that no other state
 /// shares. The events of a batch share most of these and are counted as if they did not, so that a window of many changes holds
@@ -34,7 +34,7 @@ pub(super) struct CacheEvent {
 
 /// The state after an event, while it is kept.
 #[derive(Debug, Default)]
-pub(super) struct KeptState(ArcSwapOption<SnapshotMap>);
+pub(super) struct KeptState(Mutex<Option<Arc<SnapshotMap>>>);
 
 /// The content of a key after an event.
 #[derive(Debug)]
@@ -50,17 +50,24 @@ pub(super) enum Current {
 impl KeptState {
     /// Keeps a state.
     pub(super) fn new(state: SnapshotMap) -> Self {
-        Self(ArcSwapOption::from_pointee(state))
+        Self(Mutex::new(Some(Arc::new(state))))
     }
 
     /// Returns the state; `None` if there is none, or if it is kept no longer.
     pub(super) fn get(&self) -> Option<Arc<SnapshotMap>> {
-        self.0.load_full()
+        self.lock().clone()
     }
 
     /// Keeps the state no longer. Readers that have it keep it alive.
     pub(super) fn forget(&self) {
-        self.0.store(None);
+        let state = self.lock().take();
+        // Dropped outside of the lock: it may be the last owner of many nodes.
+        drop(state);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<SnapshotMap>>> {
+        // Nothing panics while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,5 @@
-//! shuttle's primitives under the names of a crate's `sync` module, and those that shuttle has not: tokio's, `OnceLock`,
-//! `ArcSwap` and `ArcSwapOption`.
+//! shuttle's primitives under the names of a crate's `sync` module, and those that shuttle has not: tokio's, `OnceLock`
+//! and `ArcSwap`.
 //!
 //! Every use of every primitive is a step of the schedule, so another task may go first. Those that shuttle has not are
 //! the real ones, each with a step before each use: none of them can be seen half-way by its other users, so what may
@@ -24,7 +24,7 @@ pub use ::arc_swap::Guard;
 pub use ::shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub use ::shuttle::sync::{Arc, Mutex, MutexGuard};
 
-pub use self::arc_swap::{ArcSwap, ArcSwapOption};
+pub use self::arc_swap::ArcSwap;
 pub use self::notify::{Notified, Notify};
 pub use self::once_lock::OnceLock;
 pub use self::semaphore::{OwnedSemaphorePermit, Semaphore};

@@ -1,4 +1,4 @@
-//! The real `ArcSwap` and `ArcSwapOption`, each use of which is a step of the schedule.
+//! The real `ArcSwap`, each use of which is a step of the schedule.
 
 use std::fmt;
 
@@ -56,49 +56,5 @@ impl<T: Default> Default for ArcSwap<T> {
 impl<T> fmt::Debug for ArcSwap<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ArcSwap")
-    }
-}
-
-/// `arc_swap::ArcSwapOption`, with the part of its methods that follows.
-pub struct ArcSwapOption<T> {
-    inner: arc_swap::ArcSwapOption<T>,
-    step: Step,
-}
-
-impl<T> ArcSwapOption<T> {
-    /// Makes a cell that holds `value`, in an `Arc` of its own.
-    #[must_use]
-    pub fn from_pointee(value: T) -> Self {
-        Self {
-            inner: arc_swap::ArcSwapOption::from_pointee(value),
-            step: Step::default(),
-        }
-    }
-
-    /// Returns the present value, if there is one.
-    pub fn load_full(&self) -> Option<Arc<T>> {
-        self.step.take();
-        self.inner.load_full()
-    }
-
-    /// Makes `value` the present one.
-    pub fn store(&self, value: Option<Arc<T>>) {
-        self.step.take();
-        self.inner.store(value);
-    }
-}
-
-impl<T> Default for ArcSwapOption<T> {
-    fn default() -> Self {
-        Self {
-            inner: arc_swap::ArcSwapOption::empty(),
-            step: Step::default(),
-        }
-    }
-}
-
-impl<T> fmt::Debug for ArcSwapOption<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ArcSwapOption")
     }
 }
