@@ -134,7 +134,7 @@ impl Found {
 /// Runs a case.
 ///
 /// # Errors
-/// What came instead.
+/// A text with what was expected and what came instead.
 async fn run((name, before, sent, expected): Case) -> Result<(), String> {
     let (connections, [first, second]) = fed();
     let mut frames = Frames::connect(connections, WINDOW_BYTES, LARGE).await;
