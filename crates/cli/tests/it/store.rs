@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -222,6 +224,22 @@ async fn a_damaged_byte_of_a_snapshot_is_found() {
     let line = refused(&["restore", &file, "--data-dir", text(&data)]);
     assert!(line.contains("the snapshot is damaged"), "{line}");
     assert!(fs::read_dir(&data).expect("a folder").next().is_none());
+}
+
+/// The right to get the path is not the right to write to it.
+#[tokio::test]
+async fn a_snapshot_is_the_answer_to_a_get_alone() {
+    let mut server = Server::start(&[]);
+    let client = server.client().await;
+    for (method, status) in [("POST", 404), ("PUT", 404), ("GET", 200)] {
+        let request = Request::builder()
+            .method(method)
+            .uri("/store/snapshot")
+            .body(Body::empty())
+            .expect("a request");
+        let answer = client.send(request).await.expect("an answer");
+        assert_eq!(answer.status(), status, "{method}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use bytes::Bytes;
 use tempfile::TempDir;
 
@@ -154,6 +155,31 @@ fn a_changed_or_missing_byte_of_a_snapshot_is_found() {
     fs::write(&damaged, longer).expect("a file");
     let checked = check_snapshot(&damaged).expect("a check");
     assert!(checked.findings[0].contains("SHA-256"), "{checked:?}");
+}
+
+/// The digest at the end is right, as if whoever wrote the snapshot had been wrong.
+#[test]
+fn a_snapshot_whose_records_end_elsewhere_than_its_head_says_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = snapshot_of(&store(&folder));
+    let mut bytes = fs::read(&path).expect("bytes");
+    bytes.truncate(bytes.len() - SHA256_OUTPUT_LEN);
+    // The revision stands behind the magic and the format.
+    bytes[20..28].copy_from_slice(&9u64.to_le_bytes());
+    let seal = digest(&SHA256, &bytes);
+    bytes.extend_from_slice(seal.as_ref());
+    fs::write(&path, bytes).expect("a file");
+    let says = "its head says revision 9, its records end at 8";
+    let refused = [
+        restore(&path, &folder.path().join("restored")).map(drop),
+        snapshot_status(&path).map(drop),
+    ];
+    for outcome in refused {
+        let error = outcome.expect_err("it is damaged").to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let checked = check_snapshot(&path).expect("a check");
+    assert_eq!(checked.findings, [says]);
 }
 
 #[test]
