@@ -15,13 +15,13 @@ pub struct StoreFlags {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Action {
     /// Print the revision, keys, size and digest of a store that nothing serves, or of a snapshot.
-    Status(StatusFlags),
+    Status(ReadFlags),
     /// Write a snapshot of a store to a file, while a server serves it (--kubeconfig) or while nothing does (--data-dir).
     Snapshot(SnapshotFlags),
     /// Make the store of a data directory out of a snapshot. The directory must not have a store.
     Restore(RestoreFlags),
     /// Read all of a store that nothing serves, or of a snapshot, and say what is wrong with it.
-    Check(CheckFlags),
+    Check(ReadFlags),
     /// Drop the history of a store that nothing serves, and make its file smaller.
     Compact(CompactFlags),
 }
@@ -41,9 +41,9 @@ pub(crate) enum Form {
     Json,
 }
 
-/// The flags of `status`.
+/// The flags of `status` and `check`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct StatusFlags {
+pub(crate) struct ReadFlags {
     /// A snapshot; without one, the store in the data directory.
     #[arg(value_name = "SNAPSHOT", conflicts_with = "data_dir")]
     pub(crate) snapshot: Option<PathBuf>,
@@ -79,19 +79,6 @@ pub(crate) struct RestoreFlags {
     /// The data directory of the server to be. It is created if it does not exist, and what else is in it stays.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: PathBuf,
-}
-
-/// The flags of `check`.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct CheckFlags {
-    /// A snapshot; without one, the store in the data directory.
-    #[arg(value_name = "SNAPSHOT", conflicts_with = "data_dir")]
-    pub(crate) snapshot: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) store: DataDir,
-    /// The form of the output.
-    #[arg(long, short, value_name = "FORM", default_value = "table")]
-    pub(crate) output: Form,
 }
 
 /// The flags of `compact`.

@@ -8,8 +8,9 @@ use ringwatch::storage::backend::embedded::maintenance::{self, Checked};
 use ringwatch_tls::private_file;
 use tokio::runtime::Builder;
 
-use super::command_line::{Action, CheckFlags, CompactFlags, RestoreFlags, SnapshotFlags};
-use super::command_line::{StatusFlags, StoreFlags};
+use super::command_line::{
+    Action, CompactFlags, ReadFlags, RestoreFlags, SnapshotFlags, StoreFlags,
+};
 use super::connection::Target;
 use super::download::download;
 use super::error::StoreError;
@@ -32,7 +33,7 @@ pub fn run(flags: &StoreFlags) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn status(flags: &StatusFlags) -> Result<(), StoreError> {
+fn status(flags: &ReadFlags) -> Result<(), StoreError> {
     let status = match &flags.snapshot {
         Some(snapshot) => maintenance::snapshot_status(snapshot)?,
         None => maintenance::status(&store_in(&flags.store.data_dir))?,
@@ -40,7 +41,7 @@ fn status(flags: &StatusFlags) -> Result<(), StoreError> {
     print(&output::status(&status, flags.output))
 }
 
-fn check(flags: &CheckFlags) -> Result<bool, StoreError> {
+fn check(flags: &ReadFlags) -> Result<bool, StoreError> {
     let checked: Checked = match &flags.snapshot {
         Some(snapshot) => maintenance::check_snapshot(snapshot)?,
         None => maintenance::check(&store_in(&flags.store.data_dir))?,
