@@ -9,10 +9,13 @@ use super::encode;
 use super::envelope::{END, begin};
 use super::tables::{Type, kind};
 use super::unknown_fields::Old;
-use super::wire::{put_nested, put_run};
+use super::wire::{for_varint, put_nested, put_run};
 
 /// The tag and the length of an item.
 pub type ListItemHead = SmallVec<[u8; 11]>;
+
+/// Field 2 of a list: an item.
+const ITEM_TAG: u8 = 0x12;
 
 /// The bytes after the items of a list.
 pub const LIST_END: &[u8] = END;
@@ -42,9 +45,10 @@ pub fn list_head(
 /// Returns the bytes before the message of an item.
 #[must_use]
 pub fn list_item_head(message_bytes: usize) -> ListItemHead {
-    let mut head = Vec::new();
-    put_run(&mut head, 2, message_bytes);
-    ListItemHead::from_vec(head)
+    let mut head = ListItemHead::new();
+    head.push(ITEM_TAG);
+    for_varint(message_bytes as u64, |byte| head.push(byte));
+    head
 }
 
 /// Encodes an item of a list, without its version and kind; `None` if its kind has no message.

@@ -50,6 +50,9 @@ pub struct Object {
     stored: Bytes,
     /// The encoding, and the offsets in it.
     layout: Layout,
+    /// The length of [`Object::item`]. A list tells its own length before its items, whose stored bytes would be read from
+    /// memory for that alone.
+    item_bytes: u32,
     /// The revision that wrote this version; 0 for an object that is not stored (dry-run).
     revision: u64,
     /// The places of the attributes that selectors look at.
@@ -122,19 +125,24 @@ impl Object {
         Self {
             stored,
             layout,
-            revision,
+            item_bytes: 0,
+            revision: 0,
             places,
             encodings: Encodings::default(),
         }
+        .with_revision(revision)
+    }
+
+    fn with_revision(mut self, revision: u64) -> Self {
+        self.revision = revision;
+        self.item_bytes = offset(self.item().len());
+        self
     }
 
     /// Returns the same content at another revision: the object of a DELETED event.
     #[must_use]
     pub fn at_revision(&self, revision: u64) -> Self {
-        Self {
-            revision,
-            ..self.clone()
-        }
+        self.clone().with_revision(revision)
     }
 
     /// Returns the object in the encoding in which it is stored, with its resource version.
@@ -166,6 +174,12 @@ impl Object {
         }
     }
 
+    /// Returns the length of [`Object::item`], without a look at the stored bytes.
+    #[must_use]
+    pub fn item_len(&self) -> usize {
+        self.item_bytes as usize
+    }
+
     /// Returns the object without its opening brace, if it is stored as JSON; otherwise the same as [`Object::item`].
     #[must_use]
     pub fn item_with_kind(&self) -> Versioned<'_> {
@@ -175,16 +189,27 @@ impl Object {
         }
     }
 
+    /// Returns the length of [`Object::item_with_kind`], without a look at the stored bytes.
+    #[must_use]
+    pub fn item_with_kind_len(&self) -> usize {
+        match self.layout {
+            // After the brace, the kind and the apiVersion come before the item.
+            Layout::Json(layout) => self.item_len() + layout.item_at as usize - 1,
+            Layout::Protobuf(_) => self.item_len(),
+        }
+    }
+
     /// Returns the resource version as text, empty for an object that is not stored.
     fn version(&self) -> SmallVec<[u8; 20]> {
-        let mut digits = SmallVec::new();
+        let mut digits = [0; 20];
+        let mut at = digits.len();
         let mut left = self.revision;
         while left > 0 {
-            digits.push(b'0' + (left % 10) as u8);
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
             left /= 10;
         }
-        digits.reverse();
-        digits
+        SmallVec::from_slice(&digits[at..])
     }
 
     /// Returns the encoding in which the object is stored.
@@ -279,7 +304,36 @@ impl From<serde_json::Error> for DecodeError {
 
 #[cfg(test)]
 mod tests {
-    use super::Object;
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::{FieldSchema, Object, Places, ProtobufForm, ProtobufParts};
+
+    #[test]
+    fn an_item_has_the_length_that_is_remembered() {
+        let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let json = Object::from_value(&value, 0, &FieldSchema::default()).expect("an object");
+        // With a version of two digits the length of the metadata takes another byte.
+        let filling = [7; 117];
+        let parts = ProtobufParts {
+            head: b"k8s\0",
+            before_version: b"before",
+            after_version: &filling[..],
+            rest: b"rest",
+            tail: b"tail",
+        };
+        let form = ProtobufForm::new(&parts, &[]);
+        let stored = Bytes::copy_from_slice(form.bytes(&[]));
+        let protobuf = Object::from_protobuf(stored, form, 0, Places::default());
+        for object in [json, protobuf] {
+            for revision in [0, 1, 9, 10, 99, 100, u64::MAX] {
+                let object = object.at_revision(revision);
+                assert_eq!(object.item_len(), object.item().to_bytes().len());
+                let with_kind = object.item_with_kind().to_bytes();
+                assert_eq!(object.item_with_kind_len(), with_kind.len());
+            }
+        }
+    }
 
     /// A server has as many records as objects, beside the stored bytes. With the counts of references it takes 120 bytes, and the
     /// allocator gives 128.

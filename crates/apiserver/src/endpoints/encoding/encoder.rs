@@ -116,25 +116,39 @@ impl Encoder {
     /// Returns an item whose stored bytes can be sent as they are; JSON comes without its opening brace. Items of
     /// custom resources tell their kind, others leave it to the list.
     pub(crate) fn stored_item<'a>(&self, object: &'a Object) -> Option<StoredItem<'a>> {
-        if self.partial || self.store.converts_objects() {
+        if !self.sends_stored(object) {
             return None;
         }
-        match (object.form(), self.format == Format::Protobuf) {
-            (StoredForm::Json, false) => Some(StoredItem {
-                head: ListItemHead::default(),
-                body: if self.store.resource().is_custom() {
-                    object.item_with_kind()
-                } else {
-                    object.item()
-                },
-            }),
-            (StoredForm::Protobuf, true) => {
-                let body = object.item();
-                let head = codec::list_item_head(body.len());
-                Some(StoredItem { head, body })
-            }
-            (StoredForm::Json, true) | (StoredForm::Protobuf, false) => None,
+        let body = if self.store.resource().is_custom() {
+            object.item_with_kind()
+        } else {
+            object.item()
+        };
+        Some(StoredItem {
+            head: item_head(object.form(), body.len()),
+            body,
+        })
+    }
+
+    /// Returns the length of [`Encoder::stored_item`] without a look at the stored bytes.
+    fn stored_item_len(&self, object: &Object) -> Option<usize> {
+        if !self.sends_stored(object) {
+            return None;
         }
+        let body = if self.store.resource().is_custom() {
+            object.item_with_kind_len()
+        } else {
+            object.item_len()
+        };
+        Some(item_head(object.form(), body).len() + body)
+    }
+
+    /// Returns true if the stored bytes of an object are what the client gets.
+    fn sends_stored(&self, object: &Object) -> bool {
+        let is_protobuf = self.format == Format::Protobuf;
+        !self.partial
+            && (object.form() == StoredForm::Protobuf) == is_protobuf
+            && !self.store.converts_objects()
     }
 
     /// Encodes an item of a list without caching it.
@@ -160,8 +174,8 @@ impl Encoder {
         };
         let mut room = self.cache.list_room();
         for (position, object) in objects.iter().enumerate() {
-            if let Some(item) = self.stored_item(object) {
-                length.bytes += item.len();
+            if let Some(bytes) = self.stored_item_len(object) {
+                length.bytes += bytes;
                 continue;
             }
             tokio::task::consume_budget().await;
@@ -191,8 +205,8 @@ impl Encoder {
             if sum >= bytes {
                 break;
             }
-            sum += match self.stored_item(object) {
-                Some(item) => item.len() as u64,
+            sum += match self.stored_item_len(object) {
+                Some(bytes) => bytes as u64,
                 None => {
                     tokio::task::consume_budget().await;
                     self.encode(What::Item, object)?.len() as u64
@@ -284,10 +298,11 @@ impl Encoder {
     }
 }
 
-impl StoredItem<'_> {
-    /// Returns the item's length in bytes.
-    fn len(&self) -> usize {
-        self.head.len() + self.body.len()
+/// Returns the bytes that come before an item of so many bytes in a list.
+fn item_head(form: StoredForm, bytes: usize) -> ListItemHead {
+    match form {
+        StoredForm::Json => ListItemHead::default(),
+        StoredForm::Protobuf => codec::list_item_head(bytes),
     }
 }
 
