@@ -18,6 +18,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -191,6 +192,50 @@ fn read(criterion: &mut Criterion) {
     }
 }
 
+/// Reads the newest event while another thread appends, publishes and evicts as fast as it can: where the end and the
+/// directory share a cache line with each other, each append takes it from the reader.
+fn read_beside_a_writer(criterion: &mut Criterion) {
+    let (mut writer, log, events) = window(EVENTS);
+    let stopped = AtomicBool::new(false);
+    let mut group = criterion.benchmark_group("window newest event");
+    group.bench_function("log, nobody writes", |bencher| {
+        bencher.iter(|| newest(&log));
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Relaxed: nothing is published by it but the end of the bench.
+            while !stopped.load(Ordering::Relaxed) {
+                for event in &events {
+                    append_and_evict(&mut writer, event);
+                }
+            }
+        });
+        group.bench_function("log, beside a writer", |bencher| {
+            bencher.iter(|| newest(&log));
+        });
+        stopped.store(true, Ordering::Relaxed);
+    });
+    group.finish();
+}
+
+fn newest(log: &EventLog) -> u64 {
+    let reader = log.read();
+    match reader.slot(reader.end() - 1) {
+        Slot::Value(event) => event.revision,
+        Slot::Future | Slot::Gone => panic!("the newest is never evicted"),
+    }
+}
+
+/// Appends and publishes an event; evicts a segment when it began one, so that as many are kept as there were.
+fn append_and_evict(writer: &mut EventWriter, event: &Arc<Event>) {
+    let began = writer.append(Arc::clone(event));
+    writer.publish();
+    if began {
+        let base = writer.last_of(1).unwrap().revision;
+        drop(writer.evict(1, base));
+    }
+}
+
 /// Events through bounded channels of crossbeam, one for each reader: the writer sends each event to every reader, which
 /// is on a thread of its own and takes all of them. The writer waits for readers whose channel is full.
 fn channels(criterion: &mut Criterion) {
@@ -266,12 +311,7 @@ fn append(criterion: &mut Criterion) {
         group.bench_function(id, |bencher| {
             bencher.iter(|| {
                 for event in &events {
-                    let began = writer.append(Arc::clone(event));
-                    writer.publish();
-                    if began {
-                        let base = writer.last_of(1).unwrap().revision;
-                        drop(writer.evict(1, base));
-                    }
+                    append_and_evict(&mut writer, event);
                 }
             });
         });
@@ -303,5 +343,12 @@ fn search(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, read, append, search, channels);
+criterion_group!(
+    benches,
+    read,
+    read_beside_a_writer,
+    append,
+    search,
+    channels
+);
 criterion_main!(benches);
