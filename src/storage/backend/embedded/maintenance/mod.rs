@@ -22,6 +22,7 @@ mod snapshot_reader;
 mod status;
 #[cfg(test)]
 mod tests;
+mod verified_snapshot;
 
 pub use check::{Checked, check, check_snapshot};
 pub use compact::{Compaction, compact};
