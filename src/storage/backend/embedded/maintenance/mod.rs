@@ -26,7 +26,6 @@ mod verified_snapshot;
 
 pub use check::{Checked, check, check_snapshot};
 pub use compact::{Compaction, compact};
-pub use content_digest::ContentDigest;
 pub use error::MaintenanceError;
 pub use restore::restore;
 pub use seal::{Seal, Unsealed};

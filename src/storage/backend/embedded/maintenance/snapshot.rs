@@ -21,12 +21,11 @@ use bytes::{Bytes, BytesMut};
 use imbl::OrdMap;
 use prost::Message;
 
-use super::content_digest::ContentDigest;
 use super::error::MaintenanceError;
 use super::status::inspected;
-use crate::storage::backend::LeaseId;
 use crate::storage::backend::embedded::log::StoredRecord;
 use crate::storage::backend::embedded::mvcc::{Change, Record, State, Version};
+use crate::storage::backend::{ContentDigest, LeaseId};
 
 /// The first bytes of every snapshot.
 pub(super) const MAGIC: &[u8; 16] = b"ringwatch.snap\r\n";

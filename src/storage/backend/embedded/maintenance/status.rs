@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::content_digest::ContentDigest;
 use super::error::MaintenanceError;
 use super::snapshot;
 use super::verified_snapshot::{SealedSnapshot, VerifiedSnapshot};
+use crate::storage::backend::ContentDigest;
 use crate::storage::backend::embedded::log::InspectedLog;
 use crate::storage::backend::embedded::mvcc::State;
 use crate::storage::backend::embedded::open_error::OpenError;
