@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 mod content_digest;
+pub mod copy;
 pub mod embedded;
 mod error;
 pub mod etcd;

@@ -76,6 +76,15 @@ impl Snapshot {
         Self { state, leases }
     }
 
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Returns the time to live of a lease in seconds.
+    pub(super) fn ttl_seconds(&self, lease: LeaseId) -> Option<i64> {
+        self.leases.get(&lease).copied()
+    }
+
     /// Returns the newest revision.
     #[must_use]
     pub fn revision(&self) -> u64 {
