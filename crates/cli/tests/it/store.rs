@@ -30,7 +30,7 @@ fn store(arguments: &[&str]) -> Output {
 }
 
 /// The same, which must succeed. Returns what it printed.
-fn done(arguments: &[&str]) -> String {
+pub(crate) fn done(arguments: &[&str]) -> String {
     let output = store(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
@@ -38,7 +38,7 @@ fn done(arguments: &[&str]) -> String {
 }
 
 /// The same, which must fail with one line. Returns that.
-fn refused(arguments: &[&str]) -> String {
+pub(crate) fn refused(arguments: &[&str]) -> String {
     let output = store(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -46,16 +46,16 @@ fn refused(arguments: &[&str]) -> String {
     errors
 }
 
-fn status(arguments: &[&str]) -> Value {
+pub(crate) fn status(arguments: &[&str]) -> Value {
     let text = done(&[&["status", "-o", "json"], arguments].concat());
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
 }
 
-async fn write(api: &Api<ConfigMap>, name: String) {
+pub(crate) async fn write(api: &Api<ConfigMap>, name: String) {
     let object = ConfigMap {
         metadata: ObjectMeta {
             name: Some(name.clone()),
