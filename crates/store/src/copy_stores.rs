@@ -13,7 +13,6 @@ use ringwatch::storage::backend::embedded::maintenance::{
 };
 use ringwatch::storage::backend::embedded::{FILE_NAME, OpenError};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
-use ringwatch_tls::private_file;
 use tokio::runtime::Builder;
 
 use super::command_line::{CopyFlags, Location};
@@ -57,7 +56,7 @@ async fn into_directory(dir: &Path, flags: &CopyFlags) -> Result<String, StoreEr
         return Err(StoreError::Exists { path: store });
     }
     let source = source(flags).await?;
-    private_file::create_directory(dir).map_err(StoreError::io(dir))?;
+    new_file::create_folder(dir)?;
     let unfinished = dir.join(UNFINISHED_NAME);
     let mut target = CopyFile::open(&unfinished).map_err(|error| match error {
         MaintenanceError::Open(OpenError::InUse { path }) => StoreError::Copying { path },

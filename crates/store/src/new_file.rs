@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ringwatch_tls::private_file;
 use tempfile::{NamedTempFile, TempPath};
 
 use super::error::StoreError;
@@ -115,6 +116,19 @@ fn name_noclobber(temporary: TempPath, path: &Path) -> Result<(), (StoreError, O
     sync_folder(path).map_err(|error| (error, None))
 }
 
+/// Creates a data directory, and the folders above it, for its owner alone, and makes their names durable.
+///
+/// # Errors
+/// The error of the operating system.
+pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
+    let missing = path
+        .ancestors()
+        .take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<&Path> = missing.collect();
+    private_file::create_directory(path).map_err(StoreError::io(path))?;
+    missing.into_iter().try_for_each(sync_folder)
+}
+
 /// Returns the folder of a file.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
@@ -155,6 +169,18 @@ mod tests {
         file.replace().expect("replaced");
         assert_eq!(fs::read(&path).expect("a file"), b"new");
         assert_eq!(names(folder.path()), 1);
+    }
+
+    #[test]
+    fn folders_are_created_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a/b");
+        for _ in 0..2 {
+            create_folder(&path).expect("a folder");
+            assert!(path.is_dir());
+        }
+        fs::write(path.join("c"), "").expect("a file");
+        create_folder(&path.join("c/d")).expect_err("a file is in the way");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ringwatch::storage::backend::embedded::maintenance::{self, Checked};
-use ringwatch_tls::private_file;
 use tokio::runtime::Builder;
 
 use super::command_line::{
@@ -14,7 +13,7 @@ use super::connection::Target;
 use super::copy_stores::{self, store_in};
 use super::download::download;
 use super::error::StoreError;
-use super::new_file::NewFile;
+use super::new_file::{self, NewFile};
 use super::output;
 use super::progress::Progress;
 
@@ -92,8 +91,7 @@ fn restore(flags: &RestoreFlags) -> Result<(), StoreError> {
     if store.try_exists().map_err(StoreError::io(&store))? {
         return Err(StoreError::Exists { path: store });
     }
-    let created = private_file::create_directory(&flags.data_dir);
-    created.map_err(StoreError::io(&flags.data_dir))?;
+    new_file::create_folder(&flags.data_dir)?;
     let file = NewFile::create(&store)?.close();
     let status = maintenance::restore(&flags.snapshot, &file.temporary)?;
     file.name()?;
