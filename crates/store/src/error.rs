@@ -70,6 +70,16 @@ pub enum StoreError {
         /// The reason.
         why: String,
     },
+    /// The server's certificate is not one that the kubeconfig trusts.
+    #[error(
+        "{server}: its certificate is not trusted: {why}; check certificate-authority and tls-server-name in the kubeconfig"
+    )]
+    Untrusted {
+        /// Host and port of the server.
+        server: String,
+        /// The reason.
+        why: String,
+    },
     /// The server answered with an error.
     #[error("{server} answered {status}: {message}; {advice}")]
     Refused {

@@ -261,6 +261,22 @@ async fn only_those_who_may_get_the_path_get_a_snapshot() {
     assert!(!file.exists());
 }
 
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_told_as_such() {
+    let [mut trusted, mut other] = [Server::start(&[]), Server::start(&[])];
+    trusted.client().await;
+    other.client().await;
+    let admin = fs::read_to_string(trusted.kubeconfig()).expect("a kubeconfig");
+    let mut kubeconfig: Value = serde_saphyr::from_str(&admin).expect("a kubeconfig");
+    let url = format!("https://127.0.0.1:{}", other.port());
+    kubeconfig["clusters"][0]["cluster"]["server"] = url.into();
+    let path = trusted.folder().join("other");
+    fs::write(&path, kubeconfig.to_string()).expect("a file");
+    let file = trusted.folder().join("snapshot");
+    let line = refused(&["snapshot", text(&file), "--kubeconfig", text(&path)]);
+    assert!(line.contains("its certificate is not trusted"), "{line}");
+}
+
 #[test]
 fn mistakes_are_one_line_that_says_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
