@@ -10,6 +10,7 @@
 )]
 
 mod conformance;
+mod copying;
 mod embedded;
 mod etcd_backend;
 mod store;

@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
+use ringwatch::storage::backend::copy::MARKER_KEY;
 use ringwatch::storage::backend::embedded::{Embedded, FILE_NAME};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
-use ringwatch::storage::backend::{Backend, BackendError};
+use ringwatch::storage::backend::{Backend, BackendError, RangeRequest};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use ringwatch_resources::built_in;
@@ -82,6 +83,7 @@ pub(super) async fn open(
         }
         StorageBackend::Etcd3 => {
             let etcd = Arc::new(connect(&flags.etcd, &flags.etcd.etcd_servers, clock).await?);
+            refuse_unfinished_copy(&etcd).await?;
             Ok(OpenBackend::etcd(etcd, flags.has_spans(), clock.clone()))
         }
     }
@@ -158,6 +160,17 @@ async fn connect(flags: &EtcdFlags, servers: &[String], clock: &Clock) -> Result
                 )));
             }
         }
+    }
+}
+
+/// Refuses an etcd into which a copy is not finished: it lacks keys, and its revisions mean nothing yet.
+async fn refuse_unfinished_copy(etcd: &Etcd) -> Result<(), StartError> {
+    let marker = etcd.range(RangeRequest::key(MARKER_KEY)).await;
+    match marker.map_err(StartError::line)?.count {
+        0 => Ok(()),
+        _ => Err(StartError::line(
+            "the etcd is an unfinished copy; finish it with ringwatch store copy, or name another with --etcd-servers",
+        )),
     }
 }
 

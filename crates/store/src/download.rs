@@ -1,5 +1,6 @@
 //! Reading a snapshot from the server that serves the store.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ pub(crate) async fn download(
     let stream = clock.timeout(SILENCE_MAX, connecting).await;
     let stream = stream
         .map_err(|_| silent(target))?
-        .map_err(|error| broken(target, &error))?;
+        .map_err(|error| not_secured(target, &error))?;
     over(stream, target, path, progress, &clock).await
 }
 
@@ -158,6 +159,18 @@ fn broken(target: &Target, error: &dyn std::error::Error) -> StoreError {
     StoreError::Connection {
         server: target.authority.clone(),
         why: format!("{error}{}", cause.unwrap_or_default()),
+    }
+}
+
+/// Returns the error of a handshake.
+fn not_secured(target: &Target, error: &io::Error) -> StoreError {
+    let cause = error.get_ref().and_then(|it| it.downcast_ref());
+    match cause {
+        Some(rustls::Error::InvalidCertificate(why)) => StoreError::Untrusted {
+            server: target.authority.clone(),
+            why: why.to_string(),
+        },
+        _ => broken(target, error),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ringwatch::storage::backend::BackendError;
+use ringwatch::storage::backend::copy::CopyError;
 use ringwatch::storage::backend::embedded::OpenError;
 use ringwatch::storage::backend::embedded::maintenance::{MaintenanceError, Unsealed};
 use ringwatch_tls::kubeconfig::KubeconfigError;
@@ -68,6 +70,16 @@ pub enum StoreError {
         /// The reason.
         why: String,
     },
+    /// The server's certificate is not one that the kubeconfig trusts.
+    #[error(
+        "{server}: its certificate is not trusted: {why}; check certificate-authority and tls-server-name in the kubeconfig"
+    )]
+    Untrusted {
+        /// Host and port of the server.
+        server: String,
+        /// The reason.
+        why: String,
+    },
     /// The server answered with an error.
     #[error("{server} answered {status}: {message}; {advice}")]
     Refused {
@@ -88,6 +100,18 @@ pub enum StoreError {
         /// The reason.
         source: Unsealed,
     },
+    /// An etcd cannot be used.
+    #[error("{0}; check that etcd runs, its URL and the flags --etcd-*")]
+    Etcd(BackendError),
+    /// Another process works on the same unfinished copy.
+    #[error("{}: another copy into this directory runs; wait for it or stop it", path.display())]
+    Copying {
+        /// The path of the unfinished copy.
+        path: PathBuf,
+    },
+    /// A copy has stopped.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),

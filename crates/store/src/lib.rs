@@ -1,14 +1,15 @@
-//! `ringwatch store`: status, snapshots, restoring, checks and compaction of embedded stores.
+//! `ringwatch store`: status, snapshots, restoring, checks and compaction of embedded stores, and copies from and to etcd.
 //!
 //! Here belong the commands, and the files and connections that they need. Reading and writing stores and snapshots is the
-//! engine's (`ringwatch::storage::backend::embedded::maintenance`), and making snapshots of a store that is served the
+//! engine's (`ringwatch::storage::backend::embedded::maintenance`), as copying is (`ringwatch::storage::backend::copy`), and making snapshots of a store that is served the
 //! server's; nothing here knows kinds or requests of the API.
 //!
-//! A store is a file that one process has open. So every command but `snapshot --kubeconfig`, which asks the server, needs a
-//! store that nothing serves. Files come to be under temporary names and get theirs when they are whole and durable.
+//! An embedded store is a file that one process has open. So every command needs one that nothing serves, unless it asks the
+//! server (`--kubeconfig`). Files come to be under temporary names and get theirs when they are whole and durable.
 
 mod command_line;
 mod connection;
+mod copy_stores;
 mod download;
 mod error;
 mod new_file;

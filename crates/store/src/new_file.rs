@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ringwatch_tls::private_file;
 use tempfile::{NamedTempFile, TempPath};
 
 use super::error::StoreError;
@@ -77,18 +78,55 @@ impl ClosedFile {
     /// # Errors
     /// [`StoreError::Exists`], or the error of the operating system.
     pub(crate) fn name(self) -> Result<(), StoreError> {
-        let failed = StoreError::io(&self.path);
-        let file = File::open(&self.temporary).map_err(&failed)?;
-        file.sync_all().map_err(&failed)?;
-        let named = self.temporary.persist_noclobber(&self.path);
-        named.map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::Exists {
-                path: self.path.clone(),
-            },
-            _ => failed(error.error),
-        })?;
-        sync_folder(&self.path)
+        let renamed = name_noclobber(self.temporary, &self.path);
+        renamed.map_err(|(error, _)| error)
     }
+}
+
+/// Makes a file durable and gives it another name in its folder, if no file has that. It keeps its name otherwise.
+///
+/// # Errors
+/// [`StoreError::Exists`], or the error of the operating system.
+pub(crate) fn name(file: &Path, path: &Path) -> Result<(), StoreError> {
+    let temporary = TempPath::try_from_path(file).map_err(StoreError::io(file))?;
+    name_noclobber(temporary, path).map_err(|(error, temporary)| {
+        if let Some(temporary) = temporary {
+            // It stays where it is, whatever that says.
+            let _ = temporary.keep();
+        }
+        error
+    })
+}
+
+/// Does the work of [`name`]. An error comes with the file, if that has its old name still.
+fn name_noclobber(temporary: TempPath, path: &Path) -> Result<(), (StoreError, Option<TempPath>)> {
+    let failed = StoreError::io(path);
+    if let Err(error) = File::open(&temporary).and_then(|it| it.sync_all()) {
+        return Err((failed(error), Some(temporary)));
+    }
+    if let Err(named) = temporary.persist_noclobber(path) {
+        let error = match named.error.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Exists {
+                path: path.to_owned(),
+            },
+            _ => failed(named.error),
+        };
+        return Err((error, Some(named.path)));
+    }
+    sync_folder(path).map_err(|error| (error, None))
+}
+
+/// Creates a data directory, and the folders above it, for its owner alone, and makes their names durable.
+///
+/// # Errors
+/// The error of the operating system.
+pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
+    let missing = path
+        .ancestors()
+        .take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<&Path> = missing.collect();
+    private_file::create_directory(path).map_err(StoreError::io(path))?;
+    missing.into_iter().try_for_each(sync_folder)
 }
 
 /// Returns the folder of a file.
@@ -130,6 +168,33 @@ mod tests {
         assert_eq!(fs::read(&path).expect("a file"), b"old");
         file.replace().expect("replaced");
         assert_eq!(fs::read(&path).expect("a file"), b"new");
+        assert_eq!(names(folder.path()), 1);
+    }
+
+    #[test]
+    fn folders_are_created_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a/b");
+        for _ in 0..2 {
+            create_folder(&path).expect("a folder");
+            assert!(path.is_dir());
+        }
+        fs::write(path.join("c"), "").expect("a file");
+        create_folder(&path.join("c/d")).expect_err("a file is in the way");
+    }
+
+    #[test]
+    fn a_file_that_gets_no_name_keeps_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, path] = ["copy", "store"].map(|it| folder.path().join(it));
+        fs::write(&file, "one").expect("written");
+        fs::write(&path, "two").expect("written");
+        let refused = name(&file, &path).expect_err("there is one");
+        assert!(matches!(refused, StoreError::Exists { .. }), "{refused}");
+        assert_eq!(fs::read(&file).expect("a file"), b"one");
+        fs::remove_file(&path).expect("removed");
+        name(&file, &path).expect("named");
+        assert_eq!(fs::read(&path).expect("a file"), b"one");
         assert_eq!(names(folder.path()), 1);
     }
 

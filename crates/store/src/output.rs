@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ringwatch::storage::backend::copy::{Copied, Prepared};
 use ringwatch::storage::backend::embedded::maintenance::{Checked, Status};
 use serde_json::{Value, json};
 
@@ -70,6 +71,51 @@ pub(crate) fn checked(checked: &Checked, form: Form) -> String {
             }
             text
         }
+    }
+}
+
+/// Returns the outcome of a copy that is whole in a form.
+pub(crate) fn copied(copied: &Copied, form: Form) -> String {
+    let Copied {
+        revision,
+        target_revision,
+        keys,
+        expired,
+        changes,
+        digest,
+    } = copied;
+    let digest = digest.to_string();
+    match form {
+        Form::Json => line(
+            &json!({"finished": true, "sourceRevision": revision, "targetRevision": target_revision,
+            "keys": keys, "expired": expired, "changes": changes, "digest": digest}),
+        ),
+        Form::Table => table(&[
+            ("SOURCE REVISION", revision.to_string()),
+            ("TARGET REVISION", target_revision.to_string()),
+            ("KEYS", keys.to_string()),
+            ("EXPIRED", expired.to_string()),
+            ("CHANGES", changes.to_string()),
+            ("DIGEST", digest),
+        ]),
+    }
+}
+
+/// Returns the outcome of a copy that is left unfinished in a form.
+pub(crate) fn prepared(prepared: &Prepared, form: Form) -> String {
+    let Prepared { revision, changes } = prepared;
+    match form {
+        Form::Json => {
+            line(&json!({"finished": false, "sourceRevision": revision, "changes": changes}))
+        }
+        Form::Table => table(&[
+            ("SOURCE REVISION", revision.to_string()),
+            ("CHANGES", changes.to_string()),
+            (
+                "UNFINISHED",
+                "stop what writes to the source, then run this without --prepare".to_owned(),
+            ),
+        ]),
     }
 }
 

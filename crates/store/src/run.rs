@@ -1,20 +1,19 @@
 //! Running a command.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ringwatch::storage::backend::embedded::FILE_NAME;
 use ringwatch::storage::backend::embedded::maintenance::{self, Checked};
-use ringwatch_tls::private_file;
 use tokio::runtime::Builder;
 
 use super::command_line::{
     Action, CompactFlags, ReadFlags, RestoreFlags, SnapshotFlags, StoreFlags,
 };
 use super::connection::Target;
+use super::copy_stores::{self, store_in};
 use super::download::download;
 use super::error::StoreError;
-use super::new_file::NewFile;
+use super::new_file::{self, NewFile};
 use super::output;
 use super::progress::Progress;
 
@@ -29,6 +28,7 @@ pub fn run(flags: &StoreFlags) -> Result<bool, StoreError> {
         Action::Restore(flags) => restore(flags)?,
         Action::Check(flags) => return check(flags),
         Action::Compact(flags) => compact(flags)?,
+        Action::Copy(flags) => print(&copy_stores::copy(flags)?)?,
     }
     Ok(true)
 }
@@ -91,8 +91,7 @@ fn restore(flags: &RestoreFlags) -> Result<(), StoreError> {
     if store.try_exists().map_err(StoreError::io(&store))? {
         return Err(StoreError::Exists { path: store });
     }
-    let created = private_file::create_directory(&flags.data_dir);
-    created.map_err(StoreError::io(&flags.data_dir))?;
+    new_file::create_folder(&flags.data_dir)?;
     let file = NewFile::create(&store)?.close();
     let status = maintenance::restore(&flags.snapshot, &file.temporary)?;
     file.name()?;
@@ -114,11 +113,6 @@ fn compact(flags: &CompactFlags) -> Result<(), StoreError> {
         output::bytes(compacted.before_bytes),
         output::bytes(compacted.after_bytes)
     ))
-}
-
-/// Returns the path of the store in a data directory.
-fn store_in(data_dir: &Path) -> PathBuf {
-    data_dir.join(FILE_NAME)
 }
 
 fn print(text: &str) -> Result<(), StoreError> {

@@ -10,10 +10,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
+mod content_digest;
+pub mod copy;
 pub mod embedded;
 mod error;
 pub mod etcd;
 
+pub use content_digest::{ContentDigest, ContentHasher};
 pub use error::BackendError;
 
 /// Responses of a watch; an error is the last item. Dropping the stream cancels the watch.

@@ -47,6 +47,7 @@ mod service_accounts;
 mod spans;
 mod specs;
 mod store;
+mod store_copy;
 mod stored_forms;
 mod support;
 mod workers;

@@ -30,7 +30,7 @@ fn store(arguments: &[&str]) -> Output {
 }
 
 /// The same, which must succeed. Returns what it printed.
-fn done(arguments: &[&str]) -> String {
+pub(crate) fn done(arguments: &[&str]) -> String {
     let output = store(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
@@ -38,7 +38,7 @@ fn done(arguments: &[&str]) -> String {
 }
 
 /// The same, which must fail with one line. Returns that.
-fn refused(arguments: &[&str]) -> String {
+pub(crate) fn refused(arguments: &[&str]) -> String {
     let output = store(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -46,16 +46,16 @@ fn refused(arguments: &[&str]) -> String {
     errors
 }
 
-fn status(arguments: &[&str]) -> Value {
+pub(crate) fn status(arguments: &[&str]) -> Value {
     let text = done(&[&["status", "-o", "json"], arguments].concat());
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
 }
 
-async fn write(api: &Api<ConfigMap>, name: String) {
+pub(crate) async fn write(api: &Api<ConfigMap>, name: String) {
     let object = ConfigMap {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -259,6 +259,22 @@ async fn only_those_who_may_get_the_path_get_a_snapshot() {
     assert!(line.contains("answered 403"), "{line}");
     assert!(line.contains("/store/snapshot"), "{line}");
     assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_told_as_such() {
+    let [mut trusted, mut other] = [Server::start(&[]), Server::start(&[])];
+    trusted.client().await;
+    other.client().await;
+    let admin = fs::read_to_string(trusted.kubeconfig()).expect("a kubeconfig");
+    let mut kubeconfig: Value = serde_saphyr::from_str(&admin).expect("a kubeconfig");
+    let url = format!("https://127.0.0.1:{}", other.port());
+    kubeconfig["clusters"][0]["cluster"]["server"] = url.into();
+    let path = trusted.folder().join("other");
+    fs::write(&path, kubeconfig.to_string()).expect("a file");
+    let file = trusted.folder().join("snapshot");
+    let line = refused(&["snapshot", text(&file), "--kubeconfig", text(&path)]);
+    assert!(line.contains("its certificate is not trusted"), "{line}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use etcd_client::ResponseHeader;
 use futures::StreamExt;
 use tokio::sync::watch as value;
 
@@ -41,7 +42,7 @@ pub struct Etcd {
 
 /// The effect of a call on the store, which decides whether it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+pub(super) enum Effect {
     /// The call may be repeated.
     Repeatable,
     /// The call is repeated only if it was never sent.
@@ -100,8 +101,22 @@ impl Etcd {
         }
     }
 
+    /// Returns the number by which the members know their cluster.
+    ///
+    /// # Errors
+    /// Transport errors.
+    pub async fn cluster_id(&self) -> Result<u64, BackendError> {
+        let status = self
+            .call(Effect::Repeatable, |endpoint| {
+                let mut maintenance = endpoint.maintenance();
+                async move { maintenance.status().await }
+            })
+            .await?;
+        Ok(status.header().map_or(0, ResponseHeader::cluster_id))
+    }
+
     /// Makes a call on one endpoint after the other until one responds.
-    async fn call<T, F>(
+    pub(super) async fn call<T, F>(
         &self,
         effect: Effect,
         make: impl Fn(&Endpoint) -> F,

@@ -60,10 +60,13 @@ impl Endpoint {
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
+    pub(super) fn maintenance(&self) -> MaintenanceClient {
+        self.calls.maintenance_client()
+    }
+
     /// Requests its version and its database size, and returns the size in bytes.
     pub(super) async fn probe(&self) -> Result<u64, Error> {
-        let mut maintenance: MaintenanceClient = self.calls.maintenance_client();
-        let status = maintenance.status().await?;
+        let status = self.maintenance().status().await?;
         let trusted = version::progress_is_trusted(status.version());
         *self.trust() = Some(trusted);
         Ok(u64::try_from(status.db_size()).unwrap_or_default())

@@ -12,6 +12,7 @@ mod config;
 mod convert;
 mod endpoint;
 mod error;
+mod leases;
 mod version;
 mod watch;
 

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use super::content_digest::ContentDigest;
 use super::error::MaintenanceError;
 use super::record_checks::{Findings, RecordChecks};
 use super::snapshot_reader::{SnapshotReader, verify_seal};
 use super::status::inspected;
-use crate::storage::backend::LeaseId;
+use crate::storage::backend::{ContentDigest, LeaseId};
 
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -90,7 +90,7 @@ mod tests {
     use ringwatch_testing::disk::{Disk, Fault, FaultKind};
 
     use super::*;
-    use crate::storage::backend::embedded::maintenance::ContentDigest;
+    use crate::storage::backend::ContentDigest;
     use crate::storage::backend::embedded::mvcc::State;
 
     /// More changes than a compaction makes.

@@ -1,46 +1,21 @@
-//! The digest of the content of a store at a revision.
-
-use std::fmt::{self, Display, Formatter};
-
-use aws_lc_rs::digest::{Context, SHA256};
+//! The digest of the content of a [`State`].
 
 use crate::storage::backend::embedded::mvcc::State;
-
-/// The SHA-256 of the keys of a store at its newest revision. Stores of one revision with the same digest have the same
-/// content, whatever each has compacted.
-///
-/// It goes over every key that exists, in their order: the length of the key, the key, the length of the value, the value,
-/// the creation and the modification revision, the version, and the lease or 0. Numbers are of 64 bits, little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContentDigest([u8; 32]);
+use crate::storage::backend::{ContentDigest, ContentHasher};
 
 impl ContentDigest {
-    /// Computes the digest of a state.
+    /// Computes the digest of a state at its newest revision.
     pub(super) fn of_state(state: &State) -> Self {
-        let mut context = Context::new(&SHA256);
+        let mut hasher = ContentHasher::new();
         for version in state.live() {
-            let lease = version.lease.map_or(0, |lease| lease.0);
-            context.update(&(version.key.len() as u64).to_le_bytes());
-            context.update(version.key.as_bytes());
-            context.update(&(version.value.len() as u64).to_le_bytes());
-            context.update(&version.value);
-            context.update(&version.create_revision.to_le_bytes());
-            context.update(&version.mod_revision.to_le_bytes());
-            context.update(&version.version.to_le_bytes());
-            context.update(&lease.to_le_bytes());
+            let revisions = [
+                version.create_revision,
+                version.mod_revision,
+                version.version,
+            ];
+            hasher.add_parts(&version.key, &version.value, revisions, version.lease);
         }
-        let mut digest = [0; 32];
-        digest.copy_from_slice(context.finish().as_ref());
-        Self(digest)
-    }
-}
-
-/// Writes the digest in hexadecimal digits.
-impl Display for ContentDigest {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        hasher.finish()
     }
 }
 

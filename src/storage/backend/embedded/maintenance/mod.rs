@@ -4,6 +4,8 @@
 //!   a store that is served, [`snapshot`] of a file that nothing serves.
 //! - [`Seal`]: verifies that such a stream is whole.
 //! - [`status`] and [`check`] read a store's file or a snapshot, and change nothing.
+//! - [`SnapshotSource`] and [`CopyFile`]: a store's file or a snapshot as the source of a copy, and a store's file as its target
+//!   ([`crate::storage::backend::copy`]).
 //! - [`restore`] makes a store's file of a snapshot, [`compact`] a smaller one of itself.
 //!
 //! All of it blocks, and whatever has a path takes the lock of the file for as long as it works.
@@ -13,22 +15,26 @@
 mod check;
 mod compact;
 mod content_digest;
+mod copy_file;
 mod error;
 mod record_checks;
 mod restore;
 mod seal;
 mod snapshot;
 mod snapshot_reader;
+mod snapshot_source;
 mod status;
 #[cfg(test)]
 mod tests;
+mod verified_snapshot;
 
 pub use check::{Checked, check, check_snapshot};
 pub use compact::{Compaction, compact};
-pub use content_digest::ContentDigest;
+pub use copy_file::CopyFile;
 pub use error::MaintenanceError;
 pub use restore::restore;
 pub use seal::{Seal, Unsealed};
 pub use snapshot::{Chunks, Snapshot, snapshot};
 pub use snapshot_reader::is_snapshot;
+pub use snapshot_source::SnapshotSource;
 pub use status::{Status, snapshot_status, status};

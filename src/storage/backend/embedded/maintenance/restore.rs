@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use super::error::MaintenanceError;
-use super::record_checks::RecordChecks;
-use super::snapshot_reader::{SnapshotReader, verify_seal};
 use super::status::{Status, status};
+use super::verified_snapshot::{SealedSnapshot, VerifiedSnapshot};
 use crate::storage::backend::BackendError;
 use crate::storage::backend::embedded::log::{LogBatch, LogStore, RedbLog};
 use crate::storage::backend::embedded::open_error::OpenError;
@@ -19,32 +18,27 @@ const COMMIT_BYTES: usize = 4 << 20;
 /// # Errors
 /// [`MaintenanceError`]; the file may have some of the records then.
 pub fn restore(snapshot: &Path, store: &Path) -> Result<Status, MaintenanceError> {
-    let mut reader = SnapshotReader::open(snapshot)?;
-    verify_seal(snapshot)?;
+    let sealed = SealedSnapshot::open(snapshot)?;
     let failed = |source: BackendError| MaintenanceError::Store {
         path: store.to_owned(),
         source,
     };
     let mut log = RedbLog::open(store)?.log;
-    let mut checks = RecordChecks::new(reader.compacted);
     let mut batch = LogBatch::default();
     let mut bytes_in_batch = 0;
-    while let Some((revision, bytes)) = reader.next()? {
-        batch.records.extend(checks.add(revision, &bytes));
-        bytes_in_batch += bytes.len();
-        if bytes_in_batch >= COMMIT_BYTES {
-            log.commit(&batch).map_err(failed)?;
-            batch = LogBatch::default();
-            bytes_in_batch = 0;
+    let read = sealed.read(|record, bytes| {
+        batch.records.push(record);
+        bytes_in_batch += bytes;
+        if bytes_in_batch < COMMIT_BYTES {
+            return Ok(());
         }
-    }
-    let (findings, state) = checks.finish(&reader.leases);
-    if let Some(finding) = findings.told.into_iter().next() {
-        return Err(MaintenanceError::damaged(snapshot, finding));
-    }
-    reader.verify_end(state.revision())?;
-    batch.compacted = (reader.compacted > 0).then_some(reader.compacted);
-    batch.granted = reader.leases;
+        bytes_in_batch = 0;
+        log.commit(&std::mem::take(&mut batch)).map_err(failed)
+    });
+    let VerifiedSnapshot { state, leases } = read?;
+    let compacted = state.compacted();
+    batch.compacted = (compacted > 0).then_some(compacted);
+    batch.granted = leases;
     log.commit(&batch).map_err(failed)?;
     // It ends with a commit in two phases, after which damage is never taken for an interrupted commit.
     log.shrink().map_err(failed)?;

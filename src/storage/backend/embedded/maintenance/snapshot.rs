@@ -21,12 +21,11 @@ use bytes::{Bytes, BytesMut};
 use imbl::OrdMap;
 use prost::Message;
 
-use super::content_digest::ContentDigest;
 use super::error::MaintenanceError;
 use super::status::inspected;
-use crate::storage::backend::LeaseId;
 use crate::storage::backend::embedded::log::StoredRecord;
 use crate::storage::backend::embedded::mvcc::{Change, Record, State, Version};
+use crate::storage::backend::{ContentDigest, LeaseId};
 
 /// The first bytes of every snapshot.
 pub(super) const MAGIC: &[u8; 16] = b"ringwatch.snap\r\n";
@@ -75,6 +74,15 @@ pub fn snapshot(store: &Path) -> Result<Snapshot, MaintenanceError> {
 impl Snapshot {
     pub(in super::super) fn new(state: State, leases: OrdMap<LeaseId, i64>) -> Self {
         Self { state, leases }
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Returns the time to live of a lease in seconds.
+    pub(super) fn ttl_seconds(&self, lease: LeaseId) -> Option<i64> {
+        self.leases.get(&lease).copied()
     }
 
     /// Returns the newest revision.

@@ -4,11 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::content_digest::ContentDigest;
 use super::error::MaintenanceError;
-use super::record_checks::RecordChecks;
 use super::snapshot;
-use super::snapshot_reader::{SnapshotReader, verify_seal};
+use super::verified_snapshot::{SealedSnapshot, VerifiedSnapshot};
+use crate::storage::backend::ContentDigest;
 use crate::storage::backend::embedded::log::InspectedLog;
 use crate::storage::backend::embedded::mvcc::State;
 use crate::storage::backend::embedded::open_error::OpenError;
@@ -48,17 +47,7 @@ pub fn status(store: &Path) -> Result<Status, MaintenanceError> {
 /// # Errors
 /// [`MaintenanceError`].
 pub fn snapshot_status(path: &Path) -> Result<Status, MaintenanceError> {
-    let mut reader = SnapshotReader::open(path)?;
-    verify_seal(path)?;
-    let mut checks = RecordChecks::new(reader.compacted);
-    while let Some((revision, bytes)) = reader.next()? {
-        checks.add(revision, &bytes);
-    }
-    let (findings, state) = checks.finish(&reader.leases);
-    if let Some(finding) = findings.told.into_iter().next() {
-        return Err(MaintenanceError::damaged(path, finding));
-    }
-    reader.verify_end(state.revision())?;
+    let VerifiedSnapshot { state, .. } = SealedSnapshot::open(path)?.read(|_, _| Ok(()))?;
     let size = fs::metadata(path).map_err(MaintenanceError::io(path))?;
     let sizes = (size.len(), size.len());
     Ok(Status::of_state(&state, sizes, snapshot::FORMAT.into()))

@@ -1,5 +1,6 @@
 //! The records that a log has of a state: those of the history, and before them the versions of older ones.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::record::{Record, Version};
@@ -23,6 +24,12 @@ impl State {
     /// Returns how many changes the history has.
     pub(crate) fn history_len(&self) -> usize {
         self.history.len()
+    }
+
+    /// Returns the current versions of the keys that come after a key, in their order.
+    pub(crate) fn live_after(&self, key: &str) -> impl Iterator<Item = &Arc<Version>> {
+        let after = (Bound::Excluded(key), Bound::Unbounded);
+        self.live.range::<_, str>(after).map(|(_, version)| version)
     }
 
     /// Returns how many keys exist.
@@ -52,6 +59,8 @@ mod tests {
         let revisions: Vec<_> = older.iter().map(|it| it.mod_revision).collect();
         assert_eq!(revisions, [3, 4, 5]);
         assert_eq!((state.keys(), state.history_len()), (3, 3));
+        let after: Vec<&str> = state.live_after("/a").map(|it| &*it.key).collect();
+        assert_eq!(after, ["/b", "/c"]);
         let mut again = State::new();
         for version in older {
             let (revision, change) = (version.mod_revision, Change::Put(version));

@@ -1,0 +1,88 @@
+//! The digest of the content of a store at a revision.
+
+use std::fmt::{self, Display, Formatter};
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use super::{KeyValue, LeaseId};
+
+/// The SHA-256 of the keys of a store at one revision. Stores of one revision with the same digest have the same content,
+/// whatever each has compacted.
+///
+/// It goes over every key that exists, in their order: the length of the key, the key, the length of the value, the value,
+/// the creation and the modification revision, the version, and the lease or 0. Numbers are of 64 bits, little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentDigest([u8; 32]);
+
+/// A [`ContentDigest`] that is computed key by key.
+pub struct ContentHasher(Context);
+
+impl ContentHasher {
+    /// Begins the digest of a store without keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Context::new(&SHA256))
+    }
+
+    /// Adds the next key in their order.
+    pub fn add(&mut self, kv: &KeyValue) {
+        let revisions = [kv.create_revision, kv.mod_revision, kv.version];
+        self.add_parts(&kv.key, &kv.value, revisions, kv.lease);
+    }
+
+    /// Adds the next key as if its revisions and its version were 0, which is what stores with revisions of their own can
+    /// have in common.
+    pub fn add_without_revisions(&mut self, kv: &KeyValue) {
+        self.add_parts(&kv.key, &kv.value, [0; 3], kv.lease);
+    }
+
+    /// Adds the next key by its parts: the revisions are those of its creation and of its last write, and its version.
+    pub(super) fn add_parts(
+        &mut self,
+        key: &str,
+        value: &[u8],
+        revisions: [u64; 3],
+        lease: Option<LeaseId>,
+    ) {
+        let context = &mut self.0;
+        context.update(&(key.len() as u64).to_le_bytes());
+        context.update(key.as_bytes());
+        context.update(&(value.len() as u64).to_le_bytes());
+        context.update(value);
+        for revision in revisions {
+            context.update(&revision.to_le_bytes());
+        }
+        context.update(&lease.map_or(0, |lease| lease.0).to_le_bytes());
+    }
+
+    /// Returns the digest of the keys that were added.
+    #[must_use]
+    pub fn finish(self) -> ContentDigest {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(self.0.finish().as_ref());
+        ContentDigest(digest)
+    }
+}
+
+impl Default for ContentHasher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ContentHasher {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ContentHasher")
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes the digest in hexadecimal digits.
+impl Display for ContentDigest {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}

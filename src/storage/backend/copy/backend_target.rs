@@ -1,0 +1,254 @@
+//! A backend as a target: it has revisions of its own, which are raised past the source's.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future;
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::error::CopyError;
+use super::leases::NumberedLeases;
+use super::marker::{MARKER_KEY, Marker};
+use super::pages::{Page, Pages, count, page_of};
+use super::progress::{CopyProgress, Phase};
+use super::target::{Change, Target};
+use crate::storage::backend::{
+    BackendError, Compare, ContentDigest, KeyValue, LeaseId, Op, RangeRequest, Txn, TxnResponse,
+};
+
+/// Maximum number of writes that are sent and not answered.
+const WRITES_IN_FLIGHT_MAX: usize = 128;
+/// The number of writes that raise the revision between two compactions, which drop them.
+const RAISES_PER_COMPACTION: u64 = 50_000;
+/// The least number of revisions between the newest of the source and the one at which the target is compacted: a watch
+/// of a client that has seen the first begins one after it, and must find that compacted.
+const DISTANCE_MIN: u64 = 2;
+/// A key that is never written.
+const ABSENT_KEY: &str = "ringwatch/absent";
+
+/// A backend into which is copied.
+#[derive(Debug)]
+pub struct BackendTarget {
+    backend: Arc<dyn NumberedLeases>,
+    /// The marker of the pass.
+    marker: Option<Marker>,
+}
+
+impl BackendTarget {
+    /// Creates a target over a store without keys or with an unfinished copy.
+    #[must_use]
+    pub fn new(backend: Arc<dyn NumberedLeases>) -> Self {
+        Self {
+            backend,
+            marker: None,
+        }
+    }
+
+    /// Returns the newest revision of the source of this pass. Nothing that is written may have it or an older one.
+    fn source_revision(&self) -> u64 {
+        self.marker.as_ref().map_or(u64::MAX, |it| it.revision)
+    }
+
+    /// Reads the key of the marker. Returns it, and the newest revision.
+    async fn read_marker(&self) -> Result<(Option<KeyValue>, u64), CopyError> {
+        let read = self.backend.range(RangeRequest::key(MARKER_KEY)).await;
+        let read = read.map_err(CopyError::Target)?;
+        Ok((read.kvs.into_iter().next(), read.revision))
+    }
+
+    /// Writes the marker if the key was last written at a revision. Returns the revision of the write.
+    async fn write_marker(&self, marker: &Marker, written: u64) -> Result<u64, CopyError> {
+        let compare = Compare::ModRevision(MARKER_KEY.to_owned(), written);
+        let then = put(MARKER_KEY, marker.to_text().into(), None);
+        let response = self.txn(MARKER_KEY, compare, then).await?;
+        accepted(MARKER_KEY, &response)?;
+        Ok(response.revision)
+    }
+
+    /// Raises the store's revision to at least `goal` by writes of the marker, which are compacted.
+    async fn raise(
+        &self,
+        marker: &Marker,
+        mut revision: u64,
+        goal: u64,
+        progress: &dyn CopyProgress,
+    ) -> Result<(), CopyError> {
+        let value = Bytes::from(marker.to_text());
+        if revision < goal {
+            progress.begin(Phase::Raise, goal - revision);
+        }
+        while revision < goal {
+            let writes = (goal - revision).min(RAISES_PER_COMPACTION);
+            let raised = stream::iter(0..writes)
+                .map(|_| self.write_again(value.clone()))
+                .buffer_unordered(WRITES_IN_FLIGHT_MAX)
+                .try_fold(revision, |newest, written| {
+                    progress.advance(1);
+                    future::ready(Ok(newest.max(written)))
+                });
+            revision = raised.await?;
+            self.compact(revision).await?;
+        }
+        Ok(())
+    }
+
+    async fn compact(&self, revision: u64) -> Result<(), CopyError> {
+        match self.backend.compact(revision).await {
+            Ok(()) | Err(BackendError::Compacted { .. }) => Ok(()),
+            Err(error) => Err(CopyError::Target(error)),
+        }
+    }
+
+    /// Writes the marker whatever it is, and returns the revision of that.
+    async fn write_again(&self, value: Bytes) -> Result<u64, CopyError> {
+        let compare = Compare::Version(ABSENT_KEY.to_owned(), 0);
+        let written = self.txn(MARKER_KEY, compare, put(MARKER_KEY, value, None));
+        Ok(written.await?.revision)
+    }
+
+    async fn txn(&self, key: &str, compare: Compare, then: Op) -> Result<TxnResponse, CopyError> {
+        let txn = Txn {
+            compare,
+            then,
+            otherwise: Some(Op::Get {
+                key: key.to_owned(),
+            }),
+        };
+        let written = self.backend.txn(txn).await;
+        written.map_err(|source| match source {
+            BackendError::TooLarge(_) | BackendError::NoSpace | BackendError::LeaseNotFound => {
+                CopyError::Write {
+                    key: key.to_owned(),
+                    source,
+                }
+            }
+            other => CopyError::Target(other),
+        })
+    }
+
+    async fn apply_one(&self, change: Change) -> Result<(), CopyError> {
+        let (key, mut expected, then) = match change {
+            Change::Put { wanted, replaced } => {
+                let then = put(&wanted.key, wanted.value, wanted.lease);
+                (wanted.key, replaced, Some(then))
+            }
+            Change::Remove { key, revision } => (key, revision, None),
+        };
+        loop {
+            let compare = Compare::ModRevision(key.clone(), expected);
+            let op = then.clone().unwrap_or_else(|| delete(&key));
+            let response = match self.txn(&key, compare, op).await {
+                // Its time has run out since it was granted, so the key would be gone by now.
+                Err(CopyError::Write {
+                    source: BackendError::LeaseNotFound,
+                    ..
+                }) => return Ok(()),
+                response => response?,
+            };
+            // The lease of the former version may have ended since it was read.
+            let has_gone = !response.succeeded && response.found.is_none() && expected != 0;
+            if !has_gone {
+                return accepted(&key, &response);
+            }
+            if then.is_none() {
+                return Ok(());
+            }
+            expected = 0;
+        }
+    }
+}
+
+#[async_trait]
+impl Pages for BackendTarget {
+    async fn page(&self, after: &str, limit: u64, revision: u64) -> Result<Page, BackendError> {
+        page_of(&*self.backend, after, limit, revision).await
+    }
+}
+
+#[async_trait]
+impl Target for BackendTarget {
+    fn keeps_revisions(&self) -> bool {
+        false
+    }
+
+    async fn begin(&mut self, pass: Marker, progress: &dyn CopyProgress) -> Result<(), CopyError> {
+        let (found, mut revision) = self.read_marker().await?;
+        let marker = match &found {
+            Some(found) => pass.next(&found.value)?,
+            None => match count(&*self.backend, 0).await.map_err(CopyError::Target)? {
+                0 => pass,
+                keys => return Err(CopyError::NotEmpty { keys }),
+            },
+        };
+        let there = found.as_ref().and_then(|it| Marker::read(&it.value));
+        if there.as_ref() != Some(&marker) {
+            let written = found.map_or(0, |it| it.mod_revision);
+            revision = self.write_marker(&marker, written).await?;
+        }
+        let goal = marker.revision + DISTANCE_MIN;
+        self.raise(&marker, revision, goal, progress).await?;
+        self.marker = Some(marker);
+        Ok(())
+    }
+
+    /// The revision of a key must be past all of the source.
+    fn holds(&self, wanted: &KeyValue, found: &KeyValue) -> bool {
+        found.mod_revision > self.source_revision()
+            && (&wanted.value, wanted.lease) == (&found.value, found.lease)
+    }
+
+    async fn grant(&mut self, lease: LeaseId, ttl_seconds: i64) -> Result<(), CopyError> {
+        let granted = self.backend.grant_numbered(lease, ttl_seconds).await;
+        granted.map_err(CopyError::Target)
+    }
+
+    async fn has_lease(&self, lease: LeaseId) -> Result<bool, BackendError> {
+        Ok(self.backend.time_to_live(lease).await?.is_some())
+    }
+
+    async fn apply(&mut self, changes: Vec<Change>) -> Result<(), CopyError> {
+        let writes = stream::iter(changes).map(|change| self.apply_one(change));
+        let writes = writes.buffer_unordered(WRITES_IN_FLIGHT_MAX);
+        writes.try_collect().await
+    }
+
+    /// Compacts first: a store without the marker has no history that could be taken for the source's.
+    async fn finish(&mut self, _digest: ContentDigest) -> Result<u64, CopyError> {
+        let (found, revision) = self.read_marker().await?;
+        let needed = self.source_revision().saturating_add(DISTANCE_MIN);
+        if revision < needed {
+            return Err(CopyError::Behind { revision, needed });
+        }
+        self.compact(revision).await?;
+        let written = found.map_or(0, |it| it.mod_revision);
+        let compare = Compare::ModRevision(MARKER_KEY.to_owned(), written);
+        let response = self.txn(MARKER_KEY, compare, delete(MARKER_KEY)).await?;
+        accepted(MARKER_KEY, &response)?;
+        Ok(response.revision)
+    }
+}
+
+fn put(key: &str, value: Bytes, lease: Option<LeaseId>) -> Op {
+    Op::Put {
+        key: key.to_owned(),
+        value,
+        lease,
+    }
+}
+
+fn delete(key: &str) -> Op {
+    Op::Delete {
+        key: key.to_owned(),
+    }
+}
+
+/// Checks that a key was as it was compared.
+fn accepted(key: &str, response: &TxnResponse) -> Result<(), CopyError> {
+    match response.succeeded {
+        true => Ok(()),
+        false => Err(CopyError::TargetWritten {
+            key: key.to_owned(),
+        }),
+    }
+}
