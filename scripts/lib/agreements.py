@@ -82,7 +82,8 @@ def pages(fleet):
     for number in range(LISTED):
         ask(next(servers), 'POST', CORE + '/configmaps', config_map('page-%04d' % number, paged='yes'))
     for accept in (JSON, PROTOBUF):
-        expected = sorted(it['metadata']['name'] for it in ask(fleet.replicas[0], 'GET', CORE + '/configmaps?labelSelector=paged')['items'])
+        whole = ask(fleet.replicas[0], 'GET', CORE + '/configmaps?labelSelector=paged')
+        expected = sorted(it['metadata']['name'] for it in whole['items'])
         revisions, token, names, count = set(), '', [], 0
         while token or not count:
             path = '%s/configmaps?labelSelector=paged&limit=%d&continue=%s' % (CORE, PAGE, token)
@@ -102,12 +103,14 @@ def versions(fleet):
     servers, reads, longest = turns(fleet.replicas), 0, 0
     for number in range(30):
         writer = next(servers)
-        written = ask(writer, 'PUT', CORE + '/configmaps/page-0000', dict(config_map('page-0000', paged='yes'), data={'n': str(number)}))
+        changed = dict(config_map('page-0000', paged='yes'), data={'n': str(number)})
+        written = ask(writer, 'PUT', CORE + '/configmaps/page-0000', changed)
         version = written['metadata']['resourceVersion']
         for server in fleet.replicas:
             began = time.monotonic()
             read = ask(server, 'GET', CORE + '/configmaps/page-0000')
-            listed = ask(server, 'GET', CORE + '/configmaps?labelSelector=paged&resourceVersion=%s&resourceVersionMatch=NotOlderThan' % version)
+            not_older = 'labelSelector=paged&resourceVersion=%s&resourceVersionMatch=NotOlderThan' % version
+            listed = ask(server, 'GET', '%s/configmaps?%s' % (CORE, not_older))
             longest = max(longest, time.monotonic() - began)
             found = next(it for it in listed['items'] if it['metadata']['name'] == 'page-0000')
             demand(read == written, '%s shows %s, %s has acknowledged %s', server.name, read, writer.name, written)
@@ -118,7 +121,8 @@ def versions(fleet):
             path = CORE + '/configmaps?labelSelector=paged&resourceVersion=%s&resourceVersionMatch=Exact' % version
             lists = {repr(ask(server, 'GET', path, accept=accept)) for server in fleet.replicas}
             demand(len(lists) == 1, 'the lists of revision %s differ', version)
-    return '%d reads right after writes elsewhere, at most %.0f ms for two; 60 lists of exact versions equal on all three' % (reads, longest * 1000)
+    return '%d reads right after writes elsewhere, at most %.0f ms for two; 60 lists of exact versions equal on all three' % (
+        reads, longest * 1000)
 
 
 def watches(fleet):
@@ -132,7 +136,20 @@ def watches(fleet):
     moves = [it.watches for it in witnesses.watchers]
     demand(min(moves) > 5, 'the watchers had %s watches', moves)
     return '%d writes, %d events, %d watches; nothing lost, repeated or reordered, no 410; %d ms at most to be live at the next' % (
-        len(witnesses.writer.acknowledged), witnesses.events(), sum(moves), witnesses.longest_move() * 1000)
+        len(witnesses.acknowledged), witnesses.events(), sum(moves), witnesses.longest_move() * 1000)
+
+
+def secrets(fleet):
+    """a Secret that one server encrypts is read by the others"""
+    for writer in fleet.replicas:
+        name = writer.name.replace(' ', '-')
+        secret = {'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': name}, 'stringData': {'content': name}}
+        data = ask(writer, 'POST', CORE + '/secrets', secret)['data']
+        for server in fleet.replicas:
+            demand(ask(server, 'GET', CORE + '/secrets/' + name)['data'] == data, '%s reads another Secret', server.name)
+        stored = fleet.etcd.value('/registry/secrets/default/' + name)
+        demand(stored.startswith(b'k8s:enc:aesgcm:v1:key1:') and name.encode() not in stored, 'etcd has %r', stored[:40])
+    return '%d Secrets, read on all; none is plain in etcd' % len(fleet.replicas)
 
 
 def leases(fleet):
@@ -165,7 +182,8 @@ def services(fleet):
     taken = {'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': 'taken'}, 'spec': {'ports': [{'port': 80}]}}
     for number, server in enumerate(fleet.replicas):
         spec = specs[number + 1]
-        for wanted in ({'clusterIP': spec['clusterIP']}, {'type': 'NodePort', 'ports': [{'port': 80, 'nodePort': spec['ports'][0]['nodePort']}]}):
+        port = {'port': 80, 'nodePort': spec['ports'][0]['nodePort']}
+        for wanted in ({'clusterIP': spec['clusterIP']}, {'type': 'NodePort', 'ports': [port]}):
             code = code_of(server, 'POST', CORE + '/services', dict(taken, spec={**taken['spec'], **wanted}))
             demand(code == 422, '%s answers %d to a Service with what another has', server.name, code)
     # What is given up at one server can be had at another.
@@ -193,10 +211,11 @@ def policies(fleet):
     """a ValidatingAdmissionPolicy made and deleted at one server counts at the others"""
     root = '/apis/admissionregistration.k8s.io/v1/'
     rule = {'apiGroups': [''], 'apiVersions': ['v1'], 'operations': ['CREATE'], 'resources': ['configmaps']}
-    policy = {'apiVersion': 'admissionregistration.k8s.io/v1', 'kind': 'ValidatingAdmissionPolicy', 'metadata': {'name': 'fleet'}, 'spec': {
-        'failurePolicy': 'Fail', 'matchConstraints': {'resourceRules': [rule]}, 'validations': [{'expression': "object.metadata.name != 'refused'"}]}}
-    binding = {'apiVersion': 'admissionregistration.k8s.io/v1', 'kind': 'ValidatingAdmissionPolicyBinding', 'metadata': {'name': 'fleet'},
-               'spec': {'policyName': 'fleet', 'validationActions': ['Deny']}}
+    same = {'apiVersion': 'admissionregistration.k8s.io/v1', 'metadata': {'name': 'fleet'}}
+    policy = dict(same, kind='ValidatingAdmissionPolicy', spec={
+        'failurePolicy': 'Fail', 'matchConstraints': {'resourceRules': [rule]},
+        'validations': [{'expression': "object.metadata.name != 'refused'"}]})
+    binding = dict(same, kind='ValidatingAdmissionPolicyBinding', spec={'policyName': 'fleet', 'validationActions': ['Deny']})
     first, *others = fleet.replicas
 
     def is_refused(server):
@@ -273,25 +292,29 @@ def tokens(fleet):
         len(issued), accepted, refused)
 
 
+def event(name):
+    return {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': name}, 'reason': 'Shown', 'message': 'm', 'type': 'Normal',
+            'involvedObject': {'kind': 'Pod', 'namespace': 'default', 'name': 'p'}}
+
+
 def events(fleet):
     """events lie in an etcd of their own, and pages and watches of them go from server to server"""
     servers, path = turns(fleet.replicas), CORE + '/events'
     for number in range(12):
-        event = {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': 'event-%02d' % number}, 'reason': 'Shown', 'message': 'm', 'type': 'Normal',
-                 'involvedObject': {'kind': 'Pod', 'namespace': 'default', 'name': 'p'}}
-        ask(next(servers), 'POST', path, event)
+        ask(next(servers), 'POST', path, event('event-%02d' % number))
     there, elsewhere = fleet.events.count('/registry/events/'), fleet.etcd.count('/registry/events/')
     demand(there >= 12 and elsewhere == 0, '%d events in their etcd, %d in the other', there, elsewhere)
     token, names, revisions = '', [], set()
     while token or not names:
-        revision, token, more = page_of(ask(next(servers), 'GET', '%s?limit=5&continue=%s&fieldSelector=reason=Shown' % (path, token)))
+        page = ask(next(servers), 'GET', '%s?limit=5&continue=%s&fieldSelector=reason=Shown' % (path, token))
+        revision, token, more = page_of(page)
         names, revisions = names + more, revisions | {revision}
     demand(len(names) == 12 and len(revisions) == 1, '%d events of revisions %s', len(names), revisions)
     position, seen = int(revisions.pop()), []
     for number in range(6):
-        event = dict(event, metadata={'name': 'later-%d' % number})
-        ask(next(servers), 'POST', path, event)
-        watched = ask(next(servers), 'GET', '%s?watch=true&resourceVersion=%d&timeoutSeconds=1&fieldSelector=reason=Shown' % (path, position))
+        ask(next(servers), 'POST', path, event('later-%d' % number))
+        query = 'watch=true&resourceVersion=%d&timeoutSeconds=1&fieldSelector=reason=Shown' % position
+        watched = ask(next(servers), 'GET', '%s?%s' % (path, query))
         seen.append(watched['object']['metadata']['name'])
         position = int(watched['object']['metadata']['resourceVersion'])
     demand(seen == ['later-%d' % it for it in range(6)], 'the watches saw %s', seen)
@@ -300,8 +323,6 @@ def events(fleet):
 
 def events_away(fleet):
     """without the etcd of events, everything else is served"""
-    path = CORE + '/events'
-    event = {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': 'after'}, 'involvedObject': {'kind': 'Pod', 'namespace': 'default', 'name': 'p'}}
     member = fleet.events.members[0]
     member.kill()
     try:
@@ -312,13 +333,9 @@ def events_away(fleet):
     finally:
         member.start()
     began = time.monotonic()
-
-    def is_written(server):
-        return code_of(server, 'PUT' if server is not fleet.replicas[0] else 'POST', path if server is fleet.replicas[0] else path + '/after',
-                       event) in (200, 201, 409)
-
     for server in fleet.replicas:
-        until(lambda: is_written(server), '%s writes events again' % server.name)
+        name = 'after-' + server.name.replace(' ', '-')
+        until(lambda: code_of(server, 'POST', CORE + '/events', event(name)) in (201, 409), '%s writes events again' % server.name)
     return 'objects were written and read on all three; events again %.2f s after their etcd was started' % (time.monotonic() - began)
 
 
@@ -346,8 +363,10 @@ def authentication_of_extensions(fleet):
     path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication'
     found = [ask(it, 'GET', path) for it in fleet.replicas]
     demand(all(it == found[0] for it in found), 'the servers show different ones')
-    return 'version %s on all three, with %d certificates of clients' % (
-        found[0]['metadata']['resourceVersion'], found[0].get('data', {}).get('client-ca-file', '').count('BEGIN'))
+    # Each server has made one of its own, since none was given.
+    count = found[0].get('data', {}).get('client-ca-file', '').count('BEGIN')
+    demand(count == len(found), 'it has %d authorities', count)
+    return 'the same on all three, with %d authorities of clients' % count
 
 
 def goaway(fleet):
@@ -376,7 +395,8 @@ def until_goaway(connection, server):
             kind, flags, number, _ = connection.frame()
             is_told = kind == GOAWAY
             answered = number == stream and bool(flags & 1) and kind in (DATA, 1)
-    ask(server, 'PUT', CORE + '/configmaps/page-0000', dict(config_map('page-0000', paged='yes'), data={'n': str(time.time())}))
+    changed = dict(config_map('page-0000', paged='yes'), data={'n': str(time.time())})
+    ask(server, 'PUT', CORE + '/configmaps/page-0000', changed)
     while True:
         kind, flags, number, payload = connection.frame()
         if number == watch and kind == DATA and b'page-0000' in payload:
@@ -384,5 +404,5 @@ def until_goaway(connection, server):
         demand(not (number == watch and flags & 1), '%s ended the watch', server.name)
 
 
-AGREEMENTS = (pages, versions, watches, leases, services, policies, definitions, roles, tokens, events, events_away, endpoints,
+AGREEMENTS = (pages, versions, watches, secrets, leases, services, policies, definitions, roles, tokens, events, events_away, endpoints,
               authentication_of_extensions, goaway)

@@ -40,13 +40,16 @@ class Balancer:
         asyncio.set_event_loop(self.loop)
         self.loop.run_until_complete(self.begin())
         self.loop.run_forever()
-        for task in asyncio.all_tasks(self.loop):
+        self.listener.close()
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
             task.cancel()
-        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.run_until_complete(asyncio.wait(tasks))
+        self.loop.close()
 
     async def begin(self):
-        listener = await asyncio.start_server(self.serve, self.host, 0)
-        self.port = listener.sockets[0].getsockname()[1]
+        self.listener = await asyncio.start_server(self.serve, self.host, 0)
+        self.port = self.listener.sockets[0].getsockname()[1]
         for server in self.servers:
             await self.look(server)
         self.looks = [asyncio.create_task(self.keep_looking(it)) for it in self.servers]
@@ -84,7 +87,12 @@ class Balancer:
             self.refused += 1
             writer.transport.abort()
             return
-        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+        try:
+            await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+        except asyncio.CancelledError:
+            # The balancer ends.
+            writer.transport.abort()
+            far_writer.transport.abort()
 
 
 async def pump(reader, writer):

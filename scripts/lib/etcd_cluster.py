@@ -103,6 +103,11 @@ class Cluster:
         answer = self.ask('/v3/kv/range', {'key': text(prefix), 'range_end': text(end), 'count_only': True})
         return int(answer.get('count', 0))
 
+    def value(self, key):
+        """Returns the value of a key; an empty one if there is none."""
+        found = self.ask('/v3/kv/range', {'key': text(key)}).get('kvs', [])
+        return base64.b64decode(found[0]['value']) if found else b''
+
     def end(self):
         for member in self.members:
             member.kill()

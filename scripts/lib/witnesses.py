@@ -1,7 +1,8 @@
-"""A writer and watchers who go from server to server, and what the watchers saw of the writes.
+"""Writers and watchers who go from server to server, and what the watchers saw of the writes.
 
-The writer counts: each write puts the next number into one of a few ConfigMaps. Each watcher follows them in one form, JSON or
-protobuf over HTTP/1.1 or HTTP/2, from its list on by resource versions alone. So the numbers say what was lost, repeated or reordered.
+The writers count: each write puts the writer's next number into one of its ConfigMaps. Each watcher follows all of them in one form,
+JSON or protobuf over HTTP/1.1 or HTTP/2, from its list on by resource versions alone. So the numbers say what was lost, repeated or
+reordered.
 Python's standard library is enough.
 """
 import http.client
@@ -16,9 +17,14 @@ from http2 import DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, STATUS_OK, Conn
 
 FORMS = [(encoding, version) for version in (1, 2) for encoding in (JSON, PROTOBUF)]
 PATH = '/api/v1/namespaces/default/configmaps'
-OBJECTS = 4
+# Several, since a write that goes on while etcd has no leader may wait seconds longer than others for its answer.
+WRITERS = 3
+# The objects of each writer.
+OBJECTS = 2
 # An answer that does not come in this time is none.
 ANSWER_SECONDS_MAX = 10
+# Writers wait less: a write that reaches etcd while it has no leader is answered after seven seconds, by etcd's own limit.
+WRITTEN_SECONDS_MAX = 1
 # Between attempts at a server that is away.
 PAUSE_SECONDS = 0.05
 # Somebody writes all the time, or a bookmark comes.
@@ -31,8 +37,8 @@ AWAY = (OSError, http.client.HTTPException)
 class Client:
     """A connection over HTTP/1.1 to one server at a time."""
 
-    def __init__(self, token='token'):
-        self.token, self.connection, self.server = token, None, None
+    def __init__(self, token='token', timeout=ANSWER_SECONDS_MAX):
+        self.token, self.timeout, self.connection, self.server = token, timeout, None, None
 
     def ask(self, server, method, path, body=None, accept=JSON, media_type=JSON):
         """Asks a server; after an error nobody knows what came of it."""
@@ -40,7 +46,7 @@ class Client:
             self.close()
         if self.connection is None:
             self.connection = http.client.HTTPSConnection(
-                server.host, server.port, timeout=ANSWER_SECONDS_MAX, context=unverified_tls())
+                server.host, server.port, timeout=self.timeout, context=unverified_tls())
             self.server = server
         headers = {'Authorization': 'Bearer ' + self.token, 'Accept': accept, 'Content-Type': media_type}
         try:
@@ -58,17 +64,18 @@ class Client:
 
 
 class Writer(threading.Thread):
-    """Writes so many times a second, and goes to the next server after `stay` writes, or when its own is away."""
+    """Writes so many times a second, and goes to the next server after `stay` writes, or when its own is away. Its numbers are
+    those that give its place when they are divided by the number of writers."""
 
-    def __init__(self, servers, rate, stay):
+    def __init__(self, place, servers, rate, stay):
         super().__init__(daemon=True)
-        self.servers, self.rate, self.stay = servers, rate, stay
-        self.ended, self.number, self.at = threading.Event(), 0, 0
+        self.place, self.servers, self.rate, self.stay = place, servers, rate, stay
+        self.ended, self.count, self.at = threading.Event(), 0, place
         # The numbers that were acknowledged, with the revision and the time of the answer, and those of an unknown fate.
         self.acknowledged, self.unknown, self.refused = {}, set(), []
 
     def run(self):
-        client, due = Client(), time.monotonic()
+        client, due = Client(timeout=WRITTEN_SECONDS_MAX), time.monotonic()
         while not self.ended.is_set():
             due = max(due + 1 / self.rate, time.monotonic() - 1)
             self.write(client)
@@ -76,29 +83,29 @@ class Writer(threading.Thread):
         client.close()
 
     def write(self, client):
-        self.number += 1
-        if self.number % self.stay == 0:
+        self.count += 1
+        if self.count % self.stay == 0:
             self.at += 1
-        name = 'witnessed-%d' % (self.number % OBJECTS)
-        body = {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'n': str(self.number)}}
+        number, name = self.count * WRITERS + self.place, 'witnessed-%d-%d' % (self.place, self.count % OBJECTS)
+        body = {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': name}, 'data': {'n': str(number)}}
         server = self.servers[self.at % len(self.servers)]
         try:
             code, answer = client.ask(server, 'PUT', '%s/%s' % (PATH, name), body)
             if code == 404:
                 code, answer = client.ask(server, 'POST', PATH, body)
         except AWAY:
-            self.unknown.add(self.number)
+            self.unknown.add(number)
             self.at += 1
             return
         if code in (200, 201):
             version = int(json.loads(answer)['metadata']['resourceVersion'])
-            self.acknowledged[self.number] = version, time.monotonic()
+            self.acknowledged[number] = version, time.monotonic()
         elif code >= 500 or code == 429:
             # etcd may have done it nevertheless.
-            self.unknown.add(self.number)
+            self.unknown.add(number)
             self.at += 1
         else:
-            self.refused.append('write %d is answered %d: %s' % (self.number, code, answer[:200]))
+            self.refused.append('write %d is answered %d: %s' % (number, code, answer[:200]))
 
 
 class Watcher(threading.Thread):
@@ -261,12 +268,12 @@ class Watcher(threading.Thread):
 
 
 class Witnesses:
-    """A writer, and a watcher of each form."""
+    """The writers, and a watcher of each form."""
 
     def __init__(self, servers, rate=20, writer_stay=10, watcher_stay=None):
-        self.writer = Writer(servers, rate, writer_stay)
+        self.writers = [Writer(place, servers, rate / WRITERS, writer_stay) for place in range(WRITERS)]
         self.watchers = [Watcher(form, servers, at, watcher_stay) for at, form in enumerate(FORMS)]
-        self.problems = []
+        self.acknowledged, self.unknown, self.problems = {}, set(), []
 
     def start(self):
         for watcher in self.watchers:
@@ -274,14 +281,20 @@ class Witnesses:
         for watcher in self.watchers:
             if not watcher.watching.wait(SETTLE_SECONDS_MAX):
                 raise RuntimeError('%s has no watch' % watcher.name)
-        self.writer.start()
+        for writer in self.writers:
+            writer.start()
 
     def finish(self):
-        """Ends the writer, waits until the watchers have seen all, and ends them."""
-        self.writer.ended.set()
-        self.writer.join(2 * ANSWER_SECONDS_MAX)
-        last, end = max(self.writer.acknowledged, default=0), time.monotonic() + SETTLE_SECONDS_MAX
-        while time.monotonic() < end and not all(any(it[0] == last for it in watcher.seen) for watcher in self.watchers):
+        """Ends the writers, waits until the watchers have seen all, and ends them."""
+        for writer in self.writers:
+            writer.ended.set()
+        for writer in self.writers:
+            writer.join(2 * ANSWER_SECONDS_MAX)
+            self.acknowledged.update(writer.acknowledged)
+            self.unknown |= writer.unknown
+            self.problems += writer.refused[:3]
+        last, end = {max(it.acknowledged, default=0) for it in self.writers} - {0}, time.monotonic() + SETTLE_SECONDS_MAX
+        while time.monotonic() < end and not all(last <= {it[0] for it in watcher.seen} for watcher in self.watchers):
             time.sleep(PAUSE_SECONDS)
         for watcher in self.watchers:
             watcher.end()
@@ -289,41 +302,43 @@ class Witnesses:
             watcher.join(2 * ANSWER_SECONDS_MAX)
 
     def counts(self):
-        """Returns what must be zero: lost, repeated, reordered and wrong versions of all watchers, and 410s."""
-        acknowledged = self.writer.acknowledged
+        """Returns what must be zero: what all watchers together saw not, twice or out of order, and 410s."""
         total = dict.fromkeys(('lost', 'repeated', 'reordered', '410s'), 0)
         for watcher in self.watchers:
             numbers = [it[0] for it in watcher.seen]
-            versions = [it[1] for it in watcher.seen]
-            lost = set(acknowledged) - set(numbers)
+            lost = set(self.acknowledged) - set(numbers)
             total['lost'] += len(lost)
             total['repeated'] += len(numbers) - len(set(numbers))
-            total['reordered'] += sum(one >= other for one, other in zip(versions, versions[1:]))
-            # What nobody answered may have happened later.
-            known = [it for it in numbers if it in acknowledged]
-            total['reordered'] += sum(one > other for one, other in zip(known, known[1:]))
+            total['reordered'] += self.reordered(watcher)
             total['410s'] += watcher.expired
-            strange = [it for it in watcher.seen if it[0] in acknowledged and acknowledged[it[0]][0] != it[1]]
+            strange = [it for it in watcher.seen if it[0] in self.acknowledged and self.acknowledged[it[0]][0] != it[1]]
             if strange:
                 self.problems.append('%s: %d events have other versions than their writes' % (watcher.name, len(strange)))
             if lost:
                 self.problems.append('%s never saw %s' % (watcher.name, sorted(lost)[:10]))
             self.problems += watcher.errors[:3]
-        self.problems += self.writer.refused[:3]
         return total
+
+    def reordered(self, watcher):
+        versions = [it[1] for it in watcher.seen]
+        count = sum(one >= other for one, other in zip(versions, versions[1:]))
+        for place in range(WRITERS):
+            # What nobody answered may have happened later.
+            numbers = [it[0] for it in watcher.seen if it[0] in self.acknowledged and it[0] % WRITERS == place]
+            count += sum(one > other for one, other in zip(numbers, numbers[1:]))
+        return count
 
     def events(self):
         return sum(len(it.seen) for it in self.watchers)
+
+    def watches(self):
+        return sum(it.watches for it in self.watchers)
 
     def longest_silence(self):
         """Returns the longest time between two events of a watcher, in seconds."""
         times = [[it[2] for it in watcher.seen] for watcher in self.watchers]
         return max((other - one for it in times for one, other in zip(it, it[1:])), default=0)
 
-    def longest_without_write(self):
-        times = sorted(it[1] for it in self.writer.acknowledged.values())
-        return max((other - one for one, other in zip(times, times[1:])), default=0)
-
     def longest_move(self):
-        """Returns the longest time from the end of a watch until another was live."""
+        """Returns the longest time from the end of a watch until another was live, in seconds."""
         return max((it for watcher in self.watchers for it in watcher.takes), default=0)
