@@ -11,6 +11,8 @@ from http2 import unverified_tls
 # How often each server is asked, and when an answer is late.
 PERIOD_SECONDS = 0.5
 ANSWER_SECONDS_MAX = 2
+# How long one side may take to end a connection once the other has.
+LINGER_SECONDS_MAX = 5
 PIECE_BYTES = 1 << 16
 
 
@@ -18,7 +20,7 @@ class Balancer:
     """Listens at a port of loopback, once it is started."""
 
     def __init__(self, servers):
-        self.servers, self.ready, self.turn = servers, set(), 0
+        self.servers, self.ready, self.turn, self.ways = servers, set(), 0, set()
         self.host, self.port, self.name = '127.0.0.1', None, 'the balancer'
         # Connections that a server did not take, and those for which there was none.
         self.refused = 0
@@ -87,12 +89,16 @@ class Balancer:
             self.refused += 1
             writer.transport.abort()
             return
+        ways = [asyncio.create_task(pump(reader, far_writer)), asyncio.create_task(pump(far_reader, writer))]
+        # asyncio itself does not keep a task that waits.
+        self.ways.update(ways)
         try:
-            await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
-        except asyncio.CancelledError:
-            # The balancer ends.
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ways, timeout=LINGER_SECONDS_MAX)
+        finally:
             writer.transport.abort()
             far_writer.transport.abort()
+            self.ways.difference_update(ways)
 
 
 async def pump(reader, writer):
