@@ -95,6 +95,9 @@ class Balancer:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait(ways, timeout=LINGER_SECONDS_MAX)
+        except asyncio.CancelledError:
+            # The balancer ends.
+            pass
         finally:
             writer.transport.abort()
             far_writer.transport.abort()

@@ -1,13 +1,15 @@
 """Runs of `ringwatch load verify` while something is done to the servers, and what its clients saw.
 
-Python's standard library is enough.
+The clients are those of the same binary as the servers, unless RINGWATCH_LOAD names another. Python's standard library is enough.
 """
 import json
+import os
 import subprocess
 
 from beside import RINGWATCH
 from etcd_cluster import until
 
+LOAD = os.environ.get('RINGWATCH_LOAD', RINGWATCH)
 # A run must be over so long after the clients have stopped to write.
 SETTLE_SECONDS_MAX = 150
 # The columns that must be zero, and the rules of `load verify` that are counted in each.
@@ -29,7 +31,7 @@ def under_load(urls, act, folder, log, seconds, flags=(), waits=True):
         file.unlink(missing_ok=True)
     wait = 'until [ -e %s ]; do sleep 0.05; done' % done if waits else 'true'
     first, *others = urls
-    command = [RINGWATCH, 'load', 'verify', '--server', first, '--token', 'token', '--insecure-skip-tls-verify', '--duration',
+    command = [LOAD, 'load', 'verify', '--server', first, '--token', 'token', '--insecure-skip-tls-verify', '--duration',
                '%ds' % seconds, '--save', str(saved), '--fault', 'at=%ds cmd=touch %s; %s' % (seconds // 3, asked, wait), *flags]
     for other in others:
         command += ['--also-server', other]
