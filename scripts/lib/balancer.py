@@ -4,6 +4,7 @@ It passes bytes on and knows nothing of what is in them. A connection stays with
 Python's standard library is enough.
 """
 import asyncio
+import socket
 import threading
 
 from http2 import unverified_tls
@@ -11,6 +12,7 @@ from http2 import unverified_tls
 # How often each server is asked, and when an answer is late.
 PERIOD_SECONDS = 0.5
 ANSWER_SECONDS_MAX = 2
+START_SECONDS_MAX = 30
 # How long one side may take to end a connection once the other has.
 LINGER_SECONDS_MAX = 5
 PIECE_BYTES = 1 << 16
@@ -20,7 +22,7 @@ class Balancer:
     """Listens at a port of loopback, once it is started."""
 
     def __init__(self, servers):
-        self.servers, self.ready, self.turn, self.ways = servers, set(), 0, set()
+        self.servers, self.ready, self.turn, self.tasks = servers, set(), 0, set()
         self.host, self.port, self.name = '127.0.0.1', None, 'the balancer'
         # Connections that a server did not take, and those for which there was none.
         self.refused = 0
@@ -29,7 +31,8 @@ class Balancer:
 
     def start(self):
         self.thread.start()
-        self.started.wait()
+        if not self.started.wait(START_SECONDS_MAX):
+            raise RuntimeError('the balancer does not start')
 
     def url(self):
         return 'https://127.0.0.1:%d' % self.port
@@ -42,20 +45,34 @@ class Balancer:
         asyncio.set_event_loop(self.loop)
         self.loop.run_until_complete(self.begin())
         self.loop.run_forever()
-        self.listener.close()
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()
         self.loop.run_until_complete(asyncio.wait(tasks))
+        self.listener.close()
         self.loop.close()
 
     async def begin(self):
-        self.listener = await asyncio.start_server(self.serve, self.host, 0)
-        self.port = self.listener.sockets[0].getsockname()[1]
+        self.listener = socket.create_server((self.host, 0), backlog=128)
+        self.listener.setblocking(False)
+        self.port = self.listener.getsockname()[1]
         for server in self.servers:
             await self.look(server)
-        self.looks = [asyncio.create_task(self.keep_looking(it)) for it in self.servers]
+        self.keep(self.accept())
+        for server in self.servers:
+            self.keep(self.keep_looking(server))
         self.started.set()
+
+    def keep(self, work):
+        """Runs something beside. asyncio itself does not keep a task that waits."""
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def accept(self):
+        while True:
+            near, _ = await self.loop.sock_accept(self.listener)
+            self.keep(self.serve(near))
 
     async def keep_looking(self, server):
         while True:
@@ -77,39 +94,51 @@ class Balancer:
         finally:
             writer.transport.abort()
 
-    async def serve(self, reader, writer):
+    async def serve(self, near):
         ready = [it for it in self.servers if it in self.ready]
         self.turn += 1
-        try:
-            if not ready:
-                raise ConnectionRefusedError('no server is ready')
-            server = ready[self.turn % len(ready)]
-            far_reader, far_writer = await asyncio.open_connection(server.host, server.port)
-        except OSError:
-            self.refused += 1
-            writer.transport.abort()
-            return
-        ways = [asyncio.create_task(pump(reader, far_writer)), asyncio.create_task(pump(far_reader, writer))]
-        # asyncio itself does not keep a task that waits.
-        self.ways.update(ways)
+        far = socket.socket()
+        with near, far:
+            for one in (near, far):
+                one.setblocking(False)
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                if not ready:
+                    raise ConnectionRefusedError('no server is ready')
+                server = ready[self.turn % len(ready)]
+                await self.loop.sock_connect(far, (server.host, server.port))
+            except OSError:
+                self.refused += 1
+                return
+            await self.join(near, far)
+
+    async def join(self, near, far):
+        """Passes on both ways until both have ended, or one has and the other takes too long."""
+        ways = [self.loop.create_task(self.pump(*it)) for it in ((near, far), (far, near))]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait(ways, timeout=LINGER_SECONDS_MAX)
-        except asyncio.CancelledError:
-            # The balancer ends.
-            pass
         finally:
-            writer.transport.abort()
-            far_writer.transport.abort()
-            self.ways.difference_update(ways)
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
 
-
-async def pump(reader, writer):
-    """Passes on what one side sends until it ends, and ends the other way then."""
-    try:
-        while piece := await reader.read(PIECE_BYTES):
-            writer.write(piece)
-            await writer.drain()
-        writer.write_eof()
-    except (OSError, RuntimeError):
-        writer.transport.abort()
+    async def pump(self, source, sink):
+        """Passes on what one side sends until it ends. What the other does not take any more is read nevertheless, so that a reset does
+        not overtake what that one has still sent."""
+        is_taken = True
+        try:
+            while piece := await self.loop.sock_recv(source, PIECE_BYTES):
+                try:
+                    if is_taken:
+                        await self.loop.sock_sendall(sink, piece)
+                except OSError:
+                    is_taken = False
+        except OSError:
+            # The source is reset, which is an end as well.
+            pass
+        try:
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            # It has ended already.
+            pass
