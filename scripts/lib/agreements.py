@@ -132,8 +132,10 @@ def watches(fleet):
     """watches begun at one server and resumed at the next by their last version, JSON and protobuf, HTTP/1.1 and HTTP/2"""
     witnesses = Witnesses(fleet.replicas, rate=60, writer_stay=7, watcher_stay=11)
     witnesses.start()
-    until(lambda: all(it.watches > WATCHES for it in witnesses.watchers), 'every watcher has moved', MOVES_SECONDS_MAX)
-    witnesses.finish()
+    try:
+        until(lambda: all(it.watches > WATCHES for it in witnesses.watchers), 'every watcher has moved', MOVES_SECONDS_MAX)
+    finally:
+        witnesses.finish()
     counts = witnesses.counts()
     demand(not any(counts.values()) and not witnesses.problems, '%s; %s', counts, witnesses.problems)
     return '%d writes, %d events, %d watches; nothing lost, repeated or reordered, no 410; %d ms at most to be live at the next' % (
