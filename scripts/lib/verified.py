@@ -72,7 +72,7 @@ def judge(outcome, trouble):
         problems.append('%d objects were not judged' % figure['objects not judged']['value'])
     is_whole = outcome['verdict']['is'] == 'passed'
     return counts, problems, tuple(
-        '%g' % round(figure[name]['value'], 1) if is_whole else '?'
+        '%g' % round(figure[name]['value'], 2) if is_whole else '?'
         for name in ('watches expired (410)', 'longest time without a write done'))
 
 
