@@ -1,7 +1,7 @@
 //! Shuts the server down: in order, within bounds, and at once after a second signal.
 //!
 //! ```text
-//! signal            /readyz says no, everything else goes on
+//! signal            /readyz says no, the server's address is withdrawn, everything else goes on
 //! ... the delay     load balancers look elsewhere
 //! drain             with --shutdown-send-retry-after all requests are turned away, and the server waits until those
 //!                   in progress are answered and watches have ended one by one; else new watches may be turned away
@@ -74,18 +74,20 @@ impl Signals {
 }
 
 impl Steps {
-    /// Ends serving. `listener` gives the open connections once it has stopped accepting; `end_watches` has the watch
-    /// caches send last bookmarks and end their watches.
+    /// Ends serving. `withdrawal` removes the server's address, and is waited for as the delay is; `listener` gives the
+    /// open connections once it has stopped accepting; `end_watches` has the watch caches send last bookmarks and end
+    /// their watches.
     pub async fn take(
         &self,
         delay: Duration,
+        withdrawal: impl Future<Output = ()>,
         listener: JoinHandle<JoinSet<()>>,
         end_watches: impl Future<Output = ()>,
         clock: &Clock,
     ) {
         self.shutting_down.cancel();
         tracing::info!(?delay, "shutting down");
-        clock.sleep(delay).await;
+        tokio::join!(clock.sleep(delay), withdrawal);
         self.drain.begin();
         let one_by_one = self.drain.watches_grace();
         if self.drain.sends_retry_after() {
@@ -164,7 +166,8 @@ mod tests {
         let drained = CancellationToken::new();
         let drain = async { drained.cancel() };
         let (delay, clock) = (Duration::from_secs(30), Clock::real());
-        steps.take(delay, listener, drain, &clock).await;
+        let none = std::future::ready(());
+        steps.take(delay, none, listener, drain, &clock).await;
         assert!(drained.is_cancelled());
         let in_order = spawned
             .join_next()
@@ -188,13 +191,39 @@ mod tests {
             JoinSet::new()
         });
         let clock = Clock::real();
-        let mut ending = Box::pin(steps.take(Duration::ZERO, listener, async {}, &clock));
+        let none = std::future::ready(());
+        let mut ending = Box::pin(steps.take(Duration::ZERO, none, listener, async {}, &clock));
         tokio::select! {
             () = &mut ending => panic!("a request is in progress"),
             () = clock.sleep(Duration::from_secs(REQUESTS_SECONDS_MAX / 2)) => {}
         }
         assert!(!steps.stop_accepting.is_cancelled());
         drop(request);
+        ending.await;
+        assert!(steps.stop_accepting.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn readiness_does_not_wait_for_the_withdrawal_and_the_listener_does() {
+        let steps = Steps::default();
+        let stop = steps.stop_accepting.clone();
+        let listener = tokio::runtime::Handle::current().spawn(async move {
+            stop.cancelled().await;
+            JoinSet::new()
+        });
+        let (withdrawn, withdrawal) = tokio::sync::oneshot::channel::<()>();
+        let withdrawal = async {
+            let _ = withdrawal.await;
+        };
+        let clock = Clock::real();
+        let mut ending =
+            Box::pin(steps.take(Duration::ZERO, withdrawal, listener, async {}, &clock));
+        while !steps.shutting_down.is_cancelled() {
+            assert!(futures::poll!(&mut ending).is_pending());
+        }
+        assert!(futures::poll!(&mut ending).is_pending());
+        assert!(!steps.stop_accepting.is_cancelled());
+        withdrawn.send(()).expect("it is waited for");
         ending.await;
         assert!(steps.stop_accepting.is_cancelled());
     }
@@ -210,7 +239,10 @@ mod tests {
         let clock = Clock::real();
         let started = clock.now();
         let never = std::future::pending();
-        steps.take(Duration::ZERO, listener, never, &clock).await;
+        let none = std::future::ready(());
+        steps
+            .take(Duration::ZERO, none, listener, never, &clock)
+            .await;
         assert_eq!(started.elapsed().as_secs(), REQUESTS_SECONDS_MAX);
     }
 }

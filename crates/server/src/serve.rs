@@ -258,18 +258,23 @@ impl Server {
         Ok(())
     }
 
-    /// Ends the server in order: withdraws its address, ends the listener, watches and connections, writes the last audit
-    /// events, then ends the background tasks, then closes the store.
+    /// Ends the server in order: withdraws its address while it is no longer ready, ends the listener, watches and
+    /// connections, writes the last audit events, then ends the background tasks, then closes the store.
     async fn end(self, delay: Duration) {
         let clock = &self.clock;
-        self.withdrawal.cancel();
-        if let Some(publishing) = self.publishing {
-            let _ = clock.timeout(WITHDRAWAL_TIMEOUT, publishing.detach()).await;
-        }
+        let (withdrawal, publishing) = (self.withdrawal, self.publishing);
+        let withdrawal = async {
+            withdrawal.cancel();
+            if let Some(publishing) = publishing {
+                let _ = clock.timeout(WITHDRAWAL_TIMEOUT, publishing.detach()).await;
+            }
+        };
         let feed = self.feed;
         let end_watches = async { feed.drain() };
         let listener = self.listener.detach();
-        self.steps.take(delay, listener, end_watches, clock).await;
+        self.steps
+            .take(delay, withdrawal, listener, end_watches, clock)
+            .await;
         if let Some(audit) = self.audit {
             audit.finish(clock).await;
         }

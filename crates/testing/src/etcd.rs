@@ -109,6 +109,13 @@ impl Etcd {
         }
     }
 
+    /// Keeps the process from doing anything: its connections stay open, and nothing is answered.
+    pub fn freeze(&self) {
+        let id = self.child.as_ref().expect("a running etcd").id();
+        let stopped = crate::tools::run(Command::new("kill").args(["-STOP", &id.to_string()]));
+        assert!(stopped.status.success(), "{stopped:?}");
+    }
+
     /// Starts again with the same data on the same ports.
     pub fn restart(&mut self) {
         self.stop();

@@ -37,6 +37,23 @@ fn broken(error: impl std::error::Error) -> ClientError {
     ClientError::Broken(format!("{error}{}", cause.unwrap_or_default()))
 }
 
+/// Converts the error of a connection that takes no more requests.
+fn unsent(error: hyper::Error) -> ClientError {
+    match broken(error) {
+        ClientError::Broken(why) => ClientError::Unsent(why),
+        error => error,
+    }
+}
+
+/// Converts the error of a request. hyper cancels those that it has not begun to send.
+fn unanswered(error: hyper::Error) -> ClientError {
+    if error.is_canceled() {
+        unsent(error)
+    } else {
+        broken(error)
+    }
+}
+
 impl Connection {
     /// Begins to speak HTTP. What drives the connection is a task that ends with it; how it ended
     /// shows in the next request.
@@ -139,12 +156,12 @@ impl Connection {
         let request = builder.body(Full::from(body)).map_err(broken)?;
         match &mut self.sender {
             Sender::Http1(sender) => {
-                sender.ready().await.map_err(broken)?;
-                sender.send_request(request).await.map_err(broken)
+                sender.ready().await.map_err(unsent)?;
+                sender.send_request(request).await.map_err(unanswered)
             }
             Sender::Http2(sender) => {
-                sender.ready().await.map_err(broken)?;
-                sender.send_request(request).await.map_err(broken)
+                sender.ready().await.map_err(unsent)?;
+                sender.send_request(request).await.map_err(unanswered)
             }
         }
     }

@@ -112,8 +112,12 @@ pub(crate) struct Client {
 pub enum ClientError {
     #[error("cannot connect to {address}: {why}")]
     Connect { address: String, why: String },
+    /// The connection broke, and nobody knows if the request was received.
     #[error("{0}")]
     Broken(String),
+    /// The connection had ended before the request was sent: another one can be asked.
+    #[error("{0}")]
+    Unsent(String),
     /// The server answered with a status that is no success, or a watch with an error.
     #[error("{code} {message}")]
     Refused { code: u16, message: String },

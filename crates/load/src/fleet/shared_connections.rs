@@ -25,7 +25,10 @@ impl SharedConnections {
     ) -> Result<Watch, ClientError> {
         let mut handle = self.handle(number, client).await?;
         let watch = handle.watch(path, encoding).await;
-        if matches!(watch, Err(ClientError::Broken(_) | ClientError::Timeout(_))) {
+        if matches!(
+            watch,
+            Err(ClientError::Broken(_) | ClientError::Unsent(_) | ClientError::Timeout(_))
+        ) {
             *self.0[number].lock().await = None;
         }
         watch

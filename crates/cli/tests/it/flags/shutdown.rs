@@ -6,6 +6,7 @@ use rustls::DEFAULT_VERSIONS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{ADMIN, Folder, LOOK_EVERY, LOOKS_MAX, anyone, ask, dial, send};
+use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
 /// The headers of an opening handshake of a WebSocket.
@@ -71,6 +72,33 @@ async fn requests_are_turned_away_until_those_in_progress_are_answered() {
     let _ = slow.read_to_string(&mut answer).await;
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     server.ended().await;
+}
+
+/// Load balancers are told at once, also when the address cannot be withdrawn, since the store does not answer.
+#[tokio::test]
+async fn readiness_ends_before_the_address_is_withdrawn() {
+    let Some(etcd) = Etcd::start("readiness_ends_before_the_address_is_withdrawn") else {
+        return;
+    };
+    let folder = Folder::new();
+    let flags = [
+        "--etcd-servers",
+        &etcd.endpoint(),
+        &folder.tokens(),
+        "--advertise-address=192.0.2.7",
+    ];
+    let mut server = Server::start(&flags);
+    server.client().await;
+    etcd.freeze();
+    terminate(&server);
+    for _ in 0..LOOKS_MAX {
+        let answer = ask(server.port(), "GET /readyz/shutdown", ADMIN).await;
+        if answer.starts_with("HTTP/1.1 500") {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    panic!("it stays ready");
 }
 
 #[tokio::test]

@@ -74,6 +74,16 @@ async fn a_server_over_etcd_keeps_its_promises() {
     has_passed(verify_server(&mut server, &flags).await);
 }
 
+/// A client that is told to open another connection sends its next request there, and none remains without an answer.
+#[tokio::test]
+async fn requests_are_not_lost_when_connections_are_told_to_end() {
+    let flags = ["--storage-backend=memory", "--goaway-chance=0.02"];
+    let mut server = Server::start(&flags);
+    let flags = ["--duration", "6s", "--objects", "10", "--http", "2"];
+    let outcome = verify_server(&mut server, &flags).await.passed();
+    assert_eq!(median(&outcome, "writes without answer"), 0.0);
+}
+
 /// Returns how many watches of secrets the server has begun.
 async fn watches(server: &mut Server) -> u64 {
     let client = server.client().await;

@@ -13,6 +13,8 @@ use super::resource::Resource;
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Between two attempts to connect to a server that is away.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// So many connections may have ended before a request could be sent.
+const ENDED_CONNECTIONS_MAX: u32 = 3;
 /// A list has at most this many pages.
 const PAGES_MAX: usize = 1_000;
 
@@ -83,8 +85,19 @@ impl ReconnectingConnection {
         Ok(())
     }
 
-    /// Asks over the connection. After an error nobody knows what came of the request.
+    /// Asks over the connection, and over another if the server had ended it before. After an error nobody knows what came
+    /// of the request.
     pub(super) async fn ask(&mut self, request: Request) -> Result<Response, ClientError> {
+        for _ in 0..ENDED_CONNECTIONS_MAX {
+            match self.ask_once(request.clone()).await {
+                Err(ClientError::Unsent(_)) => {}
+                answer => return answer,
+            }
+        }
+        self.ask_once(request).await
+    }
+
+    async fn ask_once(&mut self, request: Request) -> Result<Response, ClientError> {
         self.connect().await?;
         let Some(mut connection) = self.connection.take() else {
             return Err(ClientError::Malformed("no connection"));
