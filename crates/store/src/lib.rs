@@ -1,6 +1,6 @@
 //! `ringwatch store`: status, snapshots, restoring, checks and compaction of embedded stores.
 //!
-//! Here belong the commands, and the files and connections that they need. Reading and writing stores and snapshots is the
+//! Here belong the commands, and the files that they need. Reading and writing stores and snapshots is the
 //! engine's (`ringwatch::storage::backend::embedded::maintenance`), and making snapshots of a store that is served the
 //! server's; nothing here knows kinds or requests of the API.
 //!
@@ -8,7 +8,6 @@
 //! store that nothing serves. Files come to be under temporary names and get theirs when they are whole and durable.
 
 mod command_line;
-mod connection;
 mod download;
 mod error;
 mod new_file;
