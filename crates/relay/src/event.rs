@@ -1,0 +1,74 @@
+//! A frame of a watch of the upstream, decoded.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use ringwatch::codec::WireError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::Malformed;
+use super::object_head::{ObjectHead, last_field, object_head};
+use super::refusal::Refusal;
+
+/// An event of the upstream.
+#[derive(Debug)]
+pub(crate) enum UpstreamEvent {
+    /// An object that came to be, changed, or was deleted, with its version in it.
+    Object(EventKind, ObjectHead, Bytes),
+    /// Everything up to the version has been sent.
+    Bookmark(ObjectHead),
+    /// The watch has failed, and this is its end.
+    Failed(Refusal),
+}
+
+/// The change of an object, as a watch tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+#[derive(Deserialize)]
+struct JsonEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl UpstreamEvent {
+    /// Decodes a frame.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is no event, or its object has no version.
+    pub(crate) fn decode(frame: &Bytes, is_protobuf: bool) -> Result<Self, Malformed> {
+        let (kind, object) = match is_protobuf {
+            true => protobuf(frame).map_err(|error| Malformed(error.to_string()))?,
+            false => json(frame).map_err(|error| Malformed(error.to_string()))?,
+        };
+        let kind = match &*kind {
+            "ADDED" => EventKind::Added,
+            "MODIFIED" => EventKind::Modified,
+            "DELETED" => EventKind::Deleted,
+            "BOOKMARK" => return Ok(Self::Bookmark(object_head(object)?)),
+            "ERROR" => return Ok(Self::Failed(Refusal::read(object))),
+            other => return Err(Malformed(format!("there is no event {other:?}"))),
+        };
+        // Not a slice of the frame, which would be kept for as long as the object.
+        let head = object_head(object)?;
+        Ok(Self::Object(kind, head, Bytes::copy_from_slice(object)))
+    }
+}
+
+fn json(frame: &[u8]) -> Result<(Cow<'_, str>, &[u8]), serde_json::Error> {
+    let event: JsonEvent<'_> = serde_json::from_slice(frame)?;
+    Ok((event.kind, event.object.get().as_bytes()))
+}
+
+fn protobuf(frame: &[u8]) -> Result<(Cow<'_, str>, &[u8]), WireError> {
+    let kind = String::from_utf8_lossy(last_field(frame, 1)?);
+    let object = last_field(last_field(frame, 2)?, 1)?;
+    Ok((kind, object))
+}

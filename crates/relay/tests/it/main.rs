@@ -1,0 +1,11 @@
+//! All integration tests of the relay in one binary.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test is the composition root of what it tests, and fails as tests do"
+)]
+
+mod conformance;
+mod following;
+mod lies;
+mod support;
