@@ -2,8 +2,8 @@
 //!
 //! Here belongs what stands in for `etcd3` where the objects are another server's: for each resource of the upstream a
 //! [`Source`] of its changes, from which a `Feed` of its own fills the cache, and a [`Store`] that asks the upstream
-//! itself. Both keep the upstream's resource versions, so that a client may go on at either. Serving clients does not
-//! belong here, nor does who may see what.
+//! itself; and [`Caches`], which begins them as they are asked for. All keep the upstream's resource versions, so that a client
+//! may go on at either. Serving clients does not belong here, nor does who may see what.
 //!
 //! ```text
 //!   CacheDelegator ----reads that the cache cannot answer, writes----> Store ---+
@@ -23,6 +23,7 @@
 //! reached that version: on a quiet resource only its next bookmark does, up to a minute later. So [`Source`] says that
 //! its progress cannot be trusted, and reads without a version are the upstream's, which is right by definition.
 
+mod caches;
 mod error;
 mod event;
 mod frames;
@@ -40,6 +41,7 @@ mod stream;
 mod upstream;
 mod writes;
 
+pub use caches::{Caches, Follower};
 pub use error::{Malformed, UpstreamError};
 pub use resource::ResourceType;
 pub use source::Source;

@@ -5,7 +5,9 @@
     reason = "a test is the composition root of what it tests, and fails as tests do"
 )]
 
+mod caches;
 mod conformance;
 mod following;
 mod lies;
+mod scripted;
 mod support;
