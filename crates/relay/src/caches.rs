@@ -68,7 +68,7 @@ impl Caches {
     /// can be selected; that of the first caller counts.
     ///
     /// # Errors
-    /// [`StorageError::NotReady`] when [`RESOURCES_MAX`] resources are cached.
+    /// [`StorageError::NotReady`] when `RESOURCES_MAX` resources are cached.
     pub fn cached(
         &self,
         resource: &ResourceType,
