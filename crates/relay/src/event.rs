@@ -72,3 +72,74 @@ fn protobuf(frame: &[u8]) -> Result<(Cow<'_, str>, &[u8]), WireError> {
     let object = last_field(last_field(frame, 2)?, 1)?;
     Ok((kind, object))
 }
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::codec;
+    use ringwatch::codec::wire::put_bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn frames(kind: &str, object: &Value) -> [(Bytes, bool); 2] {
+        let text = json!({"type": kind, "object": object}).to_string();
+        let name = object["kind"].as_str().expect("a kind");
+        let of = codec::kind("v1", name).expect("a kind");
+        let (mut raw, mut frame) = (Vec::new(), Vec::new());
+        put_bytes(&mut raw, 1, &codec::encode(of, object));
+        put_bytes(&mut frame, 1, kind.as_bytes());
+        put_bytes(&mut frame, 2, &raw);
+        [(text.into(), false), (frame.into(), true)]
+    }
+
+    fn config_map() -> Value {
+        json!({"kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": "a", "namespace": "n", "resourceVersion": "7"}})
+    }
+
+    #[test]
+    fn both_encodings_have_the_same_events() {
+        for (kind, expected) in [
+            ("ADDED", EventKind::Added),
+            ("MODIFIED", EventKind::Modified),
+            ("DELETED", EventKind::Deleted),
+        ] {
+            for (frame, is_protobuf) in frames(kind, &config_map()) {
+                let event = UpstreamEvent::decode(&frame, is_protobuf).expect("an event");
+                let UpstreamEvent::Object(kind, head, bytes) = event else {
+                    panic!("an object, not {event:?}");
+                };
+                assert_eq!(
+                    (kind, head.name.as_str(), head.revision),
+                    (expected, "a", 7)
+                );
+                assert_eq!(object_head(&bytes).as_ref(), Ok(&head));
+            }
+        }
+        for (frame, is_protobuf) in frames("BOOKMARK", &config_map()) {
+            let event = UpstreamEvent::decode(&frame, is_protobuf).expect("an event");
+            assert!(matches!(event, UpstreamEvent::Bookmark(head) if head.revision == 7));
+        }
+        let gone = json!({"kind": "Status", "apiVersion": "v1", "code": 410});
+        for (frame, is_protobuf) in frames("ERROR", &gone) {
+            let event = UpstreamEvent::decode(&frame, is_protobuf).expect("an event");
+            assert!(matches!(event, UpstreamEvent::Failed(refusal) if refusal.code == 410));
+        }
+    }
+
+    #[test]
+    fn frames_that_are_no_events_are_refused() {
+        for frame in [
+            &b"{}"[..],
+            b"null",
+            br#"{"type":"ADDED","object":{}}"#,
+            br#"{"type":"CHANGED","object":{"metadata":{"resourceVersion":"7"}}}"#,
+        ] {
+            UpstreamEvent::decode(&Bytes::from_static(frame), false).expect_err("no event");
+        }
+        let [_, (whole, _)] = frames("ADDED", &config_map());
+        for end in 0..whole.len() {
+            UpstreamEvent::decode(&whole.slice(..end), true).expect_err("a part");
+        }
+    }
+}

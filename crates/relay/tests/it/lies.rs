@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use ringwatch::meta::{ResourceVersion, WatchEvent};
+use jiff::Timestamp;
+use ringwatch::clock::Clock;
+use ringwatch::meta::{FieldSchema, ResourceVersion, WatchEvent};
+use ringwatch::storage::cacher::WindowLimits;
 use ringwatch::storage::{Interface, ListOptions, StorageError, WatchStream};
 
-use crate::scripted::{Scripted, event};
-use crate::support::{Relayed, eventually};
+use crate::scripted::{Scripted, event, things};
+use crate::support::{Relayed, eventually, relayed};
 
 /// Longer than any event may take; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -142,4 +145,28 @@ async fn a_list_of_another_version_is_not_served() {
     );
     upstream.script().exact = None;
     has(&relayed, &[("a", 5)]).await;
+}
+
+/// An upstream that sends nothing, not even bookmarks, may be gone, of which a connection does not tell.
+#[tokio::test]
+async fn a_watch_that_is_silent_for_long_is_opened_again() {
+    let upstream = Scripted::start(10, &[("a", 5)]).await;
+    upstream.will_watch(String::new(), false);
+    upstream.will_watch(event("ADDED", "b", 12), false);
+    let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+    let client = upstream.client_by(clock.clone());
+    let window = WindowLimits::default();
+    let relayed = relayed(&client, things(), FieldSchema::default(), window);
+    relayed.cached.cacher().ready().await.unwrap();
+    let mut watch = watch(&relayed, 10).await;
+    eventually("the silent watch is opened", async || {
+        !upstream.script().opened.is_empty()
+    })
+    .await;
+    eventually("another watch is opened", async || {
+        clock.advance(Duration::from_secs(100));
+        upstream.script().opened.len() > 1
+    })
+    .await;
+    assert_eq!(told(&mut watch, 1).await, ["added b 12"]);
 }

@@ -103,6 +103,11 @@ impl Scripted {
 
     /// Returns the client of the server.
     pub(crate) fn client(&self) -> Arc<Upstream> {
+        self.client_by(Clock::real())
+    }
+
+    /// Returns the client of the server that goes by a clock.
+    pub(crate) fn client_by(&self, clock: Clock) -> Arc<Upstream> {
         let text = format!(
             "clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{}'}}}}]\n\
              contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
@@ -110,7 +115,7 @@ impl Scripted {
             self.port
         );
         let kubeconfig = Kubeconfig::parse(&text, Path::new("kubeconfig")).unwrap();
-        Arc::new(Upstream::new(&kubeconfig, Clock::real()).unwrap())
+        Arc::new(Upstream::new(&kubeconfig, clock).unwrap())
     }
 
     /// Puts a cache in front of the server.
