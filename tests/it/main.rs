@@ -17,5 +17,5 @@ mod store;
 
 /// Programs and material that tests of several crates share.
 mod support {
-    pub(crate) use ringwatch_testing::{etcd, tools};
+    pub(crate) use ringwatch_testing::etcd;
 }

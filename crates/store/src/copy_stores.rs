@@ -13,10 +13,10 @@ use ringwatch::storage::backend::embedded::maintenance::{
 };
 use ringwatch::storage::backend::embedded::{FILE_NAME, OpenError};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
+use ringwatch_tls::target::Target as Server;
 use tokio::runtime::Builder;
 
 use super::command_line::{CopyFlags, Location};
-use super::connection::Target as Server;
 use super::download::download;
 use super::error::StoreError;
 use super::new_file;
@@ -116,7 +116,8 @@ async fn embedded_source(dir: &Path, flags: &CopyFlags) -> Result<SnapshotSource
             )
         });
     };
-    let server = Server::read(kubeconfig, flags.context.as_deref())?;
+    let server = Server::read(kubeconfig, flags.context.as_deref())
+        .map_err(|error| StoreError::target(kubeconfig, error))?;
     let folder = tempfile::tempdir().map_err(StoreError::io(&std::env::temp_dir()))?;
     let snapshot = folder.path().join("snapshot");
     download(&server, &snapshot, &Progress::start("snapshot")).await?;

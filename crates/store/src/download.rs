@@ -13,11 +13,11 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::embedded::maintenance::Seal;
+use ringwatch_tls::target::Target;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::connection::Target;
 use super::error::StoreError;
 use super::new_file::NewFile;
 use super::progress::Progress;

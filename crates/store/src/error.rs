@@ -8,6 +8,7 @@ use ringwatch::storage::backend::copy::CopyError;
 use ringwatch::storage::backend::embedded::OpenError;
 use ringwatch::storage::backend::embedded::maintenance::{MaintenanceError, Unsealed};
 use ringwatch_tls::kubeconfig::KubeconfigError;
+use ringwatch_tls::target::TargetError;
 
 /// The failure of a command.
 #[derive(Debug, thiserror::Error)]
@@ -123,6 +124,15 @@ impl StoreError {
         move |source| Self::Io {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    /// Returns the error about the kubeconfig with this path.
+    pub(crate) fn target(path: &Path, error: TargetError) -> Self {
+        let path = path.to_owned();
+        match error {
+            TargetError::Kubeconfig(source) => Self::Kubeconfig { path, source },
+            TargetError::Unsupported(what) => Self::Unsupported { path, what },
         }
     }
 

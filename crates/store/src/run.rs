@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ringwatch::storage::backend::embedded::maintenance::{self, Checked};
+use ringwatch_tls::target::Target;
 use tokio::runtime::Builder;
 
 use super::command_line::{
     Action, CompactFlags, ReadFlags, RestoreFlags, SnapshotFlags, StoreFlags,
 };
-use super::connection::Target;
 use super::copy_stores::{self, store_in};
 use super::download::download;
 use super::error::StoreError;
@@ -58,7 +58,8 @@ fn snapshot(flags: &SnapshotFlags) -> Result<(), StoreError> {
     let progress = Progress::start("snapshot");
     let size = match &flags.kubeconfig {
         Some(kubeconfig) => {
-            let target = Target::read(kubeconfig, flags.context.as_deref())?;
+            let target = Target::read(kubeconfig, flags.context.as_deref());
+            let target = target.map_err(|error| StoreError::target(kubeconfig, error))?;
             let runtime = Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(StoreError::io(&flags.file))?;
             runtime.block_on(download(&target, &flags.file, &progress))?

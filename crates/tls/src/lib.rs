@@ -11,6 +11,7 @@ pub mod pem;
 pub mod private_file;
 pub mod protocol;
 pub mod served_certificates;
+pub mod target;
 pub mod tls_client;
 pub mod verifiers;
 pub mod watched_file;

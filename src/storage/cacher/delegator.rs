@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::decide;
 use super::handle::{Cacher, ListAnswer};
+use super::state_of_store::watch_from_store;
 use crate::meta::{Object, ResourceVersion};
 use crate::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
@@ -64,6 +65,9 @@ impl Interface for CacheDelegator {
 
     async fn watch(&self, key: &str, options: ListOptions) -> Result<WatchStream, StorageError> {
         prepare_key("", key, options.recursive)?;
+        if self.cacher.needs_state_of_store(&options).await {
+            return watch_from_store(&self.cacher, &*self.store, key, options).await;
+        }
         self.cacher.watch(key, options).await
     }
 

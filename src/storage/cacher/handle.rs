@@ -1,6 +1,7 @@
 //! The handle of a type's cache: gets, lists and watches from memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 
@@ -20,6 +21,10 @@ use crate::storage::{
     CORRUPT_KEYS_MAX, List, ListOptions, SelectionPredicate, StorageError, WatchStream,
 };
 use crate::sync::{ArcSwap, OwnedSemaphorePermit};
+
+/// Maximum time that a read waits for a revision where progress notices are not trusted. A change that is on its way comes
+/// in that time; that there is none would show much later, and the store can answer.
+const UNTRUSTED_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The handle of one type's cache, which a [`super::Reflector`] fills.
 ///
@@ -180,7 +185,10 @@ impl Cacher {
         fresh: Fresh,
     ) -> Result<Option<Arc<Object>>, StorageError> {
         let cache = self.cache();
-        self.wait(&cache, fresh).await?;
+        match self.wait(&cache, fresh).await {
+            Err(error) if self.is_for_store(&error) => return Ok(None),
+            waited => waited?,
+        }
         let Ok((view, revision)) = cache.served() else {
             return Ok(None);
         };
@@ -218,6 +226,9 @@ impl Cacher {
                 return Ok(ListAnswer::Lagging(self.feed.permit_lagging_list()?));
             }
         } else if let Err(error) = self.wait(&cache, plan.fresh).await {
+            if self.is_for_store(&error) {
+                return Ok(ListAnswer::AskStore);
+            }
             // The pages before may be the store's, which was ahead of the cache.
             let lags = matches!(error, StorageError::TooLargeResourceVersion { .. });
             if !lags || plan.start.is_none() {
@@ -247,6 +258,29 @@ impl Cacher {
             returned,
         );
         Ok(ListAnswer::Here(listed.list))
+    }
+
+    /// Returns true if the initial state of a watch is to be the store's: the watch demands a state so new that the cache
+    /// would not know that it has it.
+    pub(super) async fn needs_state_of_store(&self, options: &ListOptions) -> bool {
+        if self.feed.progress_is_trusted() {
+            return false;
+        }
+        match decide::watch(options) {
+            WatchPlan::State(Fresh::MostRecent) => true,
+            WatchPlan::State(fresh @ Fresh::NotOlderThan(_)) => {
+                let waited = self.wait(&self.cache(), fresh).await;
+                waited.is_err_and(|error| self.is_for_store(&error))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if a read that failed to wait for a revision is the store's. Where progress is trusted, the cache
+    /// would have reached it if the store had.
+    fn is_for_store(&self, error: &StorageError) -> bool {
+        !self.feed.progress_is_trusted()
+            && matches!(error, StorageError::TooLargeResourceVersion { .. })
     }
 
     /// Starts a watch. Any error but that the cache is not ready is the only item of the stream.
@@ -321,7 +355,10 @@ impl Cacher {
 
     /// Waits until a cache is as fresh as a read demands.
     async fn wait(&self, cache: &WatchCache, fresh: Fresh) -> Result<(), StorageError> {
-        let deadline = cache.fresh.deadline();
+        let deadline = match self.feed.progress_is_trusted() {
+            true => cache.fresh.deadline(),
+            false => cache.clock.now() + UNTRUSTED_WAIT_MAX,
+        };
         let revision = match fresh {
             Fresh::Any => return Ok(()),
             Fresh::NotOlderThan(revision) => revision,

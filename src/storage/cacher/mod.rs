@@ -68,6 +68,7 @@ mod sealed;
 mod sealed_values;
 mod shrink_windows;
 mod snapshot;
+mod state_of_store;
 mod value_requests;
 mod view;
 mod watch_cache;

@@ -2,7 +2,6 @@
 //! objects in JSON and in protobuf.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 use prometheus_client::registry::Registry;
@@ -14,21 +13,20 @@ use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::etcd::{self, TlsFiles};
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
 use ringwatch::storage::{Interface, Versioner, etcd3};
+use ringwatch_conformance::{Subject, schema};
 use tempfile::TempDir;
 
-use super::Subject;
-use super::objects::schema;
 use crate::support::etcd::Etcd;
 
 /// The prefix of all keys.
-pub(super) const PATH_PREFIX: &str = "/registry";
+const PATH_PREFIX: &str = "/registry";
 
 /// How many events the cache under test remembers.
 const WINDOW_EVENTS: usize = 200;
 
 /// The parts beneath a subject. Fields are dropped in this order.
 #[derive(Default)]
-pub(super) struct Support {
+struct Support {
     /// Loops of the backend and the cache.
     tasks: tokio::task::JoinSet<()>,
     /// The embedded file's store, closed at the end, and its thread.
@@ -178,11 +176,5 @@ fn subject(
     window: usize,
     support: Support,
 ) -> Subject {
-    Subject {
-        interface,
-        backend,
-        window,
-        markers: AtomicUsize::new(0),
-        _support: support,
-    }
+    Subject::new(interface, backend, PATH_PREFIX, window, support)
 }

@@ -52,7 +52,9 @@ pub use errors::{HeadRefusal, TextError};
 pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
 pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
-pub use relay::{Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, probe};
+pub use relay::{
+    Backend, KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT, RelayError, fetch, fetch_stream, probe,
+};
 pub use request_info::{RequestInfo, RequestVerb};
 pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};
 pub use version::VersionInfo;

@@ -17,7 +17,7 @@ const READS: [&str; 6] = [
 ];
 
 /// Crates that are no part of a server: clients and tests.
-const OTHERS: [&str; 4] = ["cli", "load", "store", "testing"];
+const OTHERS: [&str; 5] = ["cli", "conformance", "load", "store", "testing"];
 
 /// The request has asked to leave, as every one that reads a body or converts an object for its answer has.
 const HAS_LEFT: &[&str] = &[
@@ -60,6 +60,11 @@ const ONE_OBJECT: &[&str] = &[
     "plugins/src/service_account.rs",
     "plugins/src/topology_labels.rs",
     "plugins/src/write_guards/escalation.rs",
+    "relay/src/event.rs",
+    "relay/src/object_head.rs",
+    "relay/src/store.rs",
+    "relay/src/stream.rs",
+    "relay/src/writes.rs",
 ];
 
 /// Tasks of the server, on threads of their own or before it serves.
@@ -72,6 +77,7 @@ const BACKGROUND: &[&str] = &[
     "controllers/src/aggregation/mod.rs",
     "controllers/src/api_endpoints/addresses.rs",
     "controllers/src/api_endpoints/server_leases.rs",
+    "relay/src/list_page.rs",
     "resources/src/allocation/addresses.rs",
     "resources/src/allocation/node_ports.rs",
     "resources/src/allocation/repair.rs",
@@ -101,6 +107,8 @@ const SMALL: &[&str] = &[
     "authentication/src/oidc/configuration.rs",
     "authentication/src/oidc/keys.rs",
     "authentication/src/stored.rs",
+    "relay/src/refusal.rs",
+    "relay/src/upstream.rs",
 ];
 
 #[test]

@@ -120,8 +120,42 @@ async fn progress_that_is_not_trusted_is_not_requested() {
     let world = World::new(WindowLimits::default()).await;
     world.script.state().trusted = false;
     let before = world.script.state().progress_requests;
-    world.list(since(99)).await.expect_err("too new");
+    let begun = world.clock.now();
+    let list = world.list(since(99)).await.expect("the store's");
+    assert_eq!(list.revision, STORE_REVISION);
+    assert!((world.clock.now() - begun).as_secs() < 1);
     assert_eq!(world.script.state().progress_requests, before);
+}
+
+/// The state is the store's, and an event up to its revision that comes later is not told again.
+#[tokio::test(start_paused = true)]
+async fn a_watch_begins_with_the_stores_state_if_progress_is_not_trusted() {
+    let world = World::new(WindowLimits::default()).await;
+    world.script.state().trusted = false;
+    for version in [None, Some(STORE_REVISION)] {
+        let watch = world.delegator.watch("/pods/", streamed(version)).await;
+        let mut watch = watch.expect("ready");
+        let first = watch.next().await.expect("a watch").expect("no error");
+        let WatchEvent::Bookmark {
+            revision,
+            initial_events_end: true,
+        } = first
+        else {
+            panic!("the end of the state, not {first:?}");
+        };
+        assert_eq!(revision, STORE_REVISION, "at {version:?}");
+        let before = world.script.put("/pods/d/a", "x");
+        assert!(before <= STORE_REVISION);
+        if version.is_none() {
+            continue;
+        }
+        world.script.state().revision = STORE_REVISION;
+        let after = world.script.put("/pods/d/b", "x");
+        let event = watch.next().await.expect("a watch").expect("no error");
+        assert_eq!((event.revision(), after), (after, STORE_REVISION + 1));
+        assert!(matches!(event, WatchEvent::Added(_)), "{event:?}");
+    }
+    assert_eq!(*world.store.lists.lock().expect("sound"), 2);
 }
 
 /// The cached state is of another history than the restored store, and nobody gets it any more.

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use super::backend::{Backend, RelayError, Stream};
 use super::switched::Switched;
 use super::throttle::Throttle;
-use crate::endpoints::body::{BoxError, RequestBody, ResponseBody};
+use crate::endpoints::body::{BoxError, RequestBody, ResponseBody, full};
 
 /// The buffer of the connection, which holds the head of a response and what is read of its body at once.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -91,6 +91,21 @@ pub async fn probe(
     Ok(match exchange(backend, request).await? {
         Relayed::Answered(answer) => answer.status(),
         Relayed::Switched(head, _) => head.status(),
+    })
+}
+
+/// Sends the request and returns the answer, whose body is read as fast as its owner takes it.
+///
+/// # Errors
+/// The server cannot be reached, or breaks off before the body.
+pub async fn fetch_stream(
+    backend: &Backend,
+    request: Request<RequestBody>,
+) -> Result<Response<ResponseBody>, RelayError> {
+    Ok(match exchange(backend, request).await? {
+        Relayed::Answered(answer) => answer,
+        // Nobody asked for it.
+        Relayed::Switched(head, _) => head.map(|()| full(Bytes::new())),
     })
 }
 

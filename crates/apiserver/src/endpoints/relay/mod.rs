@@ -24,7 +24,7 @@ pub(crate) mod upgrade;
 
 pub use backend::{Backend, RelayError};
 pub(super) use exchange::{Relayed, exchange};
-pub use exchange::{fetch, probe};
+pub use exchange::{fetch, fetch_stream, probe};
 pub(super) use headers::{FORWARDED_URI, passed_on, strip, strip_answer};
 pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};

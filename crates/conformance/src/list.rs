@@ -32,7 +32,7 @@ fn page(limit: u64, token: Option<String>) -> impl FnOnce(&mut ListOptions) {
     }
 }
 
-pub(super) async fn a_list_is_never_older_than_the_last_write(subject: Subject) {
+pub async fn a_list_is_never_older_than_the_last_write(subject: Subject) {
     for number in 0..20 {
         let name = format!("p{number:02}");
         let created = subject.create("ns", &name).await;
@@ -49,7 +49,7 @@ pub(super) async fn a_list_is_never_older_than_the_last_write(subject: Subject) 
     assert!(!names(&list).contains(&"ns/p07".to_owned()));
 }
 
-pub(super) async fn lists_are_in_key_order_and_end_at_their_prefix(subject: Subject) {
+pub async fn lists_are_in_key_order_and_end_at_their_prefix(subject: Subject) {
     for (namespace, name) in [("foo", "b"), ("foobar", "a"), ("foo", "a"), ("bar", "z")] {
         subject.create(namespace, name).await;
     }
@@ -62,7 +62,7 @@ pub(super) async fn lists_are_in_key_order_and_end_at_their_prefix(subject: Subj
     assert!(none.revision > 0, "an empty list has a version too");
 }
 
-pub(super) async fn a_single_key_is_listed_without_recursion(subject: Subject) {
+pub async fn a_single_key_is_listed_without_recursion(subject: Subject) {
     let wanted = subject.create("ns", "a").await;
     subject.create("ns", "ab").await;
     subject.catch_up().await;
@@ -82,7 +82,7 @@ pub(super) async fn a_single_key_is_listed_without_recursion(subject: Subject) {
     assert!(none.unwrap().items.is_empty());
 }
 
-pub(super) async fn selectors_filter(subject: Subject) {
+pub async fn selectors_filter(subject: Subject) {
     for name in ["a", "b", "c"] {
         subject.create("ns", name).await;
     }
@@ -107,7 +107,7 @@ pub(super) async fn selectors_filter(subject: Subject) {
     }
 }
 
-pub(super) async fn pages_show_the_state_of_the_first(subject: Subject) {
+pub async fn pages_show_the_state_of_the_first(subject: Subject) {
     for name in ["a", "c", "e", "g", "i"] {
         subject.create("ns", name).await;
     }
@@ -148,7 +148,7 @@ pub(super) async fn pages_show_the_state_of_the_first(subject: Subject) {
     );
 }
 
-pub(super) async fn pages_with_a_selector_skip_what_it_leaves_out(subject: Subject) {
+pub async fn pages_with_a_selector_skip_what_it_leaves_out(subject: Subject) {
     for number in 0..30 {
         let name = format!("p{number:02}");
         subject.create("ns", &name).await;
@@ -173,7 +173,7 @@ pub(super) async fn pages_with_a_selector_skip_what_it_leaves_out(subject: Subje
     assert_eq!(last.continue_token, None);
 }
 
-pub(super) async fn every_version_rule_of_lists(subject: Subject) {
+pub async fn every_version_rule_of_lists(subject: Subject) {
     let first = subject.create("ns", "a").await.revision();
     let second = subject.create("ns", "b").await.revision();
     let exact = subject.list("/pods/", exactly(first)).await.unwrap();
@@ -224,7 +224,7 @@ pub(super) async fn every_version_rule_of_lists(subject: Subject) {
     }
 }
 
-pub(super) async fn bad_tokens_are_refused(subject: Subject) {
+pub async fn bad_tokens_are_refused(subject: Subject) {
     subject.create("ns", "a").await;
     subject.create("ns", "b").await;
     let bad = subject
@@ -247,7 +247,7 @@ pub(super) async fn bad_tokens_are_refused(subject: Subject) {
     );
 }
 
-pub(super) async fn what_is_compacted_is_gone_and_the_rest_can_be_had(subject: Subject) {
+pub async fn what_is_compacted_is_gone_and_the_rest_can_be_had(subject: Subject) {
     for name in ["a", "b", "c"] {
         subject.create("ns", name).await;
     }

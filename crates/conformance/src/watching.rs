@@ -13,7 +13,7 @@ use super::Subject;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A watch of the subject.
-pub(super) struct Watching(pub(super) WatchStream);
+pub(crate) struct Watching(pub(crate) WatchStream);
 
 impl Watching {
     async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
@@ -23,7 +23,7 @@ impl Watching {
     }
 
     /// Returns the next event.
-    pub(super) async fn event(&mut self) -> WatchEvent {
+    pub(crate) async fn event(&mut self) -> WatchEvent {
         self.next()
             .await
             .expect("a watch that goes on")
@@ -43,21 +43,21 @@ impl Watching {
         }
     }
 
-    pub(super) async fn added(&mut self, name: &str, revision: u64) -> Arc<Object> {
+    pub(crate) async fn added(&mut self, name: &str, revision: u64) -> Arc<Object> {
         match self.change().await {
             WatchEvent::Added(object) => checked(object, name, revision),
             other => panic!("{name} should be added, not {other:?}"),
         }
     }
 
-    pub(super) async fn modified(&mut self, name: &str, revision: u64) -> Arc<Object> {
+    pub(crate) async fn modified(&mut self, name: &str, revision: u64) -> Arc<Object> {
         match self.change().await {
             WatchEvent::Modified(object) => checked(object, name, revision),
             other => panic!("{name} should be modified, not {other:?}"),
         }
     }
 
-    pub(super) async fn deleted(&mut self, name: &str, revision: u64) -> Arc<Object> {
+    pub(crate) async fn deleted(&mut self, name: &str, revision: u64) -> Arc<Object> {
         match self.change().await {
             WatchEvent::Deleted(object) => checked(object, name, revision),
             other => panic!("{name} should be deleted, not {other:?}"),
@@ -65,7 +65,7 @@ impl Watching {
     }
 
     /// Returns the next event, which must be a bookmark: its revision, and true if it ends the initial events.
-    pub(super) async fn bookmark(&mut self) -> (u64, bool) {
+    pub(crate) async fn bookmark(&mut self) -> (u64, bool) {
         match self.event().await {
             WatchEvent::Bookmark {
                 revision,
@@ -76,20 +76,20 @@ impl Watching {
     }
 
     /// Returns the next item, which must be an error.
-    pub(super) async fn error(&mut self) -> StorageError {
+    pub(crate) async fn error(&mut self) -> StorageError {
         match self.next().await {
             Some(Err(error)) => error,
             other => panic!("an error, not {other:?}"),
         }
     }
 
-    pub(super) async fn is_over(&mut self) -> bool {
+    pub(crate) async fn is_over(&mut self) -> bool {
         self.next().await.is_none()
     }
 
     /// Checks that no event was sent before a marker that is written now: the marker is the next event, if the watch
     /// selects it at all.
-    pub(super) async fn nothing(&mut self, subject: &Subject) {
+    pub(crate) async fn nothing(&mut self, subject: &Subject) {
         let marker = subject.next_marker();
         let mut all = subject.watch_from_now("/pods/").await;
         let written = subject.create("marker", &marker).await.revision();

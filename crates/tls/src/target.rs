@@ -1,29 +1,39 @@
 //! The server of a kubeconfig and the user's credentials for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use http::Uri;
-use ringwatch_tls::client_identity::ClientIdentity;
-use ringwatch_tls::kubeconfig::{Kubeconfig, Selection, UnreadSignIn};
-use ringwatch_tls::tls_client::{self, Trust};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use super::error::StoreError;
+use super::client_identity::ClientIdentity;
+use super::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSignIn};
+use super::tls_client::{self, Trust};
+
+/// The failure to find a server and credentials in a kubeconfig.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The kubeconfig cannot be used; name another one.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The kubeconfig has this, which is not supported; use a token or a client certificate, and an https or http server.
+    #[error("{0}")]
+    Unsupported(String),
+}
 
 /// A server, and how to prove to it who asks.
-pub(crate) struct Target {
+pub struct Target {
     /// Host and port as requests name them.
-    pub(crate) authority: String,
+    pub authority: String,
     /// The host to connect to.
-    pub(crate) host: String,
+    pub host: String,
     /// The port to connect to.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The client's side of TLS and the name in the server's certificate; `None` for a server without TLS.
-    pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// The bearer token.
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
 }
 
 /// Tells where the server is, and no secret.
@@ -40,21 +50,22 @@ impl Target {
     /// Reads the server and the user of a context of a kubeconfig, of the current one if `context` is `None`.
     ///
     /// # Errors
-    /// [`StoreError::Kubeconfig`] or [`StoreError::Unsupported`].
-    pub(crate) fn read(path: &Path, context: Option<&str>) -> Result<Self, StoreError> {
-        let wrong = |source| StoreError::Kubeconfig {
-            path: path.to_owned(),
-            source,
-        };
-        let config = Kubeconfig::read(path).map_err(wrong)?;
-        let selection = config.select(context).map_err(wrong)?;
-        let unsupported = |what: String| StoreError::Unsupported {
-            path: PathBuf::from(path),
-            what,
-        };
+    /// [`TargetError`] says what of the kubeconfig cannot be used.
+    pub fn read(path: &Path, context: Option<&str>) -> Result<Self, TargetError> {
+        let config = Kubeconfig::read(path)?;
+        Self::select(&config, context)
+    }
+
+    /// Returns the server and the user of a context of a kubeconfig, of the current one if `context` is `None`.
+    ///
+    /// # Errors
+    /// [`TargetError`] says what of the kubeconfig cannot be used.
+    pub fn select(config: &Kubeconfig, context: Option<&str>) -> Result<Self, TargetError> {
+        let selection = config.select(context)?;
         if let Some(what) = unread(&selection) {
-            return Err(unsupported(what.to_owned()));
+            return Err(TargetError::Unsupported(what.to_owned()));
         }
+        let unsupported = TargetError::Unsupported;
         let url = &selection.cluster.server;
         let uri: Uri = url
             .parse()
@@ -74,7 +85,7 @@ impl Target {
         })?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let tls = match uri.scheme_str() {
-            Some("https") => Some(tls(&selection, &host, &wrong, &unsupported)?),
+            Some("https") => Some(tls(&selection, &host)?),
             _ => None,
         };
         Ok(Self {
@@ -82,7 +93,7 @@ impl Target {
             port: authority.port_u16().unwrap_or(port),
             host,
             tls,
-            token: selection.token().map_err(wrong)?,
+            token: selection.token()?,
         })
     }
 }
@@ -103,17 +114,16 @@ fn unread(selection: &Selection<'_>) -> Option<&'static str> {
 fn tls(
     selection: &Selection<'_>,
     host: &str,
-    wrong: &impl Fn(ringwatch_tls::kubeconfig::KubeconfigError) -> StoreError,
-    unsupported: &impl Fn(String) -> StoreError,
-) -> Result<(Arc<ClientConfig>, ServerName<'static>), StoreError> {
-    let authority = selection.certificate_authority().map_err(wrong)?;
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), TargetError> {
+    let unsupported = TargetError::Unsupported;
+    let authority = selection.certificate_authority()?;
     let trust = match authority {
         _ if selection.cluster.insecure_skip_tls_verify => Trust::Anyone,
         Some(pem) => Trust::bundle(&pem).map_err(unsupported)?,
         None => Trust::system(),
     };
-    let certificate = selection.client_certificate().map_err(wrong)?;
-    let key = selection.client_key().map_err(wrong)?;
+    let certificate = selection.client_certificate()?;
+    let key = selection.client_key()?;
     let identity = certificate.zip(key).map(|(certificate, key)| {
         let read = ClientIdentity::read(&String::from_utf8_lossy(&certificate), &key);
         read.map_err(unsupported)

@@ -7,7 +7,7 @@ use ringwatch::storage::{Rejection, TryUpdate, Updated};
 use serde_json::{Value, json};
 
 /// Returns the fields that the suite selects by.
-pub(super) fn schema() -> FieldSchema {
+pub fn schema() -> FieldSchema {
     FieldSchema::new([FieldPath {
         name: "spec.nodeName".into(),
         default: "",
@@ -17,12 +17,12 @@ pub(super) fn schema() -> FieldSchema {
 }
 
 /// Returns the key of a pod.
-pub(super) fn key(namespace: &str, name: &str) -> String {
+pub fn key(namespace: &str, name: &str) -> String {
     format!("/pods/{namespace}/{name}")
 }
 
 /// Returns a pod with no node yet.
-pub(super) fn pod(namespace: &str, name: &str) -> Value {
+pub fn pod(namespace: &str, name: &str) -> Value {
     json!({
         "kind": "Pod",
         "apiVersion": "v1",
@@ -37,17 +37,17 @@ pub(super) fn pod(namespace: &str, name: &str) -> Value {
 }
 
 /// Returns the pod on a node.
-pub(super) fn with_node(mut pod: Value, node: &str) -> Value {
+pub(crate) fn with_node(mut pod: Value, node: &str) -> Value {
     pod["spec"]["nodeName"] = json!(node);
     pod
 }
 
 /// An update that sets one string.
-pub(super) struct Set {
+pub(crate) struct Set {
     /// The member, as a JSON pointer.
-    pub(super) at: String,
+    pub(crate) at: String,
     /// Its new value.
-    pub(super) to: String,
+    pub(crate) to: String,
 }
 
 #[async_trait]

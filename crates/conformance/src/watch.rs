@@ -34,7 +34,7 @@ async fn start(subject: &Subject) -> u64 {
         .0
 }
 
-pub(super) async fn each_change_is_told_once_and_in_order(subject: Subject) {
+pub async fn each_change_is_told_once_and_in_order(subject: Subject) {
     let begin = start(&subject).await;
     let mut watch = subject.watch("/pods/", from(begin)).await;
     let created = subject.create("ns", "a").await;
@@ -50,7 +50,7 @@ pub(super) async fn each_change_is_told_once_and_in_order(subject: Subject) {
     watch.nothing(&subject).await;
 }
 
-pub(super) async fn a_watch_resumes_after_any_version(subject: Subject) {
+pub async fn a_watch_resumes_after_any_version(subject: Subject) {
     let mut revisions = Vec::new();
     for name in ["a", "b", "c", "d"] {
         revisions.push(subject.create("ns", name).await.revision());
@@ -64,7 +64,7 @@ pub(super) async fn a_watch_resumes_after_any_version(subject: Subject) {
     }
 }
 
-pub(super) async fn a_watch_from_zero_begins_with_the_state(subject: Subject) {
+pub async fn a_watch_from_zero_begins_with_the_state(subject: Subject) {
     let created = subject.create("ns", "a").await;
     let changed = subject.set_node("ns", "a", "n1").await;
     assert!(changed.revision() > created.revision());
@@ -80,7 +80,7 @@ pub(super) async fn a_watch_from_zero_begins_with_the_state(subject: Subject) {
     watch.added("a", again.revision()).await;
 }
 
-pub(super) async fn objects_enter_and_leave_a_selection(subject: Subject) {
+pub async fn objects_enter_and_leave_a_selection(subject: Subject) {
     let begin = start(&subject).await;
     let mut watch = subject
         .watch("/pods/", |options| {
@@ -107,7 +107,7 @@ pub(super) async fn objects_enter_and_leave_a_selection(subject: Subject) {
     watch.nothing(&subject).await;
 }
 
-pub(super) async fn labels_select_too(subject: Subject) {
+pub async fn labels_select_too(subject: Subject) {
     let begin = start(&subject).await;
     let mut watch = subject
         .watch("/pods/", |options| {
@@ -127,7 +127,7 @@ pub(super) async fn labels_select_too(subject: Subject) {
     watch.nothing(&subject).await;
 }
 
-pub(super) async fn a_namespace_and_a_name_are_watched_alone(subject: Subject) {
+pub async fn a_namespace_and_a_name_are_watched_alone(subject: Subject) {
     let begin = start(&subject).await;
     let mut namespace = subject.watch("/pods/foo/", from(begin)).await;
     let mut name = subject
@@ -146,7 +146,7 @@ pub(super) async fn a_namespace_and_a_name_are_watched_alone(subject: Subject) {
     name.nothing(&subject).await;
 }
 
-pub(super) async fn initial_events_end_with_a_bookmark(subject: Subject) {
+pub async fn initial_events_end_with_a_bookmark(subject: Subject) {
     let a = subject.create("ns", "a").await.revision();
     let b = subject.create("ns", "b").await.revision();
     for version in [None, Some(a), Some(b)] {
@@ -165,7 +165,7 @@ pub(super) async fn initial_events_end_with_a_bookmark(subject: Subject) {
     watch.added("c", c).await;
 }
 
-pub(super) async fn initial_events_without_bookmarks_have_no_end_mark(subject: Subject) {
+pub async fn initial_events_without_bookmarks_have_no_end_mark(subject: Subject) {
     let a = subject.create("ns", "a").await.revision();
     let mut watch = subject
         .watch("/pods/", |options| {
@@ -178,7 +178,7 @@ pub(super) async fn initial_events_without_bookmarks_have_no_end_mark(subject: S
     watch.added("b", b).await;
 }
 
-pub(super) async fn an_empty_type_ends_its_initial_events_at_once(subject: Subject) {
+pub async fn an_empty_type_ends_its_initial_events_at_once(subject: Subject) {
     let mut watch = subject.watch("/pods/", initial(None)).await;
     let (_, end) = watch.bookmark().await;
     assert!(end);
@@ -186,7 +186,7 @@ pub(super) async fn an_empty_type_ends_its_initial_events_at_once(subject: Subje
     watch.added("a", a).await;
 }
 
-pub(super) async fn a_compacted_version_is_expired(subject: Subject) {
+pub async fn a_compacted_version_is_expired(subject: Subject) {
     let first = subject.create("ns", "a").await.revision();
     let newest = subject.fill_the_window().await;
     subject.compact(newest).await;
@@ -210,7 +210,7 @@ pub(super) async fn a_compacted_version_is_expired(subject: Subject) {
 /// Fewer than the window of the cache under test holds.
 const UNREAD_EVENTS: usize = 150;
 
-pub(super) async fn unread_events_wait(subject: Subject) {
+pub async fn unread_events_wait(subject: Subject) {
     let begin = start(&subject).await;
     let mut watch = subject.watch("/pods/", from(begin)).await;
     let mut revisions = Vec::new();
@@ -228,7 +228,7 @@ pub(super) async fn unread_events_wait(subject: Subject) {
     watch.nothing(&subject).await;
 }
 
-pub(super) async fn many_unread_watches_hold_up_no_write(subject: Subject) {
+pub async fn many_unread_watches_hold_up_no_write(subject: Subject) {
     let begin = start(&subject).await;
     let mut unread = Vec::new();
     for _ in 0..50 {
@@ -248,7 +248,7 @@ pub(super) async fn many_unread_watches_hold_up_no_write(subject: Subject) {
     reading.added("more", more).await;
 }
 
-pub(super) async fn every_watcher_sees_the_same(subject: Subject) {
+pub async fn every_watcher_sees_the_same(subject: Subject) {
     let begin = start(&subject).await;
     let mut watches = Vec::new();
     for _ in 0..10 {

@@ -1,0 +1,143 @@
+//! The caches of an upstream's resources. Each is begun when it is first asked for, and shared by all who ask.
+//!
+//! Nothing is spawned here: [`Caches::next_follower`] returns the tasks that fill and follow the caches, for the server
+//! to run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::channel::{mpsc, oneshot};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, lock};
+use ringwatch::budget::Ledger;
+use ringwatch::meta::FieldSchema;
+use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::{StorageError, Versioner};
+
+use super::resource::ResourceType;
+use super::source::Source;
+use super::store::Store;
+use super::upstream::Upstream;
+
+/// Maximum number of resources that are cached at a time, far above what clusters have.
+const RESOURCES_MAX: usize = 2_000;
+
+/// The delay after which a client may ask again for a resource beyond that, in seconds.
+const RETRY_AFTER_SECONDS: u32 = 10;
+
+/// A task that fills a cache and keeps it current, until the cache is forgotten.
+pub type Follower = BoxFuture<'static, ()>;
+
+/// The caches of the resources of one upstream.
+#[derive(Debug)]
+pub struct Caches {
+    upstream: Arc<Upstream>,
+    metrics: CacheMetrics,
+    ledger: Ledger,
+    /// The caches that have been begun, by API version and resource.
+    begun: Mutex<HashMap<(String, String), Begun>>,
+    /// The followers that nobody runs yet, at most one for each cache that was begun.
+    followers: mpsc::UnboundedSender<Follower>,
+    to_run: lock::Mutex<mpsc::UnboundedReceiver<Follower>>,
+}
+
+#[derive(Debug)]
+struct Begun {
+    cached: Arc<CacheDelegator>,
+    feed: Feed,
+    /// Ends the follower when it is dropped.
+    _stop: oneshot::Sender<()>,
+}
+
+impl Caches {
+    /// Creates the caches of an upstream, of which none is begun. They share a memory budget.
+    #[must_use]
+    pub fn new(upstream: Arc<Upstream>, metrics: CacheMetrics, ledger: Ledger) -> Self {
+        let (followers, to_run) = mpsc::unbounded();
+        Self {
+            upstream,
+            metrics,
+            ledger,
+            begun: Mutex::default(),
+            followers,
+            to_run: lock::Mutex::new(to_run),
+        }
+    }
+
+    /// Returns a resource with its cache in front of it, which is begun if it is not there yet. `schema` has the fields that
+    /// can be selected; that of the first caller counts.
+    ///
+    /// # Errors
+    /// [`StorageError::NotReady`] when `RESOURCES_MAX` resources are cached.
+    pub fn cached(
+        &self,
+        resource: &ResourceType,
+        schema: &FieldSchema,
+    ) -> Result<Arc<CacheDelegator>, StorageError> {
+        let mut begun = self.lock();
+        let name = name(resource);
+        if let Some(known) = begun.get(&name) {
+            return Ok(Arc::clone(&known.cached));
+        }
+        if begun.len() >= RESOURCES_MAX {
+            return Err(StorageError::NotReady {
+                reason: Some(format!("{RESOURCES_MAX} resources are cached")),
+                retry_after_seconds: RETRY_AFTER_SECONDS,
+            });
+        }
+        let new = self.begin(resource, schema);
+        let cached = Arc::clone(&new.cached);
+        begun.insert(name, new);
+        Ok(cached)
+    }
+
+    /// Forgets a resource, which the upstream does not serve any more: its watches end and its memory is freed.
+    pub fn forget(&self, resource: &ResourceType) {
+        let forgotten = self.lock().remove(&name(resource));
+        if let Some(Begun { cached, feed, .. }) = forgotten {
+            feed.remove_type(cached.cacher());
+        }
+    }
+
+    /// Returns the next follower that is to be run, once there is one. Its cache is not filled before it runs.
+    pub async fn next_follower(&self) -> Follower {
+        match self.to_run.lock().await.next().await {
+            Some(follower) => follower,
+            // The sender lives as long as this does.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn begin(&self, resource: &ResourceType, schema: &FieldSchema) -> Begun {
+        let upstream = || Arc::clone(&self.upstream);
+        let source = Arc::new(Source::new(upstream(), resource.clone()));
+        let clock = self.upstream.clock().clone();
+        let (feed, reflector) = Feed::new(source, clock, self.metrics.clone(), self.ledger.clone());
+        let versioner = Versioner::new(schema.clone());
+        let cacher = feed.add_type(TypeConfig {
+            group: resource.group.clone(),
+            resource: resource.resource.clone(),
+            prefix: resource.prefix.clone(),
+            versioner: versioner.clone(),
+            window: WindowLimits::within(self.ledger.limit()),
+        });
+        let store = Store::new(upstream(), resource.clone(), versioner);
+        let (stop, stopped) = oneshot::channel();
+        let follower = reflector.run(stopped.map(|_: Result<(), _>| ()));
+        // The receiver lives as long as this does.
+        let _ = self.followers.unbounded_send(follower.boxed());
+        Begun {
+            cached: Arc::new(CacheDelegator::new(cacher, Arc::new(store))),
+            feed,
+            _stop: stop,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Begun>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name(resource: &ResourceType) -> (String, String) {
+    (resource.api_version(), resource.resource.clone())
+}

@@ -1,0 +1,242 @@
+//! A list of the upstream: its version, its continuation and its objects, each in the form in which it is stored here.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use ringwatch::codec::wire::{Content, Fields, put_bytes};
+use ringwatch::codec::{MAGIC, WireError};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::Malformed;
+use super::object_head::{ObjectHead, last_field, object_head, revision};
+use super::resource::ResourceType;
+use super::upstream::Answer;
+
+/// The numbers of fields of the list's metadata.
+const LIST_VERSION: u32 = 2;
+const LIST_CONTINUE: u32 = 3;
+const LIST_REMAINING: u32 = 4;
+
+/// A list of the upstream.
+#[derive(Debug, Default)]
+pub(crate) struct ListPage {
+    pub(crate) revision: u64,
+    /// The token of the next page; empty on the last one.
+    pub(crate) continue_token: String,
+    /// The number of objects after this page, if the upstream tells.
+    pub(crate) remaining: Option<u64>,
+    /// The objects with their versions in them, in the upstream's order.
+    pub(crate) items: Vec<(ObjectHead, Bytes)>,
+}
+
+#[derive(Deserialize)]
+struct JsonList<'a> {
+    metadata: JsonListMetadata<'a>,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonListMetadata<'a> {
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(borrow, rename = "continue", default)]
+    continue_token: Option<Cow<'a, str>>,
+    remaining_item_count: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonType<'a> {
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    api_version: Option<Cow<'a, str>>,
+}
+
+impl ListPage {
+    /// Decodes a list of objects of a resource.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is not a list, or one of its objects has no version or one above the list's.
+    pub(crate) fn decode(answer: &Answer, resource: &ResourceType) -> Result<Self, Malformed> {
+        let page = match answer.body.strip_prefix(&MAGIC) {
+            Some(envelope) if answer.is_protobuf => Self::protobuf(envelope, resource)?,
+            _ => Self::json(&answer.body, resource)?,
+        };
+        match page
+            .items
+            .iter()
+            .find(|(it, _)| it.revision > page.revision)
+        {
+            Some((head, _)) => Err(Malformed(format!(
+                "{:?} of version {} is in a list of version {}",
+                head.name, head.revision, page.revision
+            ))),
+            None => Ok(page),
+        }
+    }
+
+    fn json(body: &[u8], resource: &ResourceType) -> Result<Self, Malformed> {
+        let malformed = |error: serde_json::Error| Malformed(error.to_string());
+        let list: JsonList<'_> = serde_json::from_slice(body).map_err(malformed)?;
+        let mut items = Vec::new();
+        for item in list.items.unwrap_or_default() {
+            let text = item.get();
+            let types: JsonType<'_> = serde_json::from_str(text).map_err(malformed)?;
+            let bytes = match types.kind.is_some() && types.api_version.is_some() {
+                true => Bytes::copy_from_slice(text.as_bytes()),
+                false => typed(text, resource).into(),
+            };
+            items.push((object_head(&bytes)?, bytes));
+        }
+        let metadata = list.metadata;
+        Ok(Self {
+            revision: revision(&metadata.resource_version)?,
+            continue_token: metadata.continue_token.unwrap_or_default().into_owned(),
+            remaining: metadata.remaining_item_count,
+            items,
+        })
+    }
+
+    fn protobuf(envelope: &[u8], resource: &ResourceType) -> Result<Self, Malformed> {
+        let malformed = |error: WireError| Malformed(error.to_string());
+        let message = last_field(envelope, 2).map_err(malformed)?;
+        let mut page = Self::default();
+        let envelope_head = envelope_head(resource);
+        let mut fields = Fields::new(message);
+        while let Some((number, content)) = fields.next_field().map_err(malformed)? {
+            match (number, content) {
+                (1, Content::Bytes(metadata)) => page.metadata(metadata)?,
+                (2, Content::Bytes(item)) => {
+                    let mut bytes = Vec::with_capacity(envelope_head.len() + item.len() + 16);
+                    bytes.extend_from_slice(&envelope_head);
+                    put_bytes(&mut bytes, 2, item);
+                    // The encoding and the type of the content: none, as in objects that come alone.
+                    put_bytes(&mut bytes, 3, b"");
+                    put_bytes(&mut bytes, 4, b"");
+                    let head = object_head(&bytes)?;
+                    page.items.push((head, bytes.into_boxed_slice().into()));
+                }
+                _ => {}
+            }
+        }
+        match page.revision {
+            0 => Err(Malformed("a list has no resource version".to_owned())),
+            _ => Ok(page),
+        }
+    }
+
+    fn metadata(&mut self, metadata: &[u8]) -> Result<(), Malformed> {
+        let malformed = |error: WireError| Malformed(error.to_string());
+        let text = |bytes| String::from_utf8_lossy(bytes);
+        let mut fields = Fields::new(metadata);
+        while let Some((number, content)) = fields.next_field().map_err(malformed)? {
+            match (number, content) {
+                (LIST_VERSION, Content::Bytes(version)) => {
+                    self.revision = revision(&text(version))?;
+                }
+                (LIST_CONTINUE, Content::Bytes(token)) => {
+                    self.continue_token = text(token).into_owned();
+                }
+                (LIST_REMAINING, Content::Varint(count)) => self.remaining = Some(count),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the magic bytes and the part of an object's envelope before its message.
+fn envelope_head(resource: &ResourceType) -> Vec<u8> {
+    let mut types = Vec::new();
+    put_bytes(&mut types, 1, resource.api_version().as_bytes());
+    put_bytes(&mut types, 2, resource.kind.as_bytes());
+    let mut head = MAGIC.to_vec();
+    put_bytes(&mut head, 1, &types);
+    head
+}
+
+/// Returns an object's JSON with its kind and version, which items of lists of built-in resources lack.
+fn typed(item: &str, resource: &ResourceType) -> String {
+    let (kind, api_version) = (&resource.kind, resource.api_version());
+    let rest = item.trim_start().strip_prefix('{').unwrap_or(item);
+    let comma = if rest.trim_start().starts_with('}') {
+        ""
+    } else {
+        ","
+    };
+    format!("{{\"kind\":{kind:?},\"apiVersion\":{api_version:?}{comma}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use ringwatch::codec;
+    use ringwatch::meta::FieldSchema;
+    use serde_json::json;
+
+    use super::*;
+
+    fn resource() -> ResourceType {
+        ResourceType {
+            group: String::new(),
+            version: "v1".to_owned(),
+            resource: "configmaps".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            is_namespaced: true,
+            prefix: "/configmaps/".to_owned(),
+        }
+    }
+
+    fn answer(body: impl Into<Bytes>, is_protobuf: bool) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            is_protobuf,
+            body: body.into(),
+        }
+    }
+
+    #[test]
+    fn both_encodings_are_the_same_list() {
+        let item = json!({"metadata": {"name": "a", "namespace": "n", "resourceVersion": "6"},
+            "data": {"k": "v"}});
+        let metadata = json!({"resourceVersion": "7", "continue": "t", "remainingItemCount": 3});
+        let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata,
+            "items": [item]});
+        let kind = codec::kind("v1", "ConfigMapList").expect("a kind");
+        for answer in [
+            answer(list.to_string(), false),
+            answer(codec::encode(kind, &list), true),
+        ] {
+            let page = ListPage::decode(&answer, &resource()).expect("a list");
+            assert_eq!((page.revision, page.remaining), (7, Some(3)));
+            assert_eq!(page.continue_token, "t");
+            let (head, bytes) = &page.items[0];
+            assert_eq!((head.name.as_str(), head.revision), ("a", 6));
+            let object = codec::object(bytes, 6, &FieldSchema::default()).expect("an object");
+            let tree = codec::tree(&object).expect("a tree");
+            assert_eq!(tree["kind"], "ConfigMap");
+            assert_eq!(tree["apiVersion"], "v1");
+            assert_eq!(tree["data"]["k"], "v");
+            assert_eq!(tree["metadata"]["resourceVersion"], "6");
+        }
+    }
+
+    #[test]
+    fn lists_that_contradict_themselves_are_refused() {
+        for body in [
+            "",
+            "{}",
+            r#"{"metadata":{}}"#,
+            r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}"#,
+            r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","resourceVersion":"8"}}]}"#,
+        ] {
+            ListPage::decode(&answer(body, false), &resource()).expect_err(body);
+        }
+        ListPage::decode(&answer(&b"k8s\0\x12\xff"[..], true), &resource()).expect_err("broken");
+        ListPage::decode(&answer(&b"k8s\0"[..], true), &resource()).expect_err("no version");
+    }
+}

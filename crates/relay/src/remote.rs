@@ -1,0 +1,73 @@
+//! One resource at its upstream: the requests that its source of changes and its store have in common.
+
+use std::sync::Arc;
+
+use ringwatch::storage::StorageError;
+
+use super::list_page::ListPage;
+use super::query::Query;
+use super::refusal::{Asked, Refusal};
+use super::resource::{Place, ResourceType};
+use super::upstream::{Opened, Upstream};
+
+/// A resource and the upstream that has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) resource: Arc<ResourceType>,
+}
+
+impl Remote {
+    /// Reads a list, or a page of one.
+    ///
+    /// # Errors
+    /// The upstream's refusal; the errors of the connection; an answer that is no list.
+    pub(crate) async fn list(
+        &self,
+        namespace: Option<&str>,
+        query: Query,
+        continued: bool,
+    ) -> Result<ListPage, StorageError> {
+        let place = Place {
+            namespace,
+            name: None,
+        };
+        let path = query.after(&self.resource.path(place));
+        let answer = self.upstream.get(&path, self.resource.accept()).await?;
+        if !answer.status.is_success() {
+            return Err(Refusal::answer(&answer).error(Asked::List { continued }));
+        }
+        Ok(ListPage::decode(&answer, &self.resource)?)
+    }
+
+    /// Returns the version that the upstream has at some moment after the call. No write of this resource that was
+    /// acknowledged before has a higher one.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub(crate) async fn current_revision(&self) -> Result<u64, StorageError> {
+        Ok(self
+            .list(None, Query::new().with("limit", 1), false)
+            .await?
+            .revision)
+    }
+
+    /// Opens a watch.
+    ///
+    /// # Errors
+    /// The upstream's refusal; the errors of the connection.
+    pub(crate) async fn watch(
+        &self,
+        namespace: Option<&str>,
+        query: Query,
+    ) -> Result<Opened, StorageError> {
+        let place = Place {
+            namespace,
+            name: None,
+        };
+        let path = query.after(&self.resource.path(place));
+        self.upstream
+            .open(&path, self.resource.accept_stream())
+            .await
+    }
+}

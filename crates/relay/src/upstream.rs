@@ -1,0 +1,192 @@
+//! The client of one upstream, with its own identity.
+//!
+//! Each request has a connection of its own, polled by the task that asks, so it ends when the asker goes away and
+//! nothing is spawned. An answer is bounded in bytes and time; a stream in the time until it begins.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use ringwatch::clock::Clock;
+use ringwatch::storage::StorageError;
+use ringwatch_apiserver::endpoints::{
+    Backend, RequestBody, ResponseBody, fetch, fetch_stream, full,
+};
+use ringwatch_tls::kubeconfig::Kubeconfig;
+use ringwatch_tls::target::Target;
+
+use super::error::{UpstreamError, too_late, unanswered};
+
+/// Maximum time to connect to the upstream, the handshake included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time of a request and its whole answer: that which API servers give to requests.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time until a stream begins.
+const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of bytes of an answer. A page of 10,000 objects, the largest that the cache asks for, has as a rule much less.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
+/// Maximum number of bytes of a refused stream that are read.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+
+/// An API server, and how to reach it.
+#[derive(Debug)]
+pub struct Upstream {
+    backend: Backend,
+    /// Host and port as requests name them.
+    authority: HeaderValue,
+    /// The bearer token; `None` if a client certificate or nothing proves the identity.
+    authorization: Option<HeaderValue>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    /// True if the body is protobuf; else JSON or text.
+    pub(crate) is_protobuf: bool,
+    pub(crate) body: Bytes,
+}
+
+/// The answer to the request for a stream.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The stream has begun; true if its frames are protobuf.
+    Stream(ResponseBody, bool),
+    /// The upstream has refused it.
+    Refused(Answer),
+}
+
+impl Upstream {
+    /// Creates the client of the server and the user of a kubeconfig's current context. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`UpstreamError`] when the kubeconfig lacks something, or has something that is not supported.
+    pub fn new(kubeconfig: &Kubeconfig, clock: Clock) -> Result<Self, UpstreamError> {
+        let target = Target::select(kubeconfig, None)?;
+        let authorization = target.token.map(|token| {
+            let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
+            value.set_sensitive(true);
+            Ok::<_, http::header::InvalidHeaderValue>(value)
+        });
+        let authority = HeaderValue::try_from(target.authority);
+        let (tls, name) = match target.tls {
+            Some((config, name)) => (Some(config), name.to_str().into_owned()),
+            None => (None, target.host.clone()),
+        };
+        Ok(Self {
+            backend: Backend {
+                host: target.host,
+                port: target.port,
+                tls,
+                name,
+                may_be_local: true,
+                connect_timeout: CONNECT_TIMEOUT,
+                bytes_per_second: None,
+                clock,
+            },
+            authority: authority.map_err(|_| UpstreamError::Token)?,
+            authorization: authorization
+                .transpose()
+                .map_err(|_| UpstreamError::Token)?,
+        })
+    }
+
+    /// Returns the clock of this client's limits.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.backend.clock
+    }
+
+    /// Gets a path with its query.
+    ///
+    /// # Errors
+    /// [`StorageError::Unreachable`] or [`StorageError::Timeout`] when there is no whole answer.
+    pub(crate) async fn get(&self, path: &str, accept: &str) -> Result<Answer, StorageError> {
+        self.ask(Method::GET, path, accept, None).await
+    }
+
+    /// Sends a request, with a body in JSON if there is one, and reads the whole answer.
+    ///
+    /// # Errors
+    /// As [`Self::get`]. A write may or may not have happened.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        content: Option<Bytes>,
+    ) -> Result<Answer, StorageError> {
+        let request = self.request(method, path, accept, content)?;
+        let fetched = fetch(&self.backend, request, ANSWER_BYTES_MAX);
+        let fetched = self.clock().timeout(ANSWER_TIMEOUT, fetched).await;
+        let answer = fetched.map_err(|_| too_late())?;
+        Ok(whole(answer.map_err(|error| unanswered(&error))?))
+    }
+
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// [`StorageError::Unreachable`] or [`StorageError::Timeout`] when it does not begin.
+    pub(crate) async fn open(&self, path: &str, accept: &str) -> Result<Opened, StorageError> {
+        let request = self.request(Method::GET, path, accept, None)?;
+        let opened = fetch_stream(&self.backend, request);
+        let opened = self.clock().timeout(STREAM_HEAD_TIMEOUT, opened).await;
+        let opened = opened.map_err(|_| too_late())?;
+        let (head, body) = opened.map_err(|error| unanswered(&error))?.into_parts();
+        if head.status.is_success() {
+            return Ok(Opened::Stream(body, is_protobuf(&head.headers)));
+        }
+        let refusal = read_refusal(body);
+        let refusal = self.clock().timeout(STREAM_HEAD_TIMEOUT, refusal).await;
+        let refusal = refusal.map_err(|_| too_late())?;
+        Ok(Opened::Refused(whole(Response::from_parts(head, refusal))))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        content: Option<Bytes>,
+    ) -> Result<Request<RequestBody>, StorageError> {
+        let mut builder = Request::builder().method(method).uri(path);
+        builder = builder.header(HOST, &self.authority).header(ACCEPT, accept);
+        if let Some(authorization) = &self.authorization {
+            builder = builder.header(AUTHORIZATION, authorization);
+        }
+        if content.is_some() {
+            builder = builder.header(CONTENT_TYPE, "application/json");
+        }
+        let request = builder.body(full(content.unwrap_or_default()));
+        request.map_err(|error| StorageError::Internal {
+            message: error.to_string(),
+        })
+    }
+}
+
+/// Reads the body of a refused stream, as far as it comes.
+async fn read_refusal(mut body: ResponseBody) -> Bytes {
+    let mut content = BytesMut::new();
+    while content.len() < REFUSAL_BYTES_MAX
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        if let Some(data) = frame.data_ref() {
+            content.extend_from_slice(data);
+        }
+    }
+    content.freeze()
+}
+
+fn whole(answer: Response<Bytes>) -> Answer {
+    Answer {
+        status: answer.status(),
+        is_protobuf: is_protobuf(answer.headers()),
+        body: answer.into_body(),
+    }
+}
+
+fn is_protobuf(headers: &http::HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    media_type.is_some_and(|it| it.starts_with("application/vnd.kubernetes.protobuf"))
+}

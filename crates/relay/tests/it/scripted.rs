@@ -1,0 +1,174 @@
+//! An upstream that answers with a script.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ringwatch::clock::Clock;
+use ringwatch::meta::FieldSchema;
+use ringwatch::storage::cacher::WindowLimits;
+use ringwatch_relay::{ResourceType, Upstream};
+use ringwatch_tls::kubeconfig::Kubeconfig;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::support::{Relayed, relayed};
+
+/// A server that answers with a script.
+pub(crate) struct Scripted {
+    script: Arc<Mutex<Script>>,
+    port: u16,
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Default)]
+pub(crate) struct Script {
+    /// The version of lists.
+    pub(crate) revision: u64,
+    /// The version of lists that are asked for at exactly `revision`, if it is another.
+    pub(crate) exact: Option<u64>,
+    /// The names and versions of the objects.
+    pub(crate) objects: Vec<(&'static str, u64)>,
+    /// The watches to come.
+    watches: VecDeque<Watched>,
+    /// The queries of the watches that were opened.
+    pub(crate) opened: Vec<String>,
+    /// The number of lists that were asked for.
+    pub(crate) lists: usize,
+}
+
+/// A watch to come.
+#[derive(Default)]
+struct Watched {
+    frames: String,
+    /// True if it ends after the frames.
+    ends: bool,
+    /// The version and the objects of lists from then on, if they change.
+    then: Option<(u64, Vec<(&'static str, u64)>)>,
+}
+
+fn object(name: &str, revision: u64) -> String {
+    let metadata = format!(r#"{{"name":"{name}","resourceVersion":"{revision}"}}"#);
+    format!(r#"{{"kind":"Thing","apiVersion":"example.com/v1","metadata":{metadata}}}"#)
+}
+
+pub(crate) fn event(kind: &str, name: &str, revision: u64) -> String {
+    let object = object(name, revision);
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+impl Scripted {
+    pub(crate) async fn start(revision: u64, objects: &[(&'static str, u64)]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let script = Arc::new(Mutex::new(Script {
+            revision,
+            objects: objects.to_vec(),
+            ..Script::default()
+        }));
+        let shared = Arc::clone(&script);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(serve(stream, Arc::clone(&shared)));
+            }
+        });
+        Self {
+            script,
+            port,
+            _tasks: tasks,
+        }
+    }
+
+    pub(crate) fn script(&self) -> std::sync::MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+
+    pub(crate) fn will_watch(&self, frames: String, ends: bool) {
+        self.will_watch_then(frames, ends, None);
+    }
+
+    pub(crate) fn will_watch_then(
+        &self,
+        frames: String,
+        ends: bool,
+        then: Option<(u64, Vec<(&'static str, u64)>)>,
+    ) {
+        self.script()
+            .watches
+            .push_back(Watched { frames, ends, then });
+    }
+
+    /// Returns the client of the server.
+    pub(crate) fn client(&self) -> Arc<Upstream> {
+        self.client_by(Clock::real())
+    }
+
+    /// Returns the client of the server that goes by a clock.
+    pub(crate) fn client_by(&self, clock: Clock) -> Arc<Upstream> {
+        let text = format!(
+            "clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{}'}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             current-context: c\n",
+            self.port
+        );
+        let kubeconfig = Kubeconfig::parse(&text, Path::new("kubeconfig")).unwrap();
+        Arc::new(Upstream::new(&kubeconfig, clock).unwrap())
+    }
+
+    /// Puts a cache in front of the server.
+    pub(crate) fn relayed(&self) -> Relayed {
+        let window = WindowLimits::default();
+        relayed(&self.client(), things(), FieldSchema::default(), window)
+    }
+}
+
+/// Returns the resource that the server has.
+pub(crate) fn things() -> ResourceType {
+    ResourceType {
+        group: "example.com".to_owned(),
+        version: "v1".to_owned(),
+        resource: "things".to_owned(),
+        kind: "Thing".to_owned(),
+        is_namespaced: false,
+        prefix: "/things/".to_owned(),
+    }
+}
+
+async fn serve(stream: TcpStream, script: Arc<Mutex<Script>>) {
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    let (answer, ends) = {
+        let mut script = script.lock().unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+        if target.contains("watch=true") {
+            script.opened.push(target);
+            let watched = script.watches.pop_front().unwrap_or_default();
+            if let Some((revision, objects)) = watched.then {
+                (script.revision, script.objects) = (revision, objects);
+            }
+            (format!("{head}{}", watched.frames), watched.ends)
+        } else {
+            script.lists += 1;
+            let exact = script.exact.filter(|_| target.contains("Exact"));
+            let items: Vec<_> = script.objects.iter().map(|it| object(it.0, it.1)).collect();
+            let revision = exact.unwrap_or(script.revision);
+            let items = items.join(",");
+            let list =
+                format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}},"items":[{items}]}}"#);
+            (format!("{head}{list}"), true)
+        }
+    };
+    let _ = stream.write_all(answer.as_bytes()).await;
+    if !ends {
+        std::future::pending::<()>().await;
+    }
+}
