@@ -151,6 +151,7 @@ fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>
         prefix: "/pods/".to_owned(),
         versioner: Versioner::new(schema()),
         window: WindowLimits::default(),
+        shard_indexes: false,
     });
     (cacher, Box::pin(reflector.run(std::future::pending())))
 }

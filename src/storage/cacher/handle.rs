@@ -45,6 +45,7 @@ use crate::sync::{ArcSwap, OwnedSemaphorePermit};
 ///     prefix: "/pods/".to_owned(),
 ///     versioner: Versioner::default(),
 ///     window: WindowLimits::default(),
+///     shard_indexes: false,
 /// });
 ///
 /// // Nothing is served before the reflector has listed the type.

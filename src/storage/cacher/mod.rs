@@ -66,6 +66,8 @@ mod reflector;
 mod revision_probe;
 mod sealed;
 mod sealed_values;
+mod shard_groups;
+mod shard_index;
 mod shrink_windows;
 mod snapshot;
 mod value_requests;

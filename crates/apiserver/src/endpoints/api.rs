@@ -348,6 +348,7 @@ impl Api {
             context,
             pretty,
             unsafe_deletion: self.config.unsafe_deletion,
+            sharded_lists: self.config.sharded_lists,
         };
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);

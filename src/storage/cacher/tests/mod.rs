@@ -123,6 +123,7 @@ fn of_type(resource: &str, prefix: &str, window: WindowLimits) -> TypeConfig {
         prefix: prefix.to_owned(),
         versioner: Versioner::default(),
         window,
+        shard_indexes: true,
     }
 }
 
