@@ -11,8 +11,8 @@ use futures::future::join_all;
 use ringwatch::clock::Clock;
 use ringwatch::meta::{Attributes, Object, ResourceVersion};
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, SelectionPredicate, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream,
+    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, SelectionPredicate,
+    Stats, StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_apiserver::health::Check;

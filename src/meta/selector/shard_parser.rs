@@ -188,9 +188,8 @@ mod tests {
             "0x00000000000000aa",
             "0x00000000000000ff",
         );
-        let three = [("0", "5"), ("5", "a"), ("a", "f")].map(|(start, end)| {
-            of(UID, &format!("0x{start:0>16}"), &format!("0x{end:0>16}"))
-        });
+        let three = [("0", "5"), ("5", "a"), ("a", "f")]
+            .map(|(start, end)| of(UID, &format!("0x{start:0>16}"), &format!("0x{end:0>16}")));
         for (text, written) in [
             (lower.clone(), lower.clone()),
             (of(UID, ZERO, SPACE_END), of(UID, ZERO, SPACE_END)),
@@ -201,10 +200,19 @@ mod tests {
             (three.join("||"), three.join(" || ")),
             (lower.replace(", ", ","), lower.clone()),
             (
-                format!("  {}  ", lower.replace(['(', ','], " ( ").replacen(" ( ", "(", 1).replace(" ( ", " , ")),
+                format!(
+                    "  {}  ",
+                    lower
+                        .replace(['(', ','], " ( ")
+                        .replacen(" ( ", "(", 1)
+                        .replace(" ( ", " , ")
+                ),
                 lower.clone(),
             ),
-            (format!("(({lower})) || ({upper})"), format!("{lower} || {upper}")),
+            (
+                format!("(({lower})) || ({upper})"),
+                format!("{lower} || {upper}"),
+            ),
             (lower.replace('\'', "\""), lower.clone()),
             (lower.replace('\'', "'''"), lower.clone()),
             (format!("{lower} // which is all"), lower.clone()),
@@ -222,47 +230,156 @@ mod tests {
         let field = |field: &str| of(field, "0x00", "0x80");
         let start = |start: &str| of(UID, start, HALF);
         for (text, expected) in [
-            ("", "empty shard selector is not allowed; omit the parameter for unfiltered lists"),
-            ("  ", "empty shard selector is not allowed; omit the parameter for unfiltered lists"),
-            (&start("0000000000000000"), "hexStart must have '0x' prefix, got \"0000000000000000\""),
-            (&of(UID, ZERO, "8000000000000000"), "hexEnd must have '0x' prefix, got \"8000000000000000\""),
+            (
+                "",
+                "empty shard selector is not allowed; omit the parameter for unfiltered lists",
+            ),
+            (
+                "  ",
+                "empty shard selector is not allowed; omit the parameter for unfiltered lists",
+            ),
+            (
+                &start("0000000000000000"),
+                "hexStart must have '0x' prefix, got \"0000000000000000\"",
+            ),
+            (
+                &of(UID, ZERO, "8000000000000000"),
+                "hexEnd must have '0x' prefix, got \"8000000000000000\"",
+            ),
             (&start("0x"), "hexStart: hex value is required after '0x'"),
-            (&field("object.metadata.name"), "unsupported field path \"object.metadata.name\"; supported: object.metadata.uid, object.metadata.namespace"),
-            (&field("object.metadata.labels"), "unsupported field path \"object.metadata.labels\"; supported: object.metadata.uid, object.metadata.namespace"),
-            ("invalidFunc(object.metadata.uid, '0x00', '0x80')", "unsupported function \"invalidFunc\"; only shardRange() and || are allowed"),
-            (&start("0x000000000000000000"), "hexStart: hex value too long (18 chars, max 17): \"000000000000000000\""),
-            (&start("0x0g"), "hexStart: invalid hex character \"g\" in \"0x0g\""),
-            (&start("0xAA"), "hexStart: invalid hex character \"A\" in \"0xAA\""),
-            (&start("0x20000000000000000"), "hexStart: 17-digit hex value must be '0x10000000000000000' (2^64), got \"0x20000000000000000\""),
-            (&start("0x0"), "hexStart must be a 0x-prefixed 16-digit hex value, got \"0x0\" (did you mean \"0x0000000000000000\"?)"),
-            (&of(UID, ZERO, "0xff"), "hexEnd must be a 0x-prefixed 16-digit hex value, got \"0xff\" (did you mean \"0x00000000000000ff\"?)"),
-            (&start(HALF), "shard range start 0x8000000000000000 must be less than end 0x8000000000000000"),
-            (&of(UID, "0xffffffffffffffff", ZERO), "shard range start 0xffffffffffffffff must be less than end 0x0000000000000000"),
-            (&of(UID, SPACE_END, SPACE_END), "shard range start 0x10000000000000000 must be less than end 0x10000000000000000"),
-            ("shardRange(a, '0x0', '0x8') && shardRange(a, '0x8', '0xf')", "unsupported function \"_&&_\"; only shardRange() and || are allowed"),
-            ("shardRange(object.metadata.uid, 0, 8)", "hexStart must be a string literal, got int64"),
-            ("shardRange(object.metadata.uid, b'0x0', 8)", "hexStart must be a string literal, got []uint8"),
-            ("object.metadata.uid > '0x0'", "unsupported function \"_>_\"; only shardRange() and || are allowed"),
-            ("shardRange(object.metadata.uid, '0x0')", "shardRange() requires exactly 3 arguments, got 2"),
-            ("shardRange()", "shardRange() requires exactly 3 arguments, got 0"),
-            ("shardRange(object.metadata.uid, hex(0), '0x8')", "hexStart must be a string literal (e.g. '0xff'), got expression kind 1"),
-            ("shardRange(object['metadata'].uid, '0x0', '0x8')", "shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind 1"),
-            ("shardRange('object.metadata.uid', '0x0', '0x8')", "shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind 5"),
-            ("true", "unexpected expression kind 5; expected shardRange() call or || operator"),
-            ("object", "unexpected expression kind 3; expected shardRange() call or || operator"),
-            ("object.metadata", "unexpected expression kind 7; expected shardRange() call or || operator"),
-            ("[1, 2]", "unexpected expression kind 4; expected shardRange() call or || operator"),
-            ("{'a': 1}", "unexpected expression kind 6; expected shardRange() call or || operator"),
-            ("a.B{c: 1}", "unexpected expression kind 8; expected shardRange() call or || operator"),
-            ("a ? b : c", "unsupported function \"_?_:_\"; only shardRange() and || are allowed"),
-            ("!a", "unsupported function \"!_\"; only shardRange() and || are allowed"),
-            ("a in b", "unsupported function \"@in\"; only shardRange() and || are allowed"),
-            ("a[0]", "unsupported function \"_[_]\"; only shardRange() and || are allowed"),
+            (
+                &field("object.metadata.name"),
+                "unsupported field path \"object.metadata.name\"; supported: object.metadata.uid, object.metadata.namespace",
+            ),
+            (
+                &field("object.metadata.labels"),
+                "unsupported field path \"object.metadata.labels\"; supported: object.metadata.uid, object.metadata.namespace",
+            ),
+            (
+                "invalidFunc(object.metadata.uid, '0x00', '0x80')",
+                "unsupported function \"invalidFunc\"; only shardRange() and || are allowed",
+            ),
+            (
+                &start("0x000000000000000000"),
+                "hexStart: hex value too long (18 chars, max 17): \"000000000000000000\"",
+            ),
+            (
+                &start("0x0g"),
+                "hexStart: invalid hex character \"g\" in \"0x0g\"",
+            ),
+            (
+                &start("0xAA"),
+                "hexStart: invalid hex character \"A\" in \"0xAA\"",
+            ),
+            (
+                &start("0x20000000000000000"),
+                "hexStart: 17-digit hex value must be '0x10000000000000000' (2^64), got \"0x20000000000000000\"",
+            ),
+            (
+                &start("0x0"),
+                "hexStart must be a 0x-prefixed 16-digit hex value, got \"0x0\" (did you mean \"0x0000000000000000\"?)",
+            ),
+            (
+                &of(UID, ZERO, "0xff"),
+                "hexEnd must be a 0x-prefixed 16-digit hex value, got \"0xff\" (did you mean \"0x00000000000000ff\"?)",
+            ),
+            (
+                &start(HALF),
+                "shard range start 0x8000000000000000 must be less than end 0x8000000000000000",
+            ),
+            (
+                &of(UID, "0xffffffffffffffff", ZERO),
+                "shard range start 0xffffffffffffffff must be less than end 0x0000000000000000",
+            ),
+            (
+                &of(UID, SPACE_END, SPACE_END),
+                "shard range start 0x10000000000000000 must be less than end 0x10000000000000000",
+            ),
+            (
+                "shardRange(a, '0x0', '0x8') && shardRange(a, '0x8', '0xf')",
+                "unsupported function \"_&&_\"; only shardRange() and || are allowed",
+            ),
+            (
+                "shardRange(object.metadata.uid, 0, 8)",
+                "hexStart must be a string literal, got int64",
+            ),
+            (
+                "shardRange(object.metadata.uid, b'0x0', 8)",
+                "hexStart must be a string literal, got []uint8",
+            ),
+            (
+                "object.metadata.uid > '0x0'",
+                "unsupported function \"_>_\"; only shardRange() and || are allowed",
+            ),
+            (
+                "shardRange(object.metadata.uid, '0x0')",
+                "shardRange() requires exactly 3 arguments, got 2",
+            ),
+            (
+                "shardRange()",
+                "shardRange() requires exactly 3 arguments, got 0",
+            ),
+            (
+                "shardRange(object.metadata.uid, hex(0), '0x8')",
+                "hexStart must be a string literal (e.g. '0xff'), got expression kind 1",
+            ),
+            (
+                "shardRange(object['metadata'].uid, '0x0', '0x8')",
+                "shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind 1",
+            ),
+            (
+                "shardRange('object.metadata.uid', '0x0', '0x8')",
+                "shardRange() first argument: expected field path (e.g. object.metadata.uid), got expression kind 5",
+            ),
+            (
+                "true",
+                "unexpected expression kind 5; expected shardRange() call or || operator",
+            ),
+            (
+                "object",
+                "unexpected expression kind 3; expected shardRange() call or || operator",
+            ),
+            (
+                "object.metadata",
+                "unexpected expression kind 7; expected shardRange() call or || operator",
+            ),
+            (
+                "[1, 2]",
+                "unexpected expression kind 4; expected shardRange() call or || operator",
+            ),
+            (
+                "{'a': 1}",
+                "unexpected expression kind 6; expected shardRange() call or || operator",
+            ),
+            (
+                "a.B{c: 1}",
+                "unexpected expression kind 8; expected shardRange() call or || operator",
+            ),
+            (
+                "a ? b : c",
+                "unsupported function \"_?_:_\"; only shardRange() and || are allowed",
+            ),
+            (
+                "!a",
+                "unsupported function \"!_\"; only shardRange() and || are allowed",
+            ),
+            (
+                "a in b",
+                "unsupported function \"@in\"; only shardRange() and || are allowed",
+            ),
+            (
+                "a[0]",
+                "unsupported function \"_[_]\"; only shardRange() and || are allowed",
+            ),
         ] {
             let error = parse(text).expect_err(text);
             assert_eq!(error.to_string(), expected, "{text}");
         }
-        let mixed = format!("{} || {}", of(UID, ZERO, HALF), of("object.metadata.namespace", HALF, SPACE_END));
+        let mixed = format!(
+            "{} || {}",
+            of(UID, ZERO, HALF),
+            of("object.metadata.namespace", HALF, SPACE_END)
+        );
         assert_eq!(
             parse(&mixed).expect_err("mixed").to_string(),
             "all shard ranges must use the same field, got \"object.metadata.uid\" and \"object.metadata.namespace\""
@@ -274,8 +391,21 @@ mod tests {
         let deep = "(".repeat(100_000);
         let long = vec![of(UID, ZERO, HALF); 10_000].join("||");
         for text in [
-            "shardRange(", "shardRange(a,)", "a ||", "|| a", "a b", "'open", "a.1", "a | b", "#", "'\\q'", "a ? b", "{a}",
-            &deep, &"!".repeat(100_000), &"[".repeat(100_000),
+            "shardRange(",
+            "shardRange(a,)",
+            "a ||",
+            "|| a",
+            "a b",
+            "'open",
+            "a.1",
+            "a | b",
+            "#",
+            "'\\q'",
+            "a ? b",
+            "{a}",
+            &deep,
+            &"!".repeat(100_000),
+            &"[".repeat(100_000),
         ] {
             let error = parse(text).expect_err("no expression").to_string();
             assert!(error.starts_with("CEL parse error: "), "{error}");

@@ -6,8 +6,8 @@ use super::ParseError;
 
 /// The symbols, those before others that they begin.
 const SYMBOLS: [&str; 24] = [
-    "||", "&&", "<=", ">=", "==", "!=", "<", ">", "!", "+", "-", "*", "/", "%", "(", ")", "[", "]", "{",
-    "}", ".", ",", ":", "?",
+    "||", "&&", "<=", ">=", "==", "!=", "<", ">", "!", "+", "-", "*", "/", "%", "(", ")", "[", "]",
+    "{", "}", ".", ",", ":", "?",
 ];
 
 /// The words that are literals, and their types in Go.
@@ -16,6 +16,9 @@ const WORDS: [(&str, &str); 3] = [
     ("false", "bool"),
     ("null", "structpb.NullValue"),
 ];
+
+/// Maximum number of letters before an opening quote: one for raw texts and one for bytes.
+const PREFIX_LETTERS_MAX: usize = 2;
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +95,9 @@ fn token(text: &str) -> Result<(Token, &str), ParseError> {
     }
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let first = text.chars().next().unwrap_or_default();
-    if first.is_ascii_digit() || (first == '.' && text[1..].starts_with(|it: char| it.is_ascii_digit())) {
+    if first.is_ascii_digit()
+        || (first == '.' && text[1..].starts_with(|it: char| it.is_ascii_digit()))
+    {
         return Ok(number(text));
     }
     if is_word(first) {
@@ -122,7 +127,10 @@ fn unrecognised(letter: char) -> ParseError {
 /// Reads a number, which begins with a digit or with a dot before one.
 fn number(text: &str) -> (Token, &str) {
     let digits = |text: &str, is_digit: fn(&char) -> bool| {
-        text.chars().take_while(is_digit).map(char::len_utf8).sum::<usize>()
+        text.chars()
+            .take_while(is_digit)
+            .map(char::len_utf8)
+            .sum::<usize>()
     };
     let mut go_type = "int64";
     let mut end = match text.strip_prefix("0x") {
@@ -130,7 +138,9 @@ fn number(text: &str) -> (Token, &str) {
         None => digits(text, char::is_ascii_digit),
     };
     if !text.starts_with("0x") {
-        let fraction = text[end..].strip_prefix('.').map_or(0, |it| digits(it, char::is_ascii_digit));
+        let fraction = text[end..]
+            .strip_prefix('.')
+            .map_or(0, |it| digits(it, char::is_ascii_digit));
         if fraction > 0 {
             go_type = "float64";
             end += 1 + fraction;
@@ -153,7 +163,8 @@ fn number(text: &str) -> (Token, &str) {
 
 /// Reads a text or bytes, if there is an opening quote with or without letters before it.
 fn quoted(text: &str) -> Result<Option<(Token, &str)>, ParseError> {
-    let prefix = text.find(['\'', '"']).filter(|at| *at <= 2);
+    let is_quote = |byte: u8| matches!(byte, b'\'' | b'"');
+    let prefix = text.bytes().take(PREFIX_LETTERS_MAX + 1).position(is_quote);
     let Some((letters, rest)) = prefix.map(|at| text.split_at(at)) else {
         return Ok(None);
     };
@@ -164,7 +175,11 @@ fn quoted(text: &str) -> Result<Option<(Token, &str)>, ParseError> {
     }
     let quote = &rest[..1];
     let triple = quote.repeat(3);
-    let quote = if rest.starts_with(&triple) { &triple } else { quote };
+    let quote = if rest.starts_with(&triple) {
+        &triple
+    } else {
+        quote
+    };
     let mut letters = rest[quote.len()..].chars();
     let mut content = String::new();
     loop {
@@ -204,7 +219,11 @@ fn escaped(letters: &mut Chars<'_>) -> Result<char, ParseError> {
         '0'..='3' => (2, 8),
         _ => return Err(unrecognised('\\')),
     };
-    let begin = if base == 8 { letter.to_digit(8) } else { Some(0) };
+    let begin = if base == 8 {
+        letter.to_digit(8)
+    } else {
+        Some(0)
+    };
     let mut value = begin.unwrap_or_default();
     for _ in 0..digits {
         let digit = letters.next().and_then(|it| it.to_digit(base));
@@ -240,7 +259,8 @@ mod tests {
 
     #[test]
     fn literals_have_types_of_go() {
-        let found = tokens("1 0x1f 2u 1.5 .5 1e3 1e 7.a true null b'x' rb'x' inn in").expect("tokens");
+        let found =
+            tokens("1 0x1f 2u 1.5 .5 1e3 1e 7.a true null b'x' rb'x' inn in").expect("tokens");
         let literal = Token::Literal;
         let name = |text: &str| Token::Name(text.to_owned());
         let expected = [

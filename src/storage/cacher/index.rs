@@ -110,11 +110,12 @@ impl Index {
     /// Inserts a watcher under a number that no other watcher has.
     pub(super) fn insert(&mut self, number: u32, filter: Arc<Filter>, sender: Sender) {
         let term = filter.exact_term();
+        let shard = filter.shard();
         let decided = match &term {
             None => filter.is_shard_of_scope(),
-            Some(term) => term.is_all,
+            // An object that moves may have the value on one side of an event and lie in the shard on the other.
+            Some(term) => term.is_all && shard.is_empty(),
         };
-        let shard = filter.shard();
         let group = self.group(filter.scope(), term.as_ref(), &shard);
         if !shard.is_empty()
             && let Some(groups) = self.shard_groups(filter.scope(), term.as_ref())

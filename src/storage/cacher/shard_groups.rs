@@ -112,11 +112,7 @@ impl ShardGroups {
 
     /// Calls `push` once for each group that an event may concern, which returns how many watchers the group has. Returns how often
     /// a shard selector would have refused the event, asked by each watcher about each side of it.
-    pub(super) fn concerned(
-        &self,
-        sides: Sides<'_>,
-        push: &mut impl FnMut(u32) -> usize,
-    ) -> u64 {
+    pub(super) fn concerned(&self, sides: Sides<'_>, push: &mut impl FnMut(u32) -> usize) -> u64 {
         if let Some(group) = self.unsharded {
             push(group);
         }
@@ -128,7 +124,10 @@ impl ShardGroups {
         sharded.uids.concerned(ShardField::Uid, sides, &mut counted);
         let namespaces = &sharded.namespaces;
         namespaces.concerned(ShardField::Namespace, sides, &mut counted);
-        let asked = [sides.current, sides.previous].into_iter().flatten().count();
+        let asked = [sides.current, sides.previous]
+            .into_iter()
+            .flatten()
+            .count();
         (asked * (sharded.watchers - reached)) as u64
     }
 }

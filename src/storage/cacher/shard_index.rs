@@ -193,7 +193,11 @@ mod tests {
             (vec![(at(7, 5), at(9, 0))], vec![7, 8, 9]),
             (vec![(at(7, 5), at(8, 0) - 1)], vec![7]),
             (
-                vec![(at(7, 5), at(7, 9)), (at(7, 20), at(8, 3)), (at(8, 9), at(8, 9))],
+                vec![
+                    (at(7, 5), at(7, 9)),
+                    (at(7, 20), at(8, 3)),
+                    (at(8, 9), at(8, 9)),
+                ],
                 vec![7, 8],
             ),
             (vec![(u64::MAX, u64::MAX), (1, 2)], vec![0, 255]),
@@ -201,7 +205,11 @@ mod tests {
             let range = |(first, last)| ShardRange { first, last };
             let given: Vec<_> = ranges.iter().copied().map(range).collect();
             let selector = ShardSelector::new(ShardField::Uid, &given);
-            assert_eq!(buckets(&selector).collect::<Vec<_>>(), expected, "{ranges:?}");
+            assert_eq!(
+                buckets(&selector).collect::<Vec<_>>(),
+                expected,
+                "{ranges:?}"
+            );
         }
     }
 }

@@ -33,6 +33,7 @@ mod reading;
 mod ring;
 mod scripted;
 mod sealed;
+mod shards;
 mod types;
 mod watching;
 mod window;

@@ -7,7 +7,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ringwatch::meta::{FieldSelector, LabelSelector, ParseError, ResourceVersion, ShardSelector, VersionMatch};
+use ringwatch::meta::{
+    FieldSelector, LabelSelector, ParseError, ResourceVersion, ShardSelector, VersionMatch,
+};
 use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::Resource;
@@ -41,8 +43,7 @@ impl ListParams {
     /// # Errors
     /// 400 for what cannot be read, 422 for what must not be combined.
     pub(crate) fn read(query: &Query, sharded_lists: bool) -> Result<Self, Failure> {
-        let unreadable =
-            |error: ParseError| Failure::bad_request(error.to_string());
+        let unreadable = |error: ParseError| Failure::bad_request(error.to_string());
         let mut params = Self {
             label: LabelSelector::parse(query.first("labelSelector")).map_err(unreadable)?,
             field: FieldSelector::parse(query.first("fieldSelector")).map_err(unreadable)?,
@@ -104,8 +105,8 @@ impl ListParams {
     /// the verb.
     pub(crate) fn into_options(self, about: About<'_>) -> Result<ListOptions, Failure> {
         let field = stored_fields(self.field, about.resource)?;
-        let shard = shard_selector(&self.shard)
-            .map_err(|error| Failure::invalid_shard_selector(&error))?;
+        let shard =
+            shard_selector(&self.shard).map_err(|error| Failure::invalid_shard_selector(&error))?;
         let resource_version = ResourceVersion::parse(&self.resource_version)
             .map_err(|error| Failure::from_storage_error(&StorageError::from(error), about))?;
         let version_match = match self.version_match.as_str() {
@@ -285,7 +286,8 @@ mod tests {
             let params = ListParams::read(&Query::parse(query), false).expect(query);
             assert_eq!(params.send_initial_events, Some(true));
         }
-        let params = ListParams::read(&Query::parse("watch=1&resourceVersion=5"), false).expect("fine");
+        let params =
+            ListParams::read(&Query::parse("watch=1&resourceVersion=5"), false).expect("fine");
         assert_eq!(params.send_initial_events, None);
     }
 
