@@ -385,7 +385,7 @@ impl Api {
                 self.memory.send_list(share, response)
             }
             Verb::Watch => {
-                let selectors = ["labelSelector", "fieldSelector"];
+                let selectors = ["labelSelector", "fieldSelector", "shardSelector"];
                 let selectors = selectors.map(|name| call.query.first(name).len());
                 let terms = WatchTerms {
                     share: self.memory.watch(selectors.iter().sum())?,
