@@ -28,8 +28,8 @@ use imbl::OrdSet;
 
 use crate::meta::{Object, ShardField, ShardSelector, shard_hash};
 
-/// Estimate of the bytes that an object takes in an index: the key's reference and bucket, and its part of the set's nodes.
-/// Measured as resident memory of 100,000 objects.
+/// Estimate of the bytes that an object takes in an index: 24 for the key's reference and bucket, in nodes of 16 that are two
+/// thirds full, and the branches above these.
 pub(super) const SHARD_INDEXED_BYTES: u64 = 50;
 
 /// The number of bits of a hash behind those that are the bucket.
