@@ -218,7 +218,7 @@ fn revision(item: &str) -> u64 {
     digits.trim_end_matches('!').parse().expect("a revision")
 }
 
-/// What happens to an object.
+/// A change of an object.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     /// It comes, or changes.
