@@ -86,6 +86,7 @@ impl World {
             prefix: "/pods/".to_owned(),
             versioner: Versioner::new(FieldSchema::default()),
             window: WindowLimits::default(),
+            shard_indexes: false,
         });
         let running = tokio::spawn(reflector.run(std::future::pending()));
         cacher.ready().await.unwrap();

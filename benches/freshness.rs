@@ -170,6 +170,7 @@ async fn cached_stores(backend: Arc<dyn Backend>) -> [CacheDelegator; 2] {
             prefix: format!("/{resource}/"),
             versioner: versioner.clone(),
             window: WindowLimits::default(),
+            shard_indexes: false,
         });
         let config = etcd3::Config {
             path_prefix: PATH_PREFIX.to_owned(),

@@ -156,6 +156,7 @@ async fn served(backend: &Arc<dyn Backend>, events_max: usize) -> Feed {
             events_max,
             ..WindowLimits::default()
         },
+        shard_indexes: false,
     });
     tokio::spawn(reflector.run(std::future::pending()));
     cacher.ready().await.unwrap();

@@ -194,6 +194,7 @@ async fn serve(backend: &Arc<dyn Backend>, from: u64) {
             bytes_max: usize::MAX,
             ..WindowLimits::default()
         },
+        shard_indexes: false,
     });
     let running = tokio::spawn(reflector.run(std::future::pending()));
     cacher.ready().await.unwrap();

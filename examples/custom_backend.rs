@@ -226,6 +226,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         prefix: "/configmaps/".to_owned(),
         versioner: Versioner::default(),
         window: WindowLimits::default(),
+        shard_indexes: false,
     });
     cacher.ready().await?;
     let store = etcd3::Store::new(

@@ -123,6 +123,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         prefix: "/counters/".to_owned(),
         versioner: Versioner::default(),
         window: WindowLimits::default(),
+        shard_indexes: false,
     });
     cacher.ready().await?;
     // What the cache cannot answer goes to a store; here there is none beside the source, so it is an empty one.

@@ -55,6 +55,7 @@
 //!     prefix: "/configmaps/".to_owned(),
 //!     versioner: Versioner::default(),
 //!     window: WindowLimits::default(),
+//!     shard_indexes: false,
 //! });
 //! cacher.ready().await?;
 //! let storage = CacheDelegator::new(cacher, Arc::new(store));

@@ -443,6 +443,7 @@ fn cached_store(
         prefix,
         versioner,
         window,
+        shard_indexes: false,
     });
     CacheDelegator::new(cacher, Arc::new(etcd3::Store::new(backend, config)))
 }

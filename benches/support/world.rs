@@ -43,6 +43,15 @@ pub struct World {
 impl World {
     /// Creates watchers and lets them receive everything.
     pub fn new(watchers: usize, options: impl Fn(usize) -> ListOptions) -> Self {
+        Self::with_shards(false, watchers, options)
+    }
+
+    /// Creates watchers of a cache with or without indexes of shards, and lets them receive everything.
+    pub fn with_shards(
+        shard_indexes: bool,
+        watchers: usize,
+        options: impl Fn(usize) -> ListOptions,
+    ) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -50,7 +59,7 @@ impl World {
             .unwrap();
         let entered = runtime.enter();
         let script = Arc::new(Script::default());
-        let (cacher, running) = feed(&script);
+        let (cacher, running) = feed(&script, shard_indexes);
         let delegator = CacheDelegator::new(cacher, Arc::new(store()));
         drop(entered);
         let mut world = Self {
@@ -141,7 +150,10 @@ pub fn received(watch: &mut WatchStream) -> usize {
     items
 }
 
-fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>) {
+fn feed(
+    script: &Arc<Script>,
+    shard_indexes: bool,
+) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>) {
     let source = Arc::clone(script);
     let metrics = CacheMetrics::register(&mut Registry::default());
     let (feed, reflector) = Feed::new(source, Clock::real(), metrics, Ledger::unlimited());
@@ -151,6 +163,7 @@ fn feed(script: &Arc<Script>) -> (Arc<Cacher>, Pin<Box<dyn Future<Output = ()>>>
         prefix: "/pods/".to_owned(),
         versioner: Versioner::new(schema()),
         window: WindowLimits::default(),
+        shard_indexes,
     });
     (cacher, Box::pin(reflector.run(std::future::pending())))
 }

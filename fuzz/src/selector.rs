@@ -1,7 +1,7 @@
-//! Label and field selectors. The text of a selector is read as the same selector, which selects as its requirements say one
+//! Label, field and shard selectors. The text of a selector is read as the same selector, which selects as its requirements say one
 //! by one. Its memory grows with its length.
 
-use ringwatch::meta::{FieldSelector, LabelSelector};
+use ringwatch::meta::{FieldSelector, LabelSelector, ShardSelector};
 
 use crate::memory::within;
 
@@ -46,6 +46,20 @@ pub(crate) fn run(bytes: &[u8]) -> bool {
                     "{value}"
                 );
             }
+        }
+    }
+    if let Ok(shards) = within(memory, "shards", || ShardSelector::parse(text)) {
+        is_selector = true;
+        let shown = shards.to_string();
+        assert_eq!(
+            ShardSelector::parse(&shown).as_ref(),
+            Ok(&shards),
+            "{shown}"
+        );
+        for range in shards.ranges() {
+            assert!(shards.contains(range.first) && shards.contains(range.last));
+            let after = range.last.checked_add(1);
+            assert!(after.is_none_or(|it| !shards.contains(it)), "{shown}");
         }
     }
     is_selector

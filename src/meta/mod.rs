@@ -17,6 +17,8 @@ pub use object::{
     Places, PlacesBuilder, ProtobufForm, ProtobufParts, StoredForm, Versioned, encode,
 };
 pub use resource_version::{InvalidResourceVersion, ResourceVersion, VersionMatch};
-pub use selector::{FieldSelector, LabelSelector, ParseError};
+pub use selector::{
+    FieldSelector, LabelSelector, ParseError, ShardField, ShardRange, ShardSelector, shard_hash,
+};
 pub use status::{Cause, Status, StatusDetails};
 pub use watch_event::WatchEvent;

@@ -11,7 +11,7 @@ use super::{
     DeleteOptions, GetOptions, ListOptions, Rejection, StorageError, UpdateOptions, Versioner,
 };
 use crate::budget::Share;
-use crate::meta::{Object, ResourceVersion, WatchEvent};
+use crate::meta::{Object, ResourceVersion, ShardSelector, WatchEvent};
 
 /// The events of a watch, in the order of their revisions. An error is the last item. Dropping the
 /// stream ends the watch.
@@ -124,6 +124,8 @@ pub struct List {
     pub continue_token: Option<String>,
     /// The number of objects after this page; known only without selectors.
     pub remaining_item_count: Option<u64>,
+    /// The shard selector by which the objects were selected; empty if there was none.
+    pub shard: ShardSelector,
     /// The keys that were skipped because their objects cannot be read, and the errors; see
     /// [`ListOptions::skip_corrupt`].
     pub corrupt: Vec<(String, String)>,

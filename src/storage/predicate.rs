@@ -1,6 +1,6 @@
-//! The selection of a list or watch by labels and fields, and the page of a list.
+//! The selection of a list or watch by labels, fields and shards, and the page of a list.
 
-use crate::meta::{Attributes, FieldSelector, LabelSelector};
+use crate::meta::{Attributes, FieldSelector, LabelSelector, ShardSelector};
 
 /// Selectors and paging of a list or watch.
 ///
@@ -23,6 +23,8 @@ pub struct SelectionPredicate {
     pub label: LabelSelector,
     /// The field selector.
     pub field: FieldSelector,
+    /// The shard selector.
+    pub shard: ShardSelector,
     /// Maximum number of objects of a page; 0 for all.
     pub limit: u64,
     /// The continue token of the previous page; empty for the first page.
@@ -35,13 +37,15 @@ impl SelectionPredicate {
     /// Returns true if the selectors select everything.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        self.label.is_empty() && self.field.is_empty()
+        self.label.is_empty() && self.field.is_empty() && self.shard.is_empty()
     }
 
     /// Returns true if an object is selected.
     #[must_use]
     pub fn matches(&self, attributes: Attributes<'_>) -> bool {
-        self.label.matches(attributes.labels()) && self.field.matches(attributes)
+        self.label.matches(attributes.labels())
+            && self.field.matches(attributes)
+            && self.shard.matches(attributes)
     }
 
     /// Returns the only name that the field selector can match, if there is one.
@@ -60,7 +64,7 @@ impl SelectionPredicate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meta::OwnedAttributes;
+    use crate::meta::{OwnedAttributes, ShardField, ShardRange, shard_hash};
 
     fn predicate(label: &str, field: &str) -> SelectionPredicate {
         SelectionPredicate {
@@ -89,6 +93,23 @@ mod tests {
                 predicate.is_everything(),
                 label.is_empty() && field.is_empty()
             );
+        }
+    }
+
+    #[test]
+    fn the_shard_must_agree_too() {
+        let attributes = OwnedAttributes::new("space", "a", [("app", "x")]);
+        let hash = shard_hash("space");
+        for (first, last, selects) in [(hash, hash, true), (hash + 1, u64::MAX, false)] {
+            let shard = ShardSelector::new(ShardField::Namespace, &[ShardRange { first, last }]);
+            for (label, agrees) in [("", true), ("app=x", true), ("app=y", false)] {
+                let predicate = SelectionPredicate {
+                    shard: shard.clone(),
+                    ..predicate(label, "")
+                };
+                assert_eq!(predicate.matches(attributes.get()), selects && agrees);
+                assert!(!predicate.is_everything());
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub struct StorageFactory {
     pub caches: WatchCacheSizes,
     /// True if operations are spans of the requests that need them.
     pub has_spans: bool,
+    /// True if lists of shards are answered by indexes that the caches keep: ShardedListAndWatch.
+    pub shard_indexes: bool,
     /// The metrics of lists from the store.
     pub list_metrics: etcd3::ListMetrics,
     /// The metrics of requests to the backend.
@@ -228,6 +230,7 @@ impl StorageFactory {
             prefix: format!("/{prefix}/"),
             versioner,
             window: WindowLimits::within(self.ledger.limit()),
+            shard_indexes: self.shard_indexes,
         });
         let storage = Arc::new(CacheDelegator::new(Arc::clone(&cacher), store));
         Joined {

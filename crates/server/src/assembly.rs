@@ -151,6 +151,7 @@ impl Assembly<'_> {
             encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
             unsafe_deletion: self.flags.unsafe_deletion(),
+            sharded_lists: self.flags.sharded_lists(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),
             token_issuer: TokenIssuer::new(accounts),
@@ -216,9 +217,10 @@ impl Assembly<'_> {
             encryption: security.encryption.encryption.clone(),
             caches: self.flags.watch_cache_sizes(),
             has_spans: self.flags.has_spans(),
+            shard_indexes: self.flags.sharded_lists(),
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
-            metrics: CacheMetrics::register(registry),
+            metrics: self.cache_metrics(registry),
             counts: ObjectCounts::register(registry),
             lease_reuse: self.flags.etcd.lease_reuse(),
             compact_revision: compactor.compact_revision(),
@@ -230,6 +232,15 @@ impl Assembly<'_> {
         background.run(factory.counts.clone().run(self.clock.clone()));
         background.run_serving(factory.encryption.clone().poll_kms());
         Arc::new(factory)
+    }
+
+    /// Registers the metrics of the caches, those about shards if there can be any.
+    fn cache_metrics(&self, registry: &mut Registry) -> CacheMetrics {
+        let metrics = CacheMetrics::register(registry);
+        if self.flags.sharded_lists() {
+            metrics.register_shards(registry);
+        }
+        metrics
     }
 
     /// Returns the backend of some resources alone, and runs its compactor.

@@ -11,8 +11,8 @@ use futures::future::join_all;
 use ringwatch::clock::Clock;
 use ringwatch::meta::{Attributes, Object, ResourceVersion};
 use ringwatch::storage::{
-    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
-    TryUpdate, UpdateOptions, Versioner, WatchStream,
+    DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, SelectionPredicate,
+    Stats, StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_apiserver::health::Check;
@@ -178,9 +178,11 @@ impl Interface for ComponentStatuses {
         }
     }
 
-    /// Selectors match neither labels nor fields, not even the name, and there is only one page.
+    /// Selectors match neither labels nor fields, not even the name; there are no shards, and there is only one page.
     async fn get_list(&self, _: &str, options: ListOptions) -> Result<List, StorageError> {
-        if !options.predicate.matches(Attributes::default()) {
+        let SelectionPredicate { label, field, .. } = &options.predicate;
+        let none = Attributes::default();
+        if !label.matches(none.labels()) || !field.matches(none) {
             return Ok(List::default());
         }
         let asked = self.components.iter().map(|it| self.status(it));

@@ -36,7 +36,7 @@ use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use ringwatch_resources::ClusterOptions;
 use ringwatch_resources::service_ranges::Family;
 
-use super::feature_gates::FeatureGate;
+use super::feature_gates::{Feature, FeatureGate};
 use super::memory;
 
 use self::go_values::parse_bool;
@@ -218,8 +218,8 @@ pub struct ServeFlags {
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub allow_privileged: bool,
 
-    /// Feature gates, as NAME=true, comma-separated. There is one: AllowUnsafeMalformedObjectDeletion, which allows the
-    /// deletion of objects that cannot be read.
+    /// Feature gates, as NAME=true, comma-separated. There are two: AllowUnsafeMalformedObjectDeletion, which allows the
+    /// deletion of objects that cannot be read, and ShardedListAndWatch, which lets lists and watches select a shard.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = FeatureGate::parse)]
     pub feature_gates: Vec<FeatureGate>,
 
@@ -414,8 +414,13 @@ impl ServeFlags {
     /// Returns true if objects that cannot be read may be deleted.
     #[must_use]
     pub fn unsafe_deletion(&self) -> bool {
-        let gate = self.feature_gates.last();
-        gate.is_some_and(|gate| gate.enabled)
+        FeatureGate::is_enabled(&self.feature_gates, Feature::UnsafeDeletion)
+    }
+
+    /// Returns true if lists and watches may select a shard.
+    #[must_use]
+    pub fn sharded_lists(&self) -> bool {
+        FeatureGate::is_enabled(&self.feature_gates, Feature::ShardedLists)
     }
 
     /// Returns true if spans of requests are exported.

@@ -157,6 +157,7 @@ fn add_type(
         prefix: format!("/{resource}/"),
         versioner: Versioner::default(),
         window,
+        shard_indexes: false,
     });
     let store = Arc::clone(store);
     Arc::new(CacheDelegator::new(cacher, store))

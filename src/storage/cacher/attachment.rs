@@ -53,16 +53,28 @@ impl Attachment {
             number: registered.number,
         };
         cache.metrics.engine.watchers.inc();
+        if attachment.is_sharded() {
+            cache.metrics.sharded_watches.inc();
+        }
         if registered.crowded {
             cache.watchers().apply_registrations();
         }
         Some(attachment)
+    }
+
+    /// Returns true if the watcher selects a shard.
+    fn is_sharded(&self) -> bool {
+        let predicate = self.filter.predicate();
+        predicate.is_some_and(|it| !it.shard.is_empty())
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
         self.cache.metrics.engine.watchers.dec();
+        if self.is_sharded() {
+            self.cache.metrics.sharded_watches.dec();
+        }
         if self.cache.registrar.remove(self.number) {
             self.cache.watchers().apply_registrations();
         }

@@ -111,8 +111,10 @@ impl CacheWriter {
 
     /// Returns an empty filling, for a list of the type.
     pub(super) fn begin_filling(&self) -> Filling {
+        let config = &self.cache.config;
+        let state = SnapshotMap::with_indexes(config.versioner.schema());
         Filling {
-            state: SnapshotMap::with_indexes(self.cache.config.versioner.schema()),
+            state: state.and_shards(config.shard_indexes),
             share: Some(self.share()),
             objects: 0,
         }
@@ -316,11 +318,13 @@ impl Undispatched<'_> {
     pub(super) fn dispatch(mut self) {
         let Applied { events, received } = self.applied;
         let mut wake = WakeList::new();
-        let overflows = self.watchers.dispatch(self.first, &events, &mut wake);
+        let dispatched = self.watchers.dispatch(self.first, &events, &mut wake);
         drop(self.watchers);
         wake.into_iter().for_each(Waker::wake);
         let metrics = &self.cache.metrics;
-        metrics.engine.overflows.inc_by(overflows);
+        metrics.engine.overflows.inc_by(dispatched.overflows);
+        let refused = dispatched.refused_by_shards;
+        metrics.refused_by_shards.inc_by(refused);
         metrics.events_dispatched.inc_by(events.len() as u64);
         if !events.is_empty() {
             let notified = self.cache.clock.now();

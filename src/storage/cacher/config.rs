@@ -16,4 +16,7 @@ pub struct TypeConfig {
     pub versioner: Versioner,
     /// The limits of the window of events.
     pub window: WindowLimits,
+    /// True if lists of shards are answered by an index of the hashes, which takes about 100 bytes of memory for each object. Otherwise
+    /// each object is looked at.
+    pub shard_indexes: bool,
 }

@@ -1,7 +1,7 @@
 //! The selection of a watch, and the conversion of changes into the events that it sees.
 
 use super::event::{CacheEvent, Current};
-use crate::meta::{Object, WatchEvent};
+use crate::meta::{Object, ShardSelector, WatchEvent};
 use crate::storage::SelectionPredicate;
 
 /// The field that is never used as the exact term: the scope mostly implies it.
@@ -25,7 +25,7 @@ pub(super) struct ExactTerm {
     pub(super) name: Box<str>,
     /// The value that the label or field must have.
     pub(super) value: Box<str>,
-    /// True if the selector has no other requirement.
+    /// True if the selectors have no other requirement but the shard.
     pub(super) is_all: bool,
 }
 
@@ -64,6 +64,18 @@ impl Filter {
     /// Returns true if it selects everything in its scope.
     pub(super) fn is_scope(&self) -> bool {
         self.predicate.is_none()
+    }
+
+    /// Returns the shard selector, which may be empty.
+    pub(super) fn shard(&self) -> ShardSelector {
+        let shard = self.predicate.as_ref().map(|it| it.shard.clone());
+        shard.unwrap_or_default()
+    }
+
+    /// Returns true if it selects everything in its scope, or everything of a shard of it.
+    pub(super) fn is_shard_of_scope(&self) -> bool {
+        let all = |it: &SelectionPredicate| it.label.is_empty() && it.field.is_empty();
+        self.predicate.as_ref().is_none_or(all)
     }
 
     /// Returns a requirement that every selected object meets, if there is one: of a field, otherwise of a label.

@@ -50,6 +50,7 @@ const UNTRUSTED_WAIT_MAX: Duration = Duration::from_millis(100);
 ///     prefix: "/pods/".to_owned(),
 ///     versioner: Versioner::default(),
 ///     window: WindowLimits::default(),
+///     shard_indexes: false,
 /// });
 ///
 /// // Nothing is served before the reflector has listed the type.

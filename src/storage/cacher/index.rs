@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  scope: a folder or a key
-//!    |-- everyone else                      --> group
-//!    |-- field name -->  exact value        --> group      group: [entry] [entry] [entry] ...
-//!    +-- label name -->  exact value        --> group
+//!    |-- everyone else                      --> shards --> group
+//!    |-- field name -->  exact value        --> shards --> group      group: [entry] [entry] [entry] ...
+//!    +-- label name -->  exact value        --> shards --> group
 //! ```
 //!
-//! Each watcher is filed once: under its scope, and there under one exact term of its selector if it has one. An event
-//! is looked up under its key and each folder above that, and there under the values that its object has and had. So it
-//! finds each watcher at most once, and none whose term names another value: the cost of an event grows with the
-//! watchers that it concerns, not with all.
+//! Each watcher is filed once: under its scope, there under one exact term of its selectors if it has one, and there under
+//! its shard ([`super::shard_groups`]). An event is looked up under its key and each folder above that, and there under the
+//! values and the hashes that its object has and had. So it finds each watcher at most once, and none whose term names another value or
+//! whose shard is another: the cost of an event grows with the watchers that it concerns, not with all.
 //!
 //! The rest of a selector is evaluated for each watcher that was found. An event is sent to a watcher without a further
 //! requirement without evaluating its filter, so that only its entry and its channel are touched.
@@ -29,8 +29,9 @@ use smallvec::SmallVec;
 
 use super::event::{CacheEvent, Current};
 use super::filter::{ExactTerm, Filter, TermKind, folders};
+use super::shard_groups::{ShardGroups, Sides};
 use super::watchers::Sender;
-use crate::meta::Attributes;
+use crate::meta::{Attributes, ShardSelector};
 use crate::ring::channel::PushOutcome;
 
 /// The most label names that are looked up for each event. If watchers use more, the labels of the object are looked up
@@ -58,23 +59,34 @@ pub(super) struct Index {
 /// The groups of one folder or key.
 #[derive(Debug, Default)]
 struct Scope {
-    /// The group of the watchers without an exact term.
-    others: Option<u32>,
+    /// The groups of the watchers without an exact term.
+    others: ShardGroups,
     fields: Terms,
     labels: Terms,
 }
 
 /// Groups by the name and the value of a term.
-type Terms = BTreeMap<Box<str>, HashMap<Box<str>, u32>>;
+type Terms = BTreeMap<Box<str>, HashMap<Box<str>, ShardGroups>>;
 
-/// The watchers with the same scope and term, contiguous in memory.
+/// The watchers with the same scope, term and shard, contiguous in memory.
 #[derive(Debug, Default)]
 struct Group {
     /// The scope of the watchers.
     scope: Box<str>,
     /// The exact term of the watchers; `None` if they have none.
     term: Option<ExactTerm>,
+    /// The shard selector of the watchers, which may be empty.
+    shard: ShardSelector,
     entries: Vec<Entry>,
+}
+
+/// The outcome of a dispatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dispatched {
+    /// How many watchers had no room for the event.
+    pub(super) overflows: u64,
+    /// How often a shard selector would have refused the event, see [`ShardGroups::concerned`].
+    pub(super) refused_by_shards: u64,
 }
 
 /// A watcher, as the dispatcher knows it.
@@ -98,11 +110,18 @@ impl Index {
     /// Inserts a watcher under a number that no other watcher has.
     pub(super) fn insert(&mut self, number: u32, filter: Arc<Filter>, sender: Sender) {
         let term = filter.exact_term();
+        let shard = filter.shard();
         let decided = match &term {
-            None => filter.is_scope(),
-            Some(term) => term.is_all,
+            None => filter.is_shard_of_scope(),
+            // An object that moves may have the value on one side of an event and lie in the shard on the other.
+            Some(term) => term.is_all && shard.is_empty(),
         };
-        let group = self.group(filter.scope(), term);
+        let group = self.group(filter.scope(), term.as_ref(), &shard);
+        if !shard.is_empty()
+            && let Some(groups) = self.shard_groups(filter.scope(), term.as_ref())
+        {
+            groups.watcher_added();
+        }
         let entries = &mut self.groups[group as usize].entries;
         let position = index_u32(entries.len());
         entries.push(Entry {
@@ -122,6 +141,7 @@ impl Index {
         let Some(place) = self.places.get_mut(number as usize).and_then(Option::take) else {
             return;
         };
+        self.count_removed(place.group);
         let group = &mut self.groups[place.group as usize];
         group.entries.swap_remove(place.position as usize);
         if let Some(moved) = group.entries.get(place.position as usize) {
@@ -131,16 +151,16 @@ impl Index {
         }
     }
 
-    /// Sends an event to every watcher that it concerns, and returns how many had no room for it. The caller wakes the
-    /// watchers whose wakers are added to `wake`.
+    /// Sends an event to every watcher that it concerns. The caller wakes the watchers whose wakers are added to `wake`.
     pub(super) fn dispatch(
         &mut self,
         sequence: u64,
         event: &CacheEvent,
         wake: &mut WakeList,
-    ) -> u64 {
+    ) -> Dispatched {
+        let mut dispatched = Dispatched::default();
         let current = match &event.current {
-            Current::Unreadable => return 0,
+            Current::Unreadable => return dispatched,
             Current::Deleted => None,
             Current::Object(object) => Some(object.attributes()),
         };
@@ -150,18 +170,20 @@ impl Index {
         };
         // An object that could never be decoded and is deleted has been sent to nobody.
         if sides.current.is_none() && sides.previous.is_none() {
-            return 0;
+            return dispatched;
         }
         let Self { scopes, groups, .. } = self;
-        let mut overflows = 0;
         for name in folders(&event.key).chain(std::iter::once(&*event.key)) {
             if let Some(scope) = scopes.get(name) {
-                scope.concerned(sides, |group| {
-                    overflows += groups[group as usize].dispatch(sequence, event, wake);
+                let refused = scope.concerned(sides, &mut |group| {
+                    let group = &mut groups[group as usize];
+                    dispatched.overflows += group.dispatch(sequence, event, wake);
+                    group.entries.len()
                 });
+                dispatched.refused_by_shards += refused;
             }
         }
-        overflows
+        dispatched
     }
 
     /// Sends a watcher a bookmark of a revision up to which every event was sent to it.
@@ -197,22 +219,24 @@ impl Index {
         vacant && self.scopes.is_empty() && self.places.iter().all(Option::is_none)
     }
 
-    /// Returns the group of a scope and a term, which is created if there is none.
-    fn group(&mut self, scope: &str, term: Option<ExactTerm>) -> u32 {
-        let at = self.scopes.entry(scope.into()).or_default();
+    /// Returns the group of a scope, a term and a shard, which is created if there is none.
+    fn group(&mut self, scope: &str, term: Option<&ExactTerm>, shard: &ShardSelector) -> u32 {
         let vacant = self.vacant.last().copied();
         let next = vacant.unwrap_or_else(|| index_u32(self.groups.len()));
-        let group = match &term {
-            None => *at.others.get_or_insert(next),
+        let at = self.scopes.entry(scope.into()).or_default();
+        let groups = match term {
+            None => &mut at.others,
             Some(term) => {
                 let values = at.terms(term.kind).entry(term.name.clone()).or_default();
-                *values.entry(term.value.clone()).or_insert(next)
+                values.entry(term.value.clone()).or_default()
             }
         };
+        let group = groups.group(shard, next);
         if group == next {
             let made = Group {
                 scope: scope.into(),
-                term,
+                term: term.cloned(),
+                shard: shard.clone(),
                 entries: Vec::new(),
             };
             if self.vacant.pop().is_some() {
@@ -224,37 +248,48 @@ impl Index {
         group
     }
 
+    /// Returns the groups of a scope and a term.
+    fn shard_groups(&mut self, scope: &str, term: Option<&ExactTerm>) -> Option<&mut ShardGroups> {
+        self.scopes.get_mut(scope)?.shard_groups(term)
+    }
+
+    /// Counts that a watcher leaves a group, if those of the group have a shard selector.
+    fn count_removed(&mut self, number: u32) {
+        let Self { scopes, groups, .. } = self;
+        let group = &groups[number as usize];
+        if group.shard.is_empty() {
+            return;
+        }
+        let scope = scopes.get_mut(&group.scope);
+        if let Some(groups) = scope.and_then(|it| it.shard_groups(group.term.as_ref())) {
+            groups.watcher_removed();
+        }
+    }
+
     fn remove_group(&mut self, number: u32) {
         let group = std::mem::take(&mut self.groups[number as usize]);
         self.vacant.push(number);
         let Some(scope) = self.scopes.get_mut(&group.scope) else {
             return;
         };
-        match &group.term {
-            None => scope.others = None,
-            Some(term) => {
-                let terms = scope.terms(term.kind);
-                if let Some(values) = terms.get_mut(&term.name) {
+        if let Some(groups) = scope.shard_groups(group.term.as_ref()) {
+            groups.remove(&group.shard);
+        }
+        if let Some(term) = &group.term {
+            let terms = scope.terms(term.kind);
+            if let Some(values) = terms.get_mut(&term.name) {
+                if values.get(&term.value).is_some_and(ShardGroups::is_empty) {
                     values.remove(&term.value);
-                    if values.is_empty() {
-                        terms.remove(&term.name);
-                    }
+                }
+                if values.is_empty() {
+                    terms.remove(&term.name);
                 }
             }
         }
-        if scope.others.is_none() && scope.fields.is_empty() && scope.labels.is_empty() {
+        if scope.others.is_empty() && scope.fields.is_empty() && scope.labels.is_empty() {
             self.scopes.remove(&group.scope);
         }
     }
-}
-
-/// The attributes of an event's object before and after the event.
-#[derive(Clone, Copy)]
-struct Sides<'a> {
-    /// `None` if it is deleted.
-    current: Option<Attributes<'a>>,
-    /// `None` if there was none.
-    previous: Option<Attributes<'a>>,
 }
 
 impl Scope {
@@ -265,38 +300,51 @@ impl Scope {
         }
     }
 
-    /// Calls `push` once for each group of the scope that an event may concern.
-    fn concerned(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
-        self.others.iter().copied().for_each(&mut push);
+    /// Returns the groups of a term, or of the watchers that have none.
+    fn shard_groups(&mut self, term: Option<&ExactTerm>) -> Option<&mut ShardGroups> {
+        match term {
+            None => Some(&mut self.others),
+            Some(term) => {
+                let values = self.terms(term.kind).get_mut(&term.name)?;
+                values.get_mut(&term.value)
+            }
+        }
+    }
+
+    /// Does for all groups of the scope as [`ShardGroups::concerned`] says.
+    fn concerned(&self, sides: Sides<'_>, push: &mut impl FnMut(u32) -> usize) -> u64 {
+        let mut refused = self.others.concerned(sides, push);
+        let mut look = |groups: &ShardGroups| refused += groups.concerned(sides, push);
         for (name, values) in &self.fields {
             let current = sides.current.map(|it| field(it, name));
             let previous = sides.previous.map(|it| field(it, name));
-            either(values, current, previous, &mut push);
+            either(values, current, previous, &mut look);
         }
         if self.labels.len() <= LABEL_NAMES_LOOKED_AT_MAX {
             for (name, values) in &self.labels {
                 let current = sides.current.and_then(|it| it.labels().get(name));
                 let previous = sides.previous.and_then(|it| it.labels().get(name));
-                either(values, current, previous, &mut push);
+                either(values, current, previous, &mut look);
             }
         } else {
-            self.concerned_by_own_labels(sides, push);
+            self.look_at_own_labels(sides, look);
         }
+        refused
     }
 
-    /// Does the same by the object's own labels, when watchers use too many label names to try each.
-    fn concerned_by_own_labels(&self, sides: Sides<'_>, mut push: impl FnMut(u32)) {
+    /// Looks at groups by the object's own labels, when watchers use too many label names to try each.
+    fn look_at_own_labels(&self, sides: Sides<'_>, mut look: impl FnMut(&ShardGroups)) {
         let current = sides.current.into_iter().flat_map(|it| it.labels().iter());
         for (name, value) in current {
             if let Some(values) = self.labels.get(name) {
-                either(values, Some(value), None, &mut push);
+                either(values, Some(value), None, &mut look);
             }
         }
         let previous = sides.previous.into_iter().flat_map(|it| it.labels().iter());
         for (name, value) in previous {
             let current = sides.current.and_then(|it| it.labels().get(name));
             if let Some(values) = self.labels.get(name).filter(|_| current != Some(value)) {
-                either(values, None, Some(value), &mut push);
+                either(values, None, Some(value), &mut look);
             }
         }
     }
@@ -307,16 +355,16 @@ fn field<'a>(attributes: Attributes<'a>, name: &str) -> &'a str {
     attributes.field(name).unwrap_or_default()
 }
 
-/// Calls `push` for the groups of the values that an object has and had; once if the values are equal.
+/// Calls `look` for the groups of the values that an object has and had; once if the values are equal.
 fn either(
-    groups: &HashMap<Box<str>, u32>,
+    groups: &HashMap<Box<str>, ShardGroups>,
     current: Option<&str>,
     previous: Option<&str>,
-    push: &mut impl FnMut(u32),
+    look: &mut impl FnMut(&ShardGroups),
 ) {
     let left = previous.filter(|_| previous != current);
     for value in current.into_iter().chain(left) {
-        groups.get(value).copied().into_iter().for_each(&mut *push);
+        groups.get(value).into_iter().for_each(&mut *look);
     }
 }
 

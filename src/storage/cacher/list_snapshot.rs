@@ -31,26 +31,24 @@ pub(super) fn list_folder(
     let folder = folder(key);
     let start = plan.start.as_deref().unwrap_or_default();
     let page = Page {
+        state,
         revision,
         folder: &folder,
         limit: plan.limit,
         predicate,
     };
-    match state.indexed(predicate) {
-        None => page.list(state.under(&folder, start)),
+    match state.indexed(predicate, &folder, start) {
+        None => page.list(state.under(&folder, start), None),
         Some(indexed) => {
             let from = Bound::Included(start.max(&folder));
-            let list = page.list(indexed.under(&folder, from))?;
-            Ok(SnapshotList {
-                indexed_field: Some(Arc::clone(indexed.field())),
-                ..list
-            })
+            page.list(indexed.under(&folder, from), indexed.field())
         }
     }
 }
 
 /// A page of a list that is to be read.
 struct Page<'a> {
+    state: &'a SnapshotMap,
     revision: u64,
     folder: &'a str,
     limit: u64,
@@ -58,13 +56,15 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Lists what the predicate selects of these entries.
+    /// Lists what the predicate selects of these entries, which the index of a field has found if there is one.
     fn list<'a>(
         &self,
         mut entries: impl Iterator<Item = (&'a Arc<str>, &'a Entry)>,
+        indexed_field: Option<&Arc<str>>,
     ) -> Result<SnapshotList, StorageError> {
         let mut list = List {
             revision: self.revision,
+            shard: self.predicate.shard.clone(),
             ..List::default()
         };
         let mut objects_read = 0;
@@ -79,14 +79,19 @@ impl Page<'_> {
             }
             list.items.push(Arc::clone(object));
             if self.limit > 0 && list.items.len() as u64 >= self.limit {
-                let left = entries.count() as u64;
-                if left > 0 {
+                // As in kube-apiserver, a page is the last one if none of the objects that are left would have been looked
+                // at: there shards have no index, so any object counts.
+                let is_last = match indexed_field {
+                    None => self.state.after(self.folder, key).next().is_none(),
+                    Some(_) => entries.by_ref().next().is_none(),
+                };
+                if !is_last {
                     let token = ContinueToken {
                         start: format!("{key}\0"),
                         revision: Some(self.revision),
                     };
                     list.continue_token = Some(token.encode(self.folder)?);
-                    list.remaining_item_count = everything.then_some(left);
+                    list.remaining_item_count = everything.then(|| entries.count() as u64);
                 }
                 break;
             }
@@ -94,7 +99,7 @@ impl Page<'_> {
         Ok(SnapshotList {
             list,
             objects_read,
-            indexed_field: None,
+            indexed_field: indexed_field.cloned(),
         })
     }
 }
@@ -111,6 +116,7 @@ pub(super) fn list_key(
     let list = List {
         revision,
         items: selected.cloned().into_iter().collect(),
+        shard: predicate.shard.clone(),
         ..List::default()
     };
     SnapshotList {

@@ -95,6 +95,8 @@ pub struct CacheMetrics {
     lists: Family<ListLabels, Counter>,
     listed_fetched: Family<ListLabels, Counter>,
     listed_returned: Family<TypeLabels, Counter>,
+    sharded_watches: Family<TypeLabels, Gauge>,
+    refused_by_shards: Family<TypeLabels, Counter>,
 }
 
 /// The metrics of one type.
@@ -133,6 +135,10 @@ pub(super) struct TypeMetrics {
     pub(super) dispatch: TypeDispatchMetrics,
     resource_version: Gauge,
     consistent_reads: Family<ConsistentReadLabels, Counter>,
+    /// Watches with a shard selector.
+    pub(super) sharded_watches: Gauge,
+    /// Events that were not sent to watches with a shard selector because of it.
+    pub(super) refused_by_shards: Counter,
     labels: TypeLabels,
 }
 
@@ -158,6 +164,8 @@ impl Default for CacheMetrics {
             lists: Family::default(),
             listed_fetched: Family::default(),
             listed_returned: Family::default(),
+            sharded_watches: Family::default(),
+            refused_by_shards: Family::default(),
         }
     }
 }
@@ -212,6 +220,21 @@ impl CacheMetrics {
         );
         it.register_others(registry);
         it
+    }
+
+    /// Registers the families about shards, which kube-apiserver has if its feature gate ShardedListAndWatch is on.
+    pub fn register_shards(&self, registry: &mut Registry) {
+        registry.register(
+            "apiserver_watch_shards_total",
+            "[ALPHA] Number of active sharded watch connections broken by resource type.",
+            self.sharded_watches.clone(),
+        );
+        registry.register(
+            "apiserver_watch_filtered_events",
+            "[ALPHA] Counter of events filtered out by shard selector during watch dispatch, broken by \
+             resource type.",
+            self.refused_by_shards.clone(),
+        );
     }
 
     fn register_others(&self, registry: &mut Registry) {
@@ -278,10 +301,12 @@ impl CacheMetrics {
             &self.terminated_watchers,
             &self.decode_errors,
             &self.listed_returned,
+            &self.refused_by_shards,
         ] {
             family.remove(&labels);
         }
         self.resource_version.remove(&labels);
+        self.sharded_watches.remove(&labels);
         self.initialization_seconds.remove(&labels);
         self.engine.forget_type(&labels);
         self.dispatch.forget_type(&labels);
@@ -330,6 +355,8 @@ impl CacheMetrics {
             engine: self.engine.of_type(&labels),
             dispatch: self.dispatch.of_type(&labels),
             consistent_reads: self.consistent_reads.clone(),
+            sharded_watches: self.sharded_watches.get_or_create_owned(&labels),
+            refused_by_shards: self.refused_by_shards.get_or_create_owned(&labels),
             labels,
         }
     }

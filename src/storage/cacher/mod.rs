@@ -34,7 +34,7 @@
 //! `decide` is the table of reads that the cache or the store answers. `reflector` fills the caches through
 //! `cache_writer`, using `event`, `snapshot`, `window` and `view`. `watcher` delivers events to a client, starting with
 //! its `attachment`; `watchers` pushes the numbers of events to it, and an `index` finds the watchers that an event
-//! concerns.
+//! concerns, those of shards through `shard_groups`.
 //!
 //! Of one type's cache, [`Cacher`] is the handle, `WatchCache` the shared state, `CacheWriter` its
 //! single writer, and `CacheView` the snapshot that one read works on.
@@ -66,6 +66,8 @@ mod reflector;
 mod revision_probe;
 mod sealed;
 mod sealed_values;
+mod shard_groups;
+mod shard_index;
 mod shrink_windows;
 mod snapshot;
 mod state_of_store;

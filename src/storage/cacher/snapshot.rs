@@ -11,12 +11,19 @@ use imbl::OrdMap;
 use smallvec::SmallVec;
 
 use super::field_index::{FieldIndex, INDEXED_BYTES};
-use crate::meta::{FieldSchema, Object};
+use super::shard_index::{self, SHARD_INDEXED_BYTES, ShardIndex};
+use crate::meta::{FieldSchema, Object, ShardField, ShardSelector};
 use crate::storage::SelectionPredicate;
 
 /// Estimate of the bytes of an entry beside its key and its object's bytes: the object's record and attributes, and its
 /// part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
 const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
+
+/// Maximum number of buckets that are merged for a shard. For a larger one it is faster to look at each object.
+const SHARD_BUCKETS_MAX: usize = 128;
+
+/// The number of objects that can be looked at in the time in which a bucket's first key is found.
+const OBJECTS_PER_BUCKET: usize = 8;
 
 /// The objects by key.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +31,8 @@ pub(super) struct SnapshotMap {
     entries: OrdMap<Arc<str>, Entry>,
     /// The indexes, of all entries that have content. Most types have none, and those that do have one.
     indexes: SmallVec<[FieldIndex; 1]>,
+    /// The indexes of the hashes by which shards are selected; either none or one of each field.
+    shards: SmallVec<[ShardIndex; 2]>,
     /// The number of entries that are unreadable.
     unreadable: usize,
     /// The bytes of the entries.
@@ -66,8 +75,14 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Indexed<'a> {
     state: &'a SnapshotMap,
-    index: &'a FieldIndex,
-    value: &'a str,
+    by: By<'a>,
+}
+
+/// An index, and what is looked up in it.
+#[derive(Clone, Copy, Debug)]
+enum By<'a> {
+    Value(&'a FieldIndex, &'a str),
+    Shard(&'a ShardIndex, &'a ShardSelector),
 }
 
 impl SnapshotMap {
@@ -77,6 +92,14 @@ impl SnapshotMap {
             indexes: schema.indexed().map(FieldIndex::new).collect(),
             ..Self::default()
         }
+    }
+
+    /// Returns this map, which must not have entries yet, with the indexes of shards if `shard_indexes`.
+    pub(super) fn and_shards(mut self, shard_indexes: bool) -> Self {
+        let fields = shard_indexes.then_some(ShardField::ALL);
+        let indexes = fields.into_iter().flatten().map(ShardIndex::new);
+        self.shards = indexes.collect();
+        self
     }
 
     /// Returns the content of a key.
@@ -115,32 +138,57 @@ impl SnapshotMap {
         for index in &mut self.indexes {
             index.change(key, was, now);
         }
+        for index in &mut self.shards {
+            index.change(key, was, now);
+        }
     }
 
     /// Removes all entries.
     pub(super) fn clear(&mut self) {
         let indexes = self.indexes.iter().map(|it| FieldIndex::new(it.field()));
+        let shards = self.shards.iter().map(|it| ShardIndex::new(it.field()));
         *self = Self {
             indexes: indexes.collect(),
+            shards: shards.collect(),
             ..Self::default()
         };
     }
 
     fn bytes_of(&self, key: &str, entry: &Entry) -> u64 {
-        entry.bytes(key) + INDEXED_BYTES * self.indexes.len() as u64
+        let indexed = INDEXED_BYTES * self.indexes.len() as u64;
+        let sharded = SHARD_INDEXED_BYTES * self.shards.len() as u64;
+        entry.bytes(key) + indexed + sharded
     }
 
-    /// Returns the entries that an index finds for a predicate; `None` if the predicate requires no exact value of a field
-    /// that has an index.
-    pub(super) fn indexed<'a>(&'a self, predicate: &'a SelectionPredicate) -> Option<Indexed<'a>> {
-        self.indexes.iter().find_map(|index| {
+    /// Returns the entries that an index finds for a predicate under a prefix, from `start` on; `None` if the predicate requires neither
+    /// an exact value of a field that has an index nor a shard, or if it is faster to look at each entry.
+    pub(super) fn indexed<'a>(
+        &'a self,
+        predicate: &'a SelectionPredicate,
+        prefix: &str,
+        start: &str,
+    ) -> Option<Indexed<'a>> {
+        let value = self.indexes.iter().find_map(|index| {
             let value = predicate.field.requires_exact(index.field())?;
-            Some(Indexed {
-                state: self,
-                index,
-                value,
-            })
-        })
+            Some(By::Value(index, value))
+        });
+        let by = value.or_else(|| self.shard(&predicate.shard, prefix, start))?;
+        Some(Indexed { state: self, by })
+    }
+
+    fn shard<'a>(
+        &'a self,
+        selector: &'a ShardSelector,
+        prefix: &str,
+        start: &str,
+    ) -> Option<By<'a>> {
+        let field = selector.field()?;
+        let index = self.shards.iter().find(|it| it.field() == field)?;
+        let buckets = shard_index::buckets(selector).count();
+        // A namespace may have so few objects that it takes longer to look for them in every bucket.
+        let few = OBJECTS_PER_BUCKET * buckets;
+        let pays = buckets <= SHARD_BUCKETS_MAX && self.under(prefix, start).nth(few).is_some();
+        pays.then_some(By::Shard(index, selector))
     }
 
     /// Returns an estimate of the bytes of all entries.
@@ -166,35 +214,41 @@ impl SnapshotMap {
     }
 
     /// Returns the entries whose key begins with `prefix`, in key order, from `start` on (inclusive).
-    pub(super) fn under<'a>(
+    pub(super) fn under<'a, 's>(
         &'a self,
-        prefix: &'a str,
-        start: &'a str,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        prefix: &'s str,
+        start: &str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> + use<'a, 's> {
         let from = start.max(prefix);
         self.from(Bound::Included(from))
             .take_while(move |(key, _)| key.starts_with(prefix))
     }
 
     /// Returns the entries whose key begins with `prefix`, in key order, after the key `after`.
-    pub(super) fn after<'a>(
+    pub(super) fn after<'a, 's>(
         &'a self,
-        prefix: &'a str,
-        after: &'a str,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+        prefix: &'s str,
+        after: &str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> + use<'a, 's> {
         self.from(Bound::Excluded(after))
             .take_while(move |(key, _)| key.starts_with(prefix))
     }
 
-    fn from<'a>(&'a self, from: Bound<&'a str>) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
+    fn from<'a>(
+        &'a self,
+        from: Bound<&str>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> + use<'a> {
         self.entries.range::<_, str>((from, Bound::Unbounded))
     }
 }
 
 impl<'a> Indexed<'a> {
-    /// Returns the field whose index it is.
-    pub(super) fn field(self) -> &'a Arc<str> {
-        self.index.field()
+    /// Returns the field whose index it is; `None` for the hashes of shards.
+    pub(super) fn field(self) -> Option<&'a Arc<str>> {
+        match self.by {
+            By::Value(index, _) => Some(index.field()),
+            By::Shard(..) => None,
+        }
     }
 
     /// Returns the entries that the index finds, of those whose key begins with `prefix`, in key order, from a bound on. The bound must
@@ -204,8 +258,13 @@ impl<'a> Indexed<'a> {
         prefix: &'a str,
         from: Bound<&'a str>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Entry)> {
-        let keys = self.index.keys(self.value, from);
-        keys.take_while(move |key| key.starts_with(prefix))
-            .filter_map(move |key| Some((key, self.state.get(key)?)))
+        let keys: Box<dyn Iterator<Item = &'a Arc<str>> + 'a> = match self.by {
+            By::Value(index, value) => {
+                let keys = index.keys(value, from);
+                Box::new(keys.take_while(move |key| key.starts_with(prefix)))
+            }
+            By::Shard(index, selector) => Box::new(index.keys(selector, prefix, from)),
+        };
+        keys.filter_map(move |key| Some((key, self.state.get(key)?)))
     }
 }

@@ -316,7 +316,8 @@ impl StateInterval {
         let after = self.after.take();
         // The scope itself is a folder, so no object has it as its key.
         let after = after.as_deref().unwrap_or(scope);
-        let indexed = filter.predicate().and_then(|it| self.state.indexed(it));
+        let predicate = filter.predicate();
+        let indexed = predicate.and_then(|it| self.state.indexed(it, scope, after));
         let (ready, last) = (&mut self.ready, &mut self.after);
         let mut looked_at = 0;
         let look_at = |(key, entry): (&Arc<str>, &Entry)| {

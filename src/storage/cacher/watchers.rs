@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::bookmark::{BookmarkSchedule, Bookmarks};
 use super::event::CacheEvent;
 use super::filter::Filter;
-use super::index::{Index, WakeList};
+use super::index::{Dispatched, Index, WakeList};
 use crate::clock::Instant;
 use crate::ring::channel;
 use crate::ring::registrations::{Registration, Registrations};
@@ -68,20 +68,22 @@ impl Watchers {
         }
     }
 
-    /// Sends events, whose numbers rise from `first`, to every watcher that they concern. Returns how often a channel
-    /// had no room. The caller wakes the watchers whose wakers are added to `wake`.
+    /// Sends events, whose numbers rise from `first`, to every watcher that they concern. The caller wakes the watchers whose
+    /// wakers are added to `wake`.
     pub(super) fn dispatch(
         &mut self,
         first: u64,
         events: &[Arc<CacheEvent>],
         wake: &mut WakeList,
-    ) -> u64 {
+    ) -> Dispatched {
         self.apply_registrations();
-        let mut overflows = 0;
+        let mut all = Dispatched::default();
         for (sequence, event) in (first..).zip(events) {
-            overflows += self.index.dispatch(sequence, event, wake);
+            let one = self.index.dispatch(sequence, event, wake);
+            all.overflows += one.overflows;
+            all.refused_by_shards += one.refused_by_shards;
         }
-        overflows
+        all
     }
 
     /// Sends a bookmark to every watcher that is due. Every event up to the revision must have been sent.

@@ -51,7 +51,10 @@ pub(super) async fn get_list(
     };
     let mut memory = ListMemory::new(options.memory.as_ref(), store.object_size());
     let mut wanted = predicate.limit;
-    let mut list = List::default();
+    let mut list = List {
+        shard: predicate.shard.clone(),
+        ..List::default()
+    };
     let mut corrupt = CorruptKeys::default();
     let mut cost = ListCost::default();
     loop {

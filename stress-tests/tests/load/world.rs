@@ -74,6 +74,7 @@ impl World {
                 events_max: WINDOW_EVENTS,
                 ..WindowLimits::default()
             },
+            shard_indexes: false,
         });
         let world = Self {
             store,

@@ -145,6 +145,7 @@ async fn cacher(
             events_max: WINDOW_EVENTS,
             ..WindowLimits::default()
         },
+        shard_indexes: false,
     });
     support.tasks.spawn(async move {
         reflector.run(std::future::pending()).await;

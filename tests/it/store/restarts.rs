@@ -41,6 +41,7 @@ impl Server {
             prefix: ALL.to_owned(),
             versioner: Versioner::default(),
             window: WindowLimits::default(),
+            shard_indexes: false,
         });
         let mut running = JoinSet::new();
         running.spawn(reflector.run(std::future::pending()));

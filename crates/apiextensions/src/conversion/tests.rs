@@ -93,6 +93,7 @@ impl World {
             prefix: FOLDER.to_owned(),
             versioner: Versioner::default(),
             window: WindowLimits::default(),
+            shard_indexes: false,
         });
         let config = etcd3::Config {
             path_prefix: "/registry".to_owned(),

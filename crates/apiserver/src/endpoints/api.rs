@@ -348,6 +348,7 @@ impl Api {
             context,
             pretty,
             unsafe_deletion: self.config.unsafe_deletion,
+            sharded_lists: self.config.sharded_lists,
         };
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);
@@ -384,7 +385,7 @@ impl Api {
                 self.memory.send_list(share, response)
             }
             Verb::Watch => {
-                let selectors = ["labelSelector", "fieldSelector"];
+                let selectors = ["labelSelector", "fieldSelector", "shardSelector"];
                 let selectors = selectors.map(|name| call.query.first(name).len());
                 let terms = WatchTerms {
                     share: self.memory.watch(selectors.iter().sum())?,

@@ -42,6 +42,8 @@ pub struct ApiConfig {
     pub min_request_timeout: Duration,
     /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
     pub unsafe_deletion: bool,
+    /// True if lists and watches may select a shard: ShardedListAndWatch. Otherwise the parameter is ignored.
+    pub sharded_lists: bool,
     /// The addresses and TLS of kubelets.
     pub kubelets: Kubelets,
     /// Authenticates the tokens of TokenReviews.

@@ -61,6 +61,8 @@ pub(super) struct Call<'a> {
     pub(super) pretty: bool,
     /// True if deletions may ignore that an object cannot be read.
     pub(super) unsafe_deletion: bool,
+    /// True if lists and watches may select a shard.
+    pub(super) sharded_lists: bool,
 }
 
 /// The metrics, memory and duration of a watch.

@@ -12,7 +12,7 @@ mod relayed;
 pub use refusal::{HeadRefusal, TextError};
 pub(crate) use refusal::{NOT_ACCEPTABLE, REDIRECTED, Refusal, preflight};
 
-use ringwatch::meta::{Cause, Status, StatusDetails};
+use ringwatch::meta::{Cause, ParseError, Status, StatusDetails};
 use ringwatch::storage::{CORRUPT_KEYS_MAX, StorageError, corrupt_object};
 use ringwatch_apimachinery::{Error, FieldError, PolicyDenial, PolicyKind};
 use ringwatch_authorization::Attributes;
@@ -129,6 +129,12 @@ impl Failure {
         let message = "the server is short of memory and begins no lists and watches now, please try \
                        again later";
         Self::plain(429, "TooManyRequests", message).retry_after(Some(MEMORY_RETRY_AFTER_SECONDS))
+    }
+
+    /// Returns the 500 for a shard selector that cannot be read: kube-apiserver's stores read it, whose errors are not
+    /// translated.
+    pub(crate) fn invalid_shard_selector(error: &ParseError) -> Self {
+        unknown(format!("invalid shard selector: {error}"))
     }
 
     /// Returns the 500 for an internal error.

@@ -195,12 +195,22 @@ fn list_head(resource: &Resource, partial: bool, list: &List) -> ListHead {
     ListHead {
         kind: kind.to_owned(),
         api_version,
-        metadata: if resource.is_custom() && !partial {
-            custom_list_metadata(list)
-        } else {
-            list_metadata(list)
+        metadata: match (resource.is_custom(), partial) {
+            (_, true) => list_metadata(list),
+            (true, false) => custom_list_metadata(list),
+            (false, false) => built_in_list_metadata(list),
         },
     }
+}
+
+/// Returns the ListMeta of built-in resources. It alone names the shard: kube-apiserver copies the other fields one by one for
+/// tables and partial metadata, and its lists of custom resources have no place for this one.
+fn built_in_list_metadata(list: &List) -> Value {
+    let mut metadata = list_metadata(list);
+    if !list.shard.is_empty() {
+        metadata["shardInfo"] = json!({"selector": list.shard.to_string()});
+    }
+    metadata
 }
 
 /// Returns the ListMeta of custom resources, which always has `continue`.

@@ -8,6 +8,7 @@ mod openapi;
 mod patches;
 mod protobuf;
 mod refusals;
+mod shards;
 mod subresources;
 mod tables;
 mod typed;

@@ -9,7 +9,10 @@ use proptest::sample::select;
 use serde_json::json;
 
 use super::*;
-use crate::meta::{FieldPath, FieldSchema, FieldSelector, Object};
+use crate::meta::{
+    FieldPath, FieldSchema, FieldSelector, Object, ShardField, ShardRange, ShardSelector,
+    shard_hash,
+};
 use crate::ring::channel::{Signal, channel};
 use crate::storage::cacher::event::{CacheEvent, Current, KeptState};
 use crate::storage::cacher::filter::Filter;
@@ -20,11 +23,17 @@ use crate::sync::OnceLock;
 /// More than an event tries.
 const LABEL_NAMES: u8 = 30;
 
+/// The uids of objects.
+const UIDS: [&str; 5] = ["", "one", "two", "three", "four"];
+
+/// How many shards there are.
+const SHARDS: usize = 7;
+
 /// A step of the model.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A watcher comes: a key, and its selectors.
-    Enter(&'static str, String, &'static str),
+    /// A watcher comes: a key, its selectors, and the number of its shard.
+    Enter(&'static str, String, &'static str, usize),
     /// One of those present goes.
     Leave(u8),
     /// A key's object becomes another, comes or goes, or cannot be read.
@@ -36,6 +45,7 @@ enum Step {
 struct Content {
     labels: BTreeMap<String, &'static str>,
     node: &'static str,
+    uid: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +94,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         ];
         let labels = prop::collection::btree_map(name, select(vec!["x", "y", "1"]), 0..5);
         let node = select(vec!["", "m", "n"]);
-        (labels, node).prop_map(|(labels, node)| Content { labels, node })
+        let uid = select(UIDS.to_vec());
+        (labels, node, uid).prop_map(|(labels, node, uid)| Content { labels, node, uid })
     };
     let after = prop_oneof![
         6 => content().prop_map(After::Content),
@@ -92,7 +103,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(After::Unreadable),
     ];
     let step = prop_oneof![
-        4 => (scope, label, field).prop_map(|(scope, label, field)| Step::Enter(scope, label, field)),
+        4 => (scope, label, field, 0..2 * SHARDS)
+            .prop_map(|(scope, label, field, shard)| Step::Enter(scope, label, field, shard)),
         1 => any::<u8>().prop_map(Step::Leave),
         4 => (key(), prop::option::of(content()), after)
             .prop_map(|(key, before, after)| Step::Event(key, before, after)),
@@ -117,8 +129,9 @@ struct Model {
 }
 
 impl Model {
-    fn enter(&mut self, key: &str, label: &str, field: &str) {
+    fn enter(&mut self, key: &str, label: &str, field: &str, shard: usize) {
         let predicate = SelectionPredicate {
+            shard: shard_selector(shard),
             label: LabelSelector::parse(label).expect("a selector"),
             field: FieldSelector::parse(field).expect("a selector"),
             ..SelectionPredicate::default()
@@ -173,6 +186,25 @@ impl Model {
     }
 }
 
+/// Returns one of several shards; everything for numbers beyond them.
+fn shard_selector(number: usize) -> ShardSelector {
+    let one = shard_hash(UIDS[1]);
+    let middle = u64::MAX / 2;
+    let (field, ranges) = match number {
+        0 => (ShardField::Uid, vec![(0, middle)]),
+        1 => (ShardField::Uid, vec![(middle + 1, u64::MAX)]),
+        2 => (ShardField::Uid, vec![(one, one)]),
+        3 => (ShardField::Uid, vec![(one + 1, u64::MAX), (0, one - 1)]),
+        4 => (ShardField::Uid, vec![(0, u64::MAX)]),
+        5 => (ShardField::Namespace, vec![(0, middle)]),
+        6 => (ShardField::Namespace, vec![(middle + 1, u64::MAX)]),
+        _ => return ShardSelector::default(),
+    };
+    let range = |(first, last)| ShardRange { first, last };
+    let ranges: Vec<_> = ranges.into_iter().map(range).collect();
+    ShardSelector::new(field, &ranges)
+}
+
 fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
     let schema = FieldSchema::new([FieldPath {
         name: Cow::Borrowed("spec.nodeName"),
@@ -184,7 +216,7 @@ fn event(key: &str, before: Option<&Content>, after: &After) -> CacheEvent {
         let (rest, name) = key.rsplit_once('/').expect("a key");
         let namespace = rest.rsplit('/').next();
         let value = json!({"kind": "Pod", "apiVersion": "v1",
-            "metadata": {"name": name, "namespace": namespace, "labels": content.labels},
+            "metadata": {"name": name, "namespace": namespace, "uid": content.uid, "labels": content.labels},
             "spec": {"nodeName": content.node}});
         Arc::new(Object::from_value(&value, 1, &schema).expect("an object"))
     };
@@ -212,11 +244,12 @@ fn an_event_finds_whom_it_concerns_by_its_own_labels() {
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect(),
         node: "",
+        uid: "",
     };
     let mut model = Model::default();
     for number in 0..LABEL_NAMES {
         for value in ["x", "y"] {
-            model.enter("/pods/", &format!("l{number}={value}"), "");
+            model.enter("/pods/", &format!("l{number}={value}"), "", 0);
         }
     }
     let two = labelled(&[("l1", "x"), ("l2", "x"), ("other", "x")]);
@@ -239,7 +272,7 @@ proptest! {
         let mut model = Model::default();
         for step in &steps {
             match step {
-                Step::Enter(key, label, field) => model.enter(key, label, field),
+                Step::Enter(key, label, field, shard) => model.enter(key, label, field, *shard),
                 Step::Leave(which) => model.leave(*which),
                 Step::Event(key, before, after) => {
                     model.event(&event(key, before.as_ref(), after));

@@ -33,6 +33,7 @@ mod reading;
 mod ring;
 mod scripted;
 mod sealed;
+mod shards;
 mod types;
 mod watching;
 mod window;
@@ -123,6 +124,7 @@ fn of_type(resource: &str, prefix: &str, window: WindowLimits) -> TypeConfig {
         prefix: prefix.to_owned(),
         versioner: Versioner::default(),
         window,
+        shard_indexes: true,
     }
 }
 

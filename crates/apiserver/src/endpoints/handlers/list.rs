@@ -21,7 +21,8 @@ pub(crate) async fn list(
     memory: &MemoryGate,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.list_output()?;
-    let mut options = ListParams::read(call.query)?.into_options(call.about())?;
+    let mut options =
+        ListParams::read(call.query, call.sharded_lists)?.into_options(call.about())?;
     options.memory = Some(memory.ledger().clone());
     let list = call.store.list(call.namespace(), options).await;
     let list = list.map_err(|error| match error {

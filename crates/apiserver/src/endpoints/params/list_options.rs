@@ -1,13 +1,15 @@
 //! The parameters of lists, watches and collection deletions: metav1.ListOptions.
 //!
 //! The hard part is the order of kube-apiserver's checks, since only the first kind of error is reported: values that
-//! cannot be parsed (400), invalid combinations (422), then the fields of selectors (400). Versions are parsed last,
-//! because their error depends on the verb.
+//! cannot be parsed (400), invalid combinations (422), then the fields of selectors (400), then shard selectors (500).
+//! Versions are parsed last, because their error depends on the verb.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ringwatch::meta::{FieldSelector, LabelSelector, ResourceVersion, VersionMatch};
+use ringwatch::meta::{
+    FieldSelector, LabelSelector, ParseError, ResourceVersion, ShardSelector, VersionMatch,
+};
 use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
 use ringwatch_registry::Resource;
@@ -23,6 +25,8 @@ const WATCH_SECONDS_MAX: u64 = 30 * 365 * 24 * 3_600;
 pub(crate) struct ListParams {
     label: LabelSelector,
     field: FieldSelector,
+    /// The text of the shard selector; empty if there is none, or if shards cannot be selected.
+    shard: String,
     resource_version: String,
     version_match: String,
     limit: i64,
@@ -34,16 +38,20 @@ pub(crate) struct ListParams {
 }
 
 impl ListParams {
-    /// Reads the parameters of a list or watch.
+    /// Reads the parameters of a list or watch. The shard selector is ignored unless `sharded_lists`.
     ///
     /// # Errors
     /// 400 for what cannot be read, 422 for what must not be combined.
-    pub(crate) fn read(query: &Query) -> Result<Self, Failure> {
-        let unreadable =
-            |error: ringwatch::meta::ParseError| Failure::bad_request(error.to_string());
+    pub(crate) fn read(query: &Query, sharded_lists: bool) -> Result<Self, Failure> {
+        let unreadable = |error: ParseError| Failure::bad_request(error.to_string());
         let mut params = Self {
             label: LabelSelector::parse(query.first("labelSelector")).map_err(unreadable)?,
             field: FieldSelector::parse(query.first("fieldSelector")).map_err(unreadable)?,
+            shard: if sharded_lists {
+                query.first("shardSelector").to_owned()
+            } else {
+                String::new()
+            },
             watch: query.switch("watch").unwrap_or(false),
             allow_watch_bookmarks: query.switch("allowWatchBookmarks").unwrap_or(false),
             resource_version: query.first("resourceVersion").to_owned(),
@@ -93,10 +101,12 @@ impl ListParams {
     /// Returns the options for the store.
     ///
     /// # Errors
-    /// 400 for fields that the resource cannot be selected by; what a bad version means to the
-    /// verb.
+    /// 400 for fields that the resource cannot be selected by; 500 for a bad shard selector; what a bad version means to
+    /// the verb.
     pub(crate) fn into_options(self, about: About<'_>) -> Result<ListOptions, Failure> {
         let field = stored_fields(self.field, about.resource)?;
+        let shard =
+            shard_selector(&self.shard).map_err(|error| Failure::invalid_shard_selector(&error))?;
         let resource_version = ResourceVersion::parse(&self.resource_version)
             .map_err(|error| Failure::from_storage_error(&StorageError::from(error), about))?;
         let version_match = match self.version_match.as_str() {
@@ -110,6 +120,7 @@ impl ListParams {
             predicate: SelectionPredicate {
                 label: self.label,
                 field,
+                shard,
                 limit: u64::try_from(self.limit).unwrap_or(0),
                 continue_token: self.continue_token,
                 allow_watch_bookmarks: self.allow_watch_bookmarks,
@@ -205,6 +216,14 @@ fn unsupported_match(value: &str, supported: &str) -> FieldError {
     )
 }
 
+/// Reads a shard selector. The empty text selects everything.
+fn shard_selector(text: &str) -> Result<ShardSelector, ParseError> {
+    if text.is_empty() {
+        return Ok(ShardSelector::default());
+    }
+    ShardSelector::parse(text)
+}
+
 /// Translates a selector to the names under which the resource's fields are stored.
 fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSelector, Failure> {
     // The name under which a field is stored is the resource's, or the client's own.
@@ -228,7 +247,7 @@ mod tests {
     use super::*;
 
     fn message(query: &str) -> String {
-        let error = ListParams::read(&Query::parse(query)).expect_err(query);
+        let error = ListParams::read(&Query::parse(query), false).expect_err(query);
         error.status().message.clone()
     }
 
@@ -264,10 +283,11 @@ mod tests {
     #[test]
     fn a_watch_from_anywhere_begins_with_the_state() {
         for query in ["watch=1", "watch=1&resourceVersion=0"] {
-            let params = ListParams::read(&Query::parse(query)).expect(query);
+            let params = ListParams::read(&Query::parse(query), false).expect(query);
             assert_eq!(params.send_initial_events, Some(true));
         }
-        let params = ListParams::read(&Query::parse("watch=1&resourceVersion=5")).expect("fine");
+        let params =
+            ListParams::read(&Query::parse("watch=1&resourceVersion=5"), false).expect("fine");
         assert_eq!(params.send_initial_events, None);
     }
 
@@ -281,7 +301,7 @@ mod tests {
             ("9223372036854775807", Some(WATCH_SECONDS_MAX)),
         ] {
             let query = format!("watch=1&timeoutSeconds={seconds}");
-            let params = ListParams::read(&Query::parse(&query)).expect("a number");
+            let params = ListParams::read(&Query::parse(&query), false).expect("a number");
             let timeout = params.timeout();
             assert_eq!(timeout.map(|it| it.as_secs()), expected, "{seconds}");
             assert!(now.checked_add(timeout.unwrap_or_default()).is_some());
