@@ -45,6 +45,16 @@ struct Wire<'a> {
 }
 
 impl ContinueToken {
+    /// Creates the token of a list at a revision that goes on after a full key.
+    #[must_use]
+    pub fn after(key: &str, revision: u64) -> Self {
+        Self {
+            // The first key after it.
+            start: format!("{key}\0"),
+            revision: Some(revision),
+        }
+    }
+
     /// Decodes a token of a list under the full key `prefix`.
     ///
     /// # Errors

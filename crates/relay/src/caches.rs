@@ -120,6 +120,7 @@ impl Caches {
             prefix: resource.prefix.clone(),
             versioner: versioner.clone(),
             window: WindowLimits::within(self.ledger.limit()),
+            shard_indexes: false,
         });
         let store = Store::new(upstream(), resource.clone(), versioner);
         let (stop, stopped) = oneshot::channel();

@@ -64,13 +64,18 @@ impl Store {
         query: Query,
         options: &ListOptions,
     ) -> Result<List, StorageError> {
+        let shard = &options.predicate.shard;
         let continued = !options.predicate.continue_token.is_empty();
         let page = self.remote.list(place.namespace, query, continued).await?;
         let mut items = Vec::with_capacity(page.items.len());
         let mut bytes = 0;
         for (head, item) in page.items {
-            bytes += item.len() as u64;
-            items.push(self.object_at(item, &head.namespace, &head.name, head.revision)?);
+            let object = self.object_at(item, &head.namespace, &head.name, head.revision)?;
+            // An upstream may not know shards, and then sends all of them.
+            if shard.matches(object.attributes()) {
+                bytes += object.stored().len() as u64;
+                items.push(object);
+            }
         }
         let share = |ledger: &Ledger| {
             let mut share = ledger.share(Account::Requests);
@@ -81,6 +86,7 @@ impl Store {
         Ok(List {
             revision: page.revision,
             items,
+            shard: shard.clone(),
             continue_token: (!token.is_empty()).then_some(token),
             remaining_item_count: page.remaining,
             corrupt: Vec::new(),
@@ -196,6 +202,9 @@ impl Interface for Store {
         let place = self.remote.resource.place(key, options.recursive)?;
         if options.with_previous {
             return Err(unsupported("tell what objects were before"));
+        }
+        if !options.predicate.shard.is_empty() {
+            return Err(unsupported("watch a shard"));
         }
         let query = Query::watch(&options, place.name);
         let (body, is_protobuf) = match self.remote.watch(place.namespace, query).await? {

@@ -150,8 +150,7 @@ impl Assembly<'_> {
             ledger: ledger.clone(),
             encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
-            unsafe_deletion: self.flags.unsafe_deletion(),
-            sharded_lists: self.flags.sharded_lists(),
+            features: self.flags.api_features(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),
             token_issuer: TokenIssuer::new(accounts),
@@ -217,7 +216,7 @@ impl Assembly<'_> {
             encryption: security.encryption.encryption.clone(),
             caches: self.flags.watch_cache_sizes(),
             has_spans: self.flags.has_spans(),
-            shard_indexes: self.flags.sharded_lists(),
+            shard_indexes: self.flags.api_features().sharded_lists,
             list_metrics: etcd3::ListMetrics::register(registry),
             request_metrics: etcd3::RequestMetrics::register(registry, self.clock.clone()),
             metrics: self.cache_metrics(registry),
@@ -237,7 +236,7 @@ impl Assembly<'_> {
     /// Registers the metrics of the caches, those about shards if there can be any.
     fn cache_metrics(&self, registry: &mut Registry) -> CacheMetrics {
         let metrics = CacheMetrics::register(registry);
-        if self.flags.sharded_lists() {
+        if self.flags.api_features().sharded_lists {
             metrics.register_shards(registry);
         }
         metrics

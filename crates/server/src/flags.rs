@@ -31,6 +31,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use ringwatch::storage::StorageMediaType;
 use ringwatch_apimachinery::duration;
+use ringwatch_apiserver::endpoints::ApiFeatures;
 use ringwatch_authorization::AuthorizationMode;
 use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use ringwatch_resources::ClusterOptions;
@@ -411,16 +412,14 @@ impl ServeFlags {
         }
     }
 
-    /// Returns true if objects that cannot be read may be deleted.
+    /// Returns the feature gates that decide what requests may ask for.
     #[must_use]
-    pub fn unsafe_deletion(&self) -> bool {
-        FeatureGate::is_enabled(&self.feature_gates, Feature::UnsafeDeletion)
-    }
-
-    /// Returns true if lists and watches may select a shard.
-    #[must_use]
-    pub fn sharded_lists(&self) -> bool {
-        FeatureGate::is_enabled(&self.feature_gates, Feature::ShardedLists)
+    pub fn api_features(&self) -> ApiFeatures {
+        let is_enabled = |feature| FeatureGate::is_enabled(&self.feature_gates, feature);
+        ApiFeatures {
+            unsafe_deletion: is_enabled(Feature::UnsafeDeletion),
+            sharded_lists: is_enabled(Feature::ShardedLists),
+        }
     }
 
     /// Returns true if spans of requests are exported.

@@ -36,9 +36,9 @@ const OR: u8 = 1;
 #[derive(Debug)]
 pub(super) enum Expression {
     /// Expressions joined by `||`, in order.
-    Or(Vec<Expression>),
+    Or(Vec<Self>),
     /// A call of a function, or of a method, whose target is not kept.
-    Call(String, Vec<Expression>),
+    Call(String, Vec<Self>),
     /// Another operator, by the name of its function.
     Operator(&'static str),
     /// An identifier, and the fields selected of it, joined by dots.

@@ -226,6 +226,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines)] // a table
     fn what_is_wrong_is_told_in_kube_apiservers_words() {
         let field = |field: &str| of(field, "0x00", "0x80");
         let start = |start: &str| of(UID, start, HALF);

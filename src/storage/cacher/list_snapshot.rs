@@ -86,10 +86,7 @@ impl Page<'_> {
                     Some(_) => entries.by_ref().next().is_none(),
                 };
                 if !is_last {
-                    let token = ContinueToken {
-                        start: format!("{key}\0"),
-                        revision: Some(self.revision),
-                    };
+                    let token = ContinueToken::after(key, self.revision);
                     list.continue_token = Some(token.encode(self.folder)?);
                     list.remaining_item_count = everything.then(|| entries.count() as u64);
                 }

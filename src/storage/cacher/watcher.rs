@@ -61,7 +61,7 @@ pub(super) struct CacheWatcher {
 
 #[derive(Debug)]
 enum Phase {
-    State(StateInterval),
+    State(Box<StateInterval>),
     CatchUp {
         /// True once the channel has been resumed.
         resumed: bool,
@@ -102,7 +102,9 @@ impl CacheWatcher {
         let catch_up = Phase::CatchUp { resumed: false };
         Self {
             attachment,
-            phase: start.state.map_or(catch_up, Phase::State),
+            phase: start
+                .state
+                .map_or(catch_up, |state| Phase::State(Box::new(state))),
             cursor: start.cursor,
             start_revision: start.start_revision,
             with_previous: false,

@@ -81,18 +81,15 @@ pub(super) async fn get_list(
         let Some(last_key) = last_key.filter(|_| more) else {
             break;
         };
-        let from = format!("{last_key}\0");
         if bucket > 0 && list.items.len() >= bucket {
-            let token = ContinueToken {
-                start: from,
-                revision: Some(request.revision),
-            };
+            let token = ContinueToken::after(last_key, request.revision);
             list.continue_token = Some(token.encode(&prefix)?);
             if predicate.is_everything() {
                 list.remaining_item_count = page.count.checked_sub(taken.objects as u64);
             }
             break;
         }
+        let from = format!("{last_key}\0");
         request.range = range(&prefix, Some(&from), true);
         wanted = next_page(predicate, wanted, list.items.len());
     }

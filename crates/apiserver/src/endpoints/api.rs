@@ -347,8 +347,7 @@ impl Api {
             headers,
             context,
             pretty,
-            unsafe_deletion: self.config.unsafe_deletion,
-            sharded_lists: self.config.sharded_lists,
+            features: self.config.features,
         };
         if let Some(text) = store.resource().deprecation() {
             call.context.warn(text);

@@ -40,14 +40,21 @@ pub struct ApiConfig {
     pub encodings: EncodingCache,
     /// Minimum duration of a watch without `timeoutSeconds`; each gets a random duration of one to two times this.
     pub min_request_timeout: Duration,
-    /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
-    pub unsafe_deletion: bool,
-    /// True if lists and watches may select a shard: ShardedListAndWatch. Otherwise the parameter is ignored.
-    pub sharded_lists: bool,
+    /// The feature gates that decide what requests may ask for.
+    pub features: ApiFeatures,
     /// The addresses and TLS of kubelets.
     pub kubelets: Kubelets,
     /// Authenticates the tokens of TokenReviews.
     pub authenticator: Arc<Authenticator>,
     /// Issues the tokens of TokenRequests.
     pub token_issuer: TokenIssuer,
+}
+
+/// The feature gates that decide what requests may ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ApiFeatures {
+    /// True if objects that cannot be read may be deleted: AllowUnsafeMalformedObjectDeletion.
+    pub unsafe_deletion: bool,
+    /// True if lists and watches may select a shard: ShardedListAndWatch. Otherwise the parameter is ignored.
+    pub sharded_lists: bool,
 }

@@ -10,7 +10,7 @@ use ringwatch_authentication::service_accounts::TokenIssuer;
 use ringwatch_authorization::Attributes;
 use ringwatch_registry::{RequestContext, Store, Verb};
 
-use super::api_config::ApiConfig;
+use super::api_config::{ApiConfig, ApiFeatures};
 use super::decode::{self, Expected};
 use super::encoding::{Encoder, EncodingCache, EventEncoder, Tables};
 use super::errors::{About, Failure};
@@ -59,10 +59,8 @@ pub(super) struct Call<'a> {
     pub(super) context: RequestContext,
     /// True if the answer is indented for people.
     pub(super) pretty: bool,
-    /// True if deletions may ignore that an object cannot be read.
-    pub(super) unsafe_deletion: bool,
-    /// True if lists and watches may select a shard.
-    pub(super) sharded_lists: bool,
+    /// The feature gates that decide what it may ask for.
+    pub(super) features: ApiFeatures,
 }
 
 /// The metrics, memory and duration of a watch.

@@ -44,7 +44,7 @@ pub use aggregation::{
     set_identity,
 };
 pub use api::Api;
-pub use api_config::ApiConfig;
+pub use api_config::{ApiConfig, ApiFeatures};
 pub use authorization::{refusal, selected_name};
 pub use body::{BoxError, EventStream, RequestBody, ResponseBody, full, plain, streamed};
 pub use encoding::{ENCODINGS_BYTES_MAX_DEFAULT, EncodingCache};

@@ -89,6 +89,7 @@ pub(crate) fn relayed(
         prefix: resource.prefix.clone(),
         versioner: Versioner::new(schema.clone()),
         window,
+        shard_indexes: false,
     });
     let mut tasks = JoinSet::new();
     tasks.spawn(reflector.run(std::future::pending()));

@@ -71,7 +71,7 @@ pub(super) async fn delete_options(
     if let (Some(recording), Some(options)) = (&call.context.recording, &options) {
         recording.request_object(options);
     }
-    let options = read_delete_options(call.query, options, call.unsafe_deletion)?;
+    let options = read_delete_options(call.query, options, call.features.unsafe_deletion)?;
     if options.ignore_store_read_error {
         call.check(UNSAFE_DELETE).await?;
     }

@@ -20,7 +20,8 @@ pub(crate) async fn delete_collection(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let selection = ListParams::read(call.query, call.sharded_lists)?.into_options(call.about())?;
+    let selection =
+        ListParams::read(call.query, call.features.sharded_lists)?.into_options(call.about())?;
     let options = delete_options(call, body).await?;
     if options.ignore_store_read_error {
         let why = "is not allowed with DELETECOLLECTION, try again after removing the option";

@@ -22,7 +22,7 @@ pub(crate) async fn list(
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.list_output()?;
     let mut options =
-        ListParams::read(call.query, call.sharded_lists)?.into_options(call.about())?;
+        ListParams::read(call.query, call.features.sharded_lists)?.into_options(call.about())?;
     options.memory = Some(memory.ledger().clone());
     let list = call.store.list(call.namespace(), options).await;
     let list = list.map_err(|error| match error {

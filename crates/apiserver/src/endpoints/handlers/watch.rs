@@ -47,7 +47,7 @@ pub(crate) async fn watch(
     terms: WatchTerms,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.stream_output()?;
-    let mut params = ListParams::read(call.query, call.sharded_lists)?;
+    let mut params = ListParams::read(call.query, call.features.sharded_lists)?;
     if !call.name().is_empty() {
         params.select_name(call.name())?;
     }

@@ -100,7 +100,7 @@ async fn shards_are_listed_and_named() {
                 let list = fixture.accepting(&path, &accept).await.json();
                 assert_eq!(list["kind"], form);
                 assert!(list["metadata"].get("shardInfo").is_none(), "{list}");
-                let rows = list["rows"].as_array().or(list["items"].as_array());
+                let rows = list["rows"].as_array().or_else(|| list["items"].as_array());
                 assert_eq!(rows.map(Vec::len), Some(mine.len()));
             }
             let mut paged = BTreeSet::new();
