@@ -72,6 +72,12 @@ pub trait ChangeSource: Send + Sync + Debug {
 
     /// Returns true if a progress notice never overtakes an event: false for etcd before 3.4.31 and 3.5.13.
     fn progress_is_trusted(&self) -> bool;
+
+    /// Returns true if the followed stream comes to the newest revision soon, by the change that made it or by a progress
+    /// notice on request. False if revisions count changes that the stream does not have, and it cannot be asked.
+    fn reaches_newest(&self) -> bool {
+        true
+    }
 }
 
 /// A page of raw objects.

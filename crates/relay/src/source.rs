@@ -205,4 +205,9 @@ impl ChangeSource for Source {
     fn progress_is_trusted(&self) -> bool {
         false
     }
+
+    /// Returns false: versions count the changes of all resources of the upstream.
+    fn reaches_newest(&self) -> bool {
+        false
+    }
 }

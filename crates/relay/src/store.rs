@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
 use http_body_util::BodyExt;
 use ringwatch::budget::{Account, Ledger};
-use ringwatch::meta::{Object, ResourceVersion, WatchEvent};
+use ringwatch::meta::{Object, ResourceVersion, ShardSelector, WatchEvent};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, Stats, StorageError,
     TryUpdate, UpdateOptions, Versioner, WatchStream, corrupt_object,
@@ -64,18 +64,13 @@ impl Store {
         query: Query,
         options: &ListOptions,
     ) -> Result<List, StorageError> {
-        let shard = &options.predicate.shard;
         let continued = !options.predicate.continue_token.is_empty();
         let page = self.remote.list(place.namespace, query, continued).await?;
         let mut items = Vec::with_capacity(page.items.len());
         let mut bytes = 0;
         for (head, item) in page.items {
-            let object = self.object_at(item, &head.namespace, &head.name, head.revision)?;
-            // An upstream may not know shards, and then sends all of them.
-            if shard.matches(object.attributes()) {
-                bytes += object.stored().len() as u64;
-                items.push(object);
-            }
+            bytes += item.len() as u64;
+            items.push(self.object_at(item, &head.namespace, &head.name, head.revision)?);
         }
         let share = |ledger: &Ledger| {
             let mut share = ledger.share(Account::Requests);
@@ -86,7 +81,7 @@ impl Store {
         Ok(List {
             revision: page.revision,
             items,
-            shard: shard.clone(),
+            shard: ShardSelector::default(),
             continue_token: (!token.is_empty()).then_some(token),
             remaining_item_count: page.remaining,
             corrupt: Vec::new(),
@@ -174,6 +169,19 @@ pub(crate) fn unsupported(what: &str) -> StorageError {
     }
 }
 
+/// Returns what a shard has of a list. An upstream may not know shards, so it is asked for all of them.
+fn of_shard(mut list: List, shard: &ShardSelector) -> List {
+    if shard.is_empty() {
+        return list;
+    }
+    list.items
+        .retain(|object| shard.matches(object.attributes()));
+    list.shard = shard.clone();
+    // The upstream counts those of all shards.
+    list.remaining_item_count = None;
+    list
+}
+
 #[async_trait]
 impl Interface for Store {
     fn versioner(&self) -> &Versioner {
@@ -254,11 +262,13 @@ impl Interface for Store {
         }
         let query = Query::list(&options, place.name);
         if options.resource_version.is_some() || continued {
-            return self.list(place, query, &options).await;
+            let list = self.list(place, query, &options).await?;
+            return Ok(of_shard(list, &options.predicate.shard));
         }
         let path = query.clone().after(&self.remote.resource.path(place));
         let list = self.list(place, query, &options);
-        self.moments.list(&path, list).await
+        let list = self.moments.list(&path, list).await?;
+        Ok(of_shard(list, &options.predicate.shard))
     }
 
     async fn guaranteed_update(

@@ -292,6 +292,11 @@ impl FeedShared {
         self.source.progress_is_trusted()
     }
 
+    /// Returns true if a cache that waits for the store's newest revision comes to it soon.
+    pub(super) fn reaches_newest(&self) -> bool {
+        self.source.reaches_newest()
+    }
+
     /// Runs the probe of the store's newest revision. Never completes.
     pub(super) async fn serve_probes(&self) {
         self.probe.serve(&*self.source, &self.clock).await;

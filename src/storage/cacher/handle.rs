@@ -22,9 +22,9 @@ use crate::storage::{
 };
 use crate::sync::{ArcSwap, OwnedSemaphorePermit};
 
-/// Maximum time that a read waits for a revision where progress notices are not trusted. A change that is on its way comes
+/// Maximum time that a read waits for a revision to which the feed may not come soon. A change that is on its way comes
 /// in that time; that there is none would show much later, and the store can answer.
-const UNTRUSTED_WAIT_MAX: Duration = Duration::from_millis(100);
+const UNREACHED_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// The handle of one type's cache, which a [`super::Reflector`] fills.
 ///
@@ -264,7 +264,7 @@ impl Cacher {
     /// Returns true if the initial state of a watch is to be the store's: the watch demands a state so new that the cache
     /// would not know that it has it.
     pub(super) async fn needs_state_of_store(&self, options: &ListOptions) -> bool {
-        if self.feed.progress_is_trusted() {
+        if self.feed.reaches_newest() {
             return false;
         }
         match decide::watch(options) {
@@ -277,11 +277,10 @@ impl Cacher {
         }
     }
 
-    /// Returns true if a read that failed to wait for a revision is the store's. Where progress is trusted, the cache
-    /// would have reached it if the store had.
+    /// Returns true if a read that failed to wait for a revision is the store's. Where the feed reaches the newest
+    /// revision, the cache would have reached it if the store had.
     fn is_for_store(&self, error: &StorageError) -> bool {
-        !self.feed.progress_is_trusted()
-            && matches!(error, StorageError::TooLargeResourceVersion { .. })
+        !self.feed.reaches_newest() && matches!(error, StorageError::TooLargeResourceVersion { .. })
     }
 
     /// Starts a watch. Any error but that the cache is not ready is the only item of the stream.
@@ -356,9 +355,9 @@ impl Cacher {
 
     /// Waits until a cache is as fresh as a read demands.
     async fn wait(&self, cache: &WatchCache, fresh: Fresh) -> Result<(), StorageError> {
-        let deadline = match self.feed.progress_is_trusted() {
+        let deadline = match self.feed.reaches_newest() {
             true => cache.fresh.deadline(),
-            false => cache.clock.now() + UNTRUSTED_WAIT_MAX,
+            false => cache.clock.now() + UNREACHED_WAIT_MAX,
         };
         let revision = match fresh {
             Fresh::Any => return Ok(()),

@@ -55,6 +55,8 @@ pub(super) struct Inner {
     pub(super) reachable: bool,
     /// True if progress notices of the source can be trusted.
     pub(super) trusted: bool,
+    /// True if the source says that followers come to the newest revision soon.
+    pub(super) reaches_newest: bool,
     /// True if requests for progress are answered.
     pub(super) answers_progress: bool,
     pub(super) pages: usize,
@@ -89,6 +91,7 @@ impl Default for Inner {
             held: None,
             reachable: true,
             trusted: true,
+            reaches_newest: true,
             answers_progress: true,
             pages: 0,
             follows: 0,
@@ -447,6 +450,10 @@ impl ChangeSource for Script {
 
     fn progress_is_trusted(&self) -> bool {
         self.state().trusted
+    }
+
+    fn reaches_newest(&self) -> bool {
+        self.state().reaches_newest
     }
 }
 
