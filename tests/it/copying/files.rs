@@ -154,7 +154,7 @@ async fn a_file_goes_on_with_its_own_source_alone() {
     assert_eq!(copied.changes, 0);
 }
 
-/// What a file has of another source goes, even where revisions stand for other keys.
+/// Everything that a file has of another source goes, even where revisions stand for other keys.
 #[tokio::test]
 async fn revisions_that_stand_for_other_keys_are_replaced() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What is not copied into, and what is not copied.
+//! Copies that are refused, for their target or for their source.
 
 use std::sync::Arc;
 
