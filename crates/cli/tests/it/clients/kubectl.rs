@@ -316,13 +316,12 @@ impl Kubectl {
     fn explains(&self) {
         let manifest = self.file("widgets.yaml", WIDGETS);
         self.ok(&["create", "-f", &manifest]);
-        let established = "--for=condition=Established";
-        self.ok(&[
-            "wait",
-            established,
-            "crd/widgets.example.com",
-            "--timeout=60s",
-        ]);
+        // A definition without conditions has `null` there, as in kube-apiserver, for which `kubectl wait` fails when it is
+        // to wait for a condition. They come with the accepted names.
+        let accepted = "--for=jsonpath={.status.acceptedNames.kind}=Widget";
+        for wait in [accepted, "--for=condition=Established"] {
+            self.ok(&["wait", wait, "crd/widgets.example.com", "--timeout=60s"]);
+        }
         let v2 = "--output=plaintext-openapiv2";
         for (arguments, texts) in [
             (
