@@ -89,16 +89,24 @@ async fn readiness_ends_before_the_address_is_withdrawn() {
     ];
     let mut server = Server::start(&flags);
     server.client().await;
+    // Else nothing would have to be withdrawn.
+    let endpoints = "GET /api/v1/namespaces/default/endpoints/kubernetes";
+    until_answered(&server, endpoints, |answer| answer.contains("192.0.2.7")).await;
     etcd.freeze();
     terminate(&server);
+    let is_unready = |answer: &str| answer.starts_with("HTTP/1.1 500");
+    until_answered(&server, "GET /readyz/shutdown", is_unready).await;
+}
+
+/// Asks until the answer is one of those that are waited for.
+async fn until_answered(server: &Server, line: &str, is_it: impl Fn(&str) -> bool) {
     for _ in 0..LOOKS_MAX {
-        let answer = ask(server.port(), "GET /readyz/shutdown", ADMIN).await;
-        if answer.starts_with("HTTP/1.1 500") {
+        if is_it(&ask(server.port(), line, ADMIN).await) {
             return;
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    panic!("it stays ready");
+    panic!("no such answer to {line}");
 }
 
 #[tokio::test]
