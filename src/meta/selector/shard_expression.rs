@@ -276,10 +276,15 @@ impl Parser {
 /// Returns a field of an expression.
 fn field(target: Expression, name: &str) -> Expression {
     match target {
-        Expression::Path { text, .. } => Expression::Path {
-            text: format!("{text}.{name}"),
-            is_field: true,
-        },
+        Expression::Path { mut text, .. } => {
+            // A path has as many fields as its writer likes, so it is not copied for each.
+            text.push('.');
+            text.push_str(name);
+            Expression::Path {
+                text,
+                is_field: true,
+            }
+        }
         Expression::FieldOf { kind } => Expression::FieldOf { kind },
         other => Expression::FieldOf { kind: other.kind() },
     }

@@ -13,7 +13,7 @@
 //! neighbours. It looks at no watcher of another shard. A selector takes at most 256 places however many ranges it has, whereas a
 //! tree of intervals would take quadratic memory for shards that overlap, which clients could choose.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::shard_index::{bucket, buckets};
 use crate::meta::{Attributes, ShardField, ShardSelector, shard_hash};
@@ -40,10 +40,11 @@ struct Sharded {
     watchers: usize,
 }
 
-/// The selectors and their groups by buckets; empty if there is no selector.
+/// The selectors of each bucket by their groups, so that one is removed without a look at the others; empty if there is no
+/// selector.
 #[derive(Debug, Default)]
 struct Buckets {
-    buckets: Vec<Vec<(ShardSelector, u32)>>,
+    buckets: Vec<BTreeMap<u32, ShardSelector>>,
     /// The number of selectors.
     selectors: usize,
 }
@@ -83,11 +84,13 @@ impl ShardGroups {
         let Some(sharded) = &mut self.sharded else {
             return;
         };
-        sharded.groups.remove(selector);
+        let Some(group) = sharded.groups.remove(selector) else {
+            return;
+        };
         if sharded.groups.is_empty() {
             self.sharded = None;
         } else if let Some(buckets) = sharded.buckets(selector) {
-            buckets.remove(selector);
+            buckets.remove(selector, group);
         }
     }
 
@@ -144,21 +147,21 @@ impl Sharded {
 
 impl Buckets {
     fn insert(&mut self, selector: &ShardSelector, group: u32) {
-        self.buckets.resize_with(BUCKETS, Vec::new);
+        self.buckets.resize_with(BUCKETS, BTreeMap::new);
         self.selectors += 1;
         for bucket in buckets(selector) {
-            self.buckets[usize::from(bucket)].push((selector.clone(), group));
+            self.buckets[usize::from(bucket)].insert(group, selector.clone());
         }
     }
 
-    fn remove(&mut self, selector: &ShardSelector) {
+    fn remove(&mut self, selector: &ShardSelector, group: u32) {
         self.selectors -= 1;
         if self.selectors == 0 {
             self.buckets = Vec::new();
             return;
         }
         for bucket in buckets(selector) {
-            self.buckets[usize::from(bucket)].retain(|(it, _)| it != selector);
+            self.buckets[usize::from(bucket)].remove(&group);
         }
     }
 
@@ -171,7 +174,7 @@ impl Buckets {
         let current = sides.current.map(value);
         let previous = sides.previous.map(value).filter(|it| Some(*it) != current);
         for hash in current.into_iter().chain(previous) {
-            for (selector, group) in &self.buckets[usize::from(bucket(hash))] {
+            for (group, selector) in &self.buckets[usize::from(bucket(hash))] {
                 let is_pushed = Some(hash) == previous
                     && current.is_some_and(|current| selector.contains(current));
                 if selector.contains(hash) && !is_pushed {

@@ -162,14 +162,16 @@ impl Model {
         self.free.push(gone.number);
     }
 
-    /// An event is sent to the watchers that it concerns, once, and to no other.
-    fn event(&mut self, event: &CacheEvent) {
+    /// An event is sent to the watchers that it concerns, once, and to no other. Returns how many these are.
+    fn event(&mut self, event: &CacheEvent) -> usize {
+        let mut reached = 0;
         self.sequence += 1;
         let mut wake = WakeList::new();
         self.index.dispatch(self.sequence, event, &mut wake);
         let mut context = Context::from_waker(Waker::noop());
         for watcher in &mut self.present {
             let concerned = watcher.filter.covers(&event.key) && watcher.filter.concerns(event);
+            reached += usize::from(concerned);
             let sent = Poll::Ready(Signal::Event(self.sequence));
             let expected = if concerned { sent } else { Poll::Pending };
             let filter = &watcher.filter;
@@ -183,6 +185,7 @@ impl Model {
                 "sent twice"
             );
         }
+        reached
     }
 }
 
@@ -249,20 +252,23 @@ fn an_event_finds_whom_it_concerns_by_its_own_labels() {
     let mut model = Model::default();
     for number in 0..LABEL_NAMES {
         for value in ["x", "y"] {
-            model.enter("/pods/", &format!("l{number}={value}"), "", 0);
+            // Everything, and a shard in which the objects are not.
+            for shard in [SHARDS, 0] {
+                model.enter("/pods/", &format!("l{number}={value}"), "", shard);
+            }
         }
     }
     let two = labelled(&[("l1", "x"), ("l2", "x"), ("other", "x")]);
     let changed = labelled(&[("l1", "x"), ("l2", "y")]);
     let none = labelled(&[]);
-    for (before, after) in [
-        (None, After::Content(two.clone())),
-        (Some(&two), After::Content(changed.clone())),
-        (Some(&changed), After::Content(none.clone())),
-        (Some(&none), After::Content(two.clone())),
-        (Some(&two), After::Deleted),
+    for (before, after, reached) in [
+        (None, After::Content(two.clone()), 2),
+        (Some(&two), After::Content(changed.clone()), 3),
+        (Some(&changed), After::Content(none.clone()), 2),
+        (Some(&none), After::Content(two.clone()), 2),
+        (Some(&two), After::Deleted, 2),
     ] {
-        model.event(&event("/pods/a/p", before, &after));
+        assert_eq!(model.event(&event("/pods/a/p", before, &after)), reached);
     }
 }
 
