@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::copy::MARKER_KEY;
-use ringwatch::storage::backend::embedded::{Embedded, FILE_NAME};
+use ringwatch::storage::backend::embedded::{Embedded, FILE_NAME, UNFINISHED_COPY_NAME};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, BackendError, RangeRequest};
 use ringwatch::storage::etcd3;
@@ -61,6 +61,7 @@ pub(super) async fn open(
             Ok(OpenBackend::embedded(Arc::new(embedded), None))
         }
         StorageBackend::Embedded => {
+            refuse_unfinished_file(data_dir)?;
             let (path, clock) = (data_dir.join(FILE_NAME), clock.clone());
             let opened = tokio::task::spawn_blocking(move || Embedded::open(&path, clock)).await;
             let opened = opened.map_err(|error| {
@@ -123,6 +124,7 @@ pub(super) async fn open_overrides(
             continue;
         }
         let etcd = Arc::new(connect(&flags.etcd, &other.servers, clock).await?);
+        refuse_unfinished_copy(&etcd).await?;
         opened.push(OpenOverride {
             servers: other.servers.clone(),
             types: known.into_iter().collect(),
@@ -169,9 +171,28 @@ async fn refuse_unfinished_copy(etcd: &Etcd) -> Result<(), StartError> {
     match marker.map_err(StartError::line)?.count {
         0 => Ok(()),
         _ => Err(StartError::line(
-            "the etcd is an unfinished copy; finish it with ringwatch store copy, or name another with --etcd-servers",
+            "the etcd is an unfinished copy; finish it with ringwatch store copy, or name another with --etcd-servers or --etcd-servers-overrides",
         )),
     }
+}
+
+/// Refuses to make a store in a data directory with an unfinished copy: the cluster would begin empty, and the copy could
+/// not be finished any more.
+fn refuse_unfinished_file(data_dir: &Path) -> Result<(), StartError> {
+    let unfinished = data_dir.join(UNFINISHED_COPY_NAME);
+    let exists = |path: &Path| {
+        let advice = "check the permissions of the data directory";
+        let found = path.try_exists();
+        found
+            .map_err(|error| StartError::new(format!("look for {}", path.display()), error, advice))
+    };
+    if exists(&data_dir.join(FILE_NAME))? || !exists(&unfinished)? {
+        return Ok(());
+    }
+    Err(StartError::line(format!(
+        "{} is an unfinished copy, and there is no store; finish it by the same ringwatch store copy without --prepare, or remove the file to begin with an empty store",
+        unfinished.display()
+    )))
 }
 
 impl OpenBackend {

@@ -11,7 +11,7 @@ use ringwatch::storage::backend::copy::{self, BackendSource, BackendTarget, Sour
 use ringwatch::storage::backend::embedded::maintenance::{
     CopyFile, MaintenanceError, SnapshotSource,
 };
-use ringwatch::storage::backend::embedded::{FILE_NAME, OpenError};
+use ringwatch::storage::backend::embedded::{FILE_NAME, OpenError, UNFINISHED_COPY_NAME};
 use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch_tls::target::Target as Server;
 use tokio::runtime::Builder;
@@ -22,9 +22,6 @@ use super::error::StoreError;
 use super::new_file;
 use super::output;
 use super::progress::{CopyBar, Progress};
-
-/// The name of an unfinished copy in a data directory.
-const UNFINISHED_NAME: &str = ".ringwatch-store-copy";
 
 /// Copies a store, or goes on with a copy. Returns its outcome as text.
 ///
@@ -53,11 +50,11 @@ pub(crate) fn store_in(data_dir: &Path) -> PathBuf {
 async fn into_directory(dir: &Path, flags: &CopyFlags) -> Result<String, StoreError> {
     let store = store_in(dir);
     if store.try_exists().map_err(StoreError::io(&store))? {
-        return Err(StoreError::Exists { path: store });
+        return Err(StoreError::ExistsForCopy { path: store });
     }
     let source = source(flags).await?;
     new_file::create_folder(dir)?;
-    let unfinished = dir.join(UNFINISHED_NAME);
+    let unfinished = dir.join(UNFINISHED_COPY_NAME);
     let mut target = CopyFile::open(&unfinished).map_err(|error| match error {
         MaintenanceError::Open(OpenError::InUse { path }) => StoreError::Copying { path },
         other => StoreError::Store(other),

@@ -33,6 +33,15 @@ pub enum StoreError {
         /// The path of the store's file.
         path: PathBuf,
     },
+    /// The data directory into which is copied has a store already.
+    #[error(
+        "{}: there is a store already; if a copy was just interrupted it may be whole: compare both with `ringwatch store status`; otherwise copy into another data directory, or move this file away",
+        path.display()
+    )]
+    ExistsForCopy {
+        /// The path of the store's file.
+        path: PathBuf,
+    },
     /// The file to which a snapshot was to be written is something else, such as a store.
     #[error("{}: there is another file, which is not a snapshot; name a new file", path.display())]
     OtherFile {

@@ -194,7 +194,7 @@ pub struct Txn {
     pub compare: Compare,
     /// The operation if the condition holds.
     pub then: Op,
-    /// The read if it does not hold.
+    /// The operation if it does not hold.
     pub otherwise: Option<Op>,
 }
 

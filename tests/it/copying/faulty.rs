@@ -1,7 +1,8 @@
 //! A backend in memory that fails at a chosen call, whose leases have numbers, and to which others write at a chosen call.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ringwatch::clock::Clock;
@@ -11,6 +12,7 @@ use ringwatch::storage::backend::{
     Backend, BackendError, KeyValue, LeaseId, Op, RangeRequest, RangeResponse, Txn, TxnResponse,
     WatchRequest, WatchResponses,
 };
+use tokio::sync::Semaphore;
 
 /// The part of a call that a failure leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +39,10 @@ pub(super) struct Intruder {
 #[derive(Debug, Default)]
 struct State {
     calls: u64,
-    /// From this call on all fail.
-    failure: Option<(u64, Failure)>,
+    /// The calls that fail.
+    failure: Option<(RangeInclusive<u64>, Failure)>,
+    /// The call that waits, and the permit for which it does.
+    hold: Option<(u64, Arc<Semaphore>)>,
     intruder: Option<Intruder>,
     /// The lease of the store for each number, and its time to live.
     leases: BTreeMap<LeaseId, (LeaseId, i64)>,
@@ -62,14 +66,39 @@ impl Faulty {
     /// Makes the call after so many, and all later ones, fail.
     pub(super) fn fail(&self, after: u64, failure: Failure) {
         let mut state = self.state.lock().unwrap();
-        state.failure = Some((state.calls + after, failure));
+        state.failure = Some((state.calls + after..=u64::MAX, failure));
+    }
+
+    /// Makes the call after so many fail.
+    pub(super) fn fail_once(&self, after: u64, failure: Failure) {
+        let mut state = self.state.lock().unwrap();
+        let call = state.calls + after;
+        state.failure = Some((call..=call, failure));
+    }
+
+    /// Makes the call after so many wait for a permit of the semaphore that is returned.
+    pub(super) fn hold(&self, after: u64) -> Arc<Semaphore> {
+        let mut state = self.state.lock().unwrap();
+        let permits = Arc::new(Semaphore::new(0));
+        state.hold = Some((state.calls + after, Arc::clone(&permits)));
+        permits
+    }
+
+    /// Returns true if a call waits, or did.
+    pub(super) fn has_held(&self) -> bool {
+        self.state.lock().unwrap().hold.is_none()
+    }
+
+    /// Returns the number of calls so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.state.lock().unwrap().calls
     }
 
     /// Lets all calls succeed. Returns true if one has failed.
     pub(super) fn mend(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         let failure = state.failure.take();
-        failure.is_some_and(|(at, _)| state.calls > at)
+        failure.is_some_and(|(failing, _)| state.calls > *failing.start())
     }
 
     /// Lets another program write to the store.
@@ -92,17 +121,23 @@ impl Faulty {
 
     /// Counts a call. Returns how it fails.
     async fn call(&self) -> Option<Failure> {
-        let (failure, intrudes, calls) = {
+        let (failure, intrudes, hold, calls) = {
             let mut state = self.state.lock().unwrap();
             let calls = state.calls;
             state.calls += 1;
-            let failure = state.failure.filter(|(at, _)| calls >= *at);
+            let failure = state.failure.as_ref();
+            let failure = failure.filter(|(failing, _)| failing.contains(&calls));
+            let failure = failure.map(|(_, it)| *it);
             let intruder = state.intruder.filter(|it| calls >= it.after);
             if intruder.is_some_and(|it| !it.again) {
                 state.intruder = None;
             }
-            (failure.map(|(_, it)| it), intruder.is_some(), calls)
+            let hold = state.hold.take_if(|(at, _)| calls == *at);
+            (failure, intruder.is_some(), hold, calls)
         };
+        if let Some((_, permits)) = hold {
+            permits.acquire().await.expect("a permit").forget();
+        }
         if intrudes {
             super::put(&self.store, "/intruder", &calls.to_string(), None).await;
         }

@@ -3,6 +3,7 @@
 mod etcd;
 mod faulty;
 mod files;
+mod held;
 mod random;
 mod refusals;
 mod resumed;

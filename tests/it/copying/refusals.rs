@@ -10,6 +10,10 @@ use super::{Unseen, content, delete, keys, put};
 
 /// More calls to the target than a copy of these tests makes.
 const CALLS_MAX: u64 = 40;
+/// The number of calls to the target after it is verified.
+const CALLS_OF_FINISH: u64 = 3;
+/// The number of calls to the target until it is known to be empty.
+const CALLS_OF_BEGIN: u64 = 4;
 
 async fn one_key() -> Arc<Faulty> {
     let source = Arc::new(Faulty::new());
@@ -118,14 +122,46 @@ async fn a_program_that_writes_to_the_target_is_noticed() {
             after,
             again: false,
         });
-        match copied(&source, &target).await {
+        let outcome = copied(&source, &target).await;
+        let calls = target.calls();
+        match outcome {
             Err(CopyError::TargetWritten { .. } | CopyError::Differs { .. }) => noticed += 1,
-            // It came to an empty store, or when the copy was whole.
-            Ok(_) | Err(CopyError::NotEmpty { .. }) => continue,
+            // It came when the copy was verified, or is to come.
+            Ok(_) if after + CALLS_OF_FINISH >= calls => continue,
+            Ok(_) => {
+                assert_eq!(content(&*target).await, content(&*source).await, "{after}");
+                continue;
+            }
+            // It came to an empty store.
+            Err(CopyError::NotEmpty { keys: 1 }) if after < CALLS_OF_BEGIN => {
+                let left = keys(&*target).await;
+                assert_eq!(left.len(), 1, "{left:?}");
+                assert_eq!(left[0].value, after.to_string(), "{left:?}");
+                continue;
+            }
             Err(other) => panic!("{after}: {other}"),
         }
         copied(&source, &target).await.expect("a copy");
         assert_eq!(content(&*target).await, content(&*source).await);
     }
     assert!(noticed > 2, "{noticed}");
+}
+
+/// A store that is empty when it is looked at and no longer when the marker is written has its keys still.
+#[tokio::test]
+async fn a_key_that_comes_as_a_copy_begins_is_left_alone() {
+    for after in 0..CALLS_OF_BEGIN {
+        let (source, target) = (one_key().await, Arc::new(Faulty::new()));
+        target.intrude(Intruder {
+            after,
+            again: false,
+        });
+        let refused = copied(&source, &target).await.expect_err("there is a key");
+        assert!(
+            matches!(refused, CopyError::NotEmpty { keys: 1 }),
+            "{after}: {refused}"
+        );
+        let left = keys(&*target).await.into_iter().map(|it| it.key);
+        assert_eq!(left.collect::<Vec<_>>(), ["/intruder"], "{after}");
+    }
 }

@@ -90,6 +90,26 @@ async fn a_copy_that_fails_at_any_call_goes_on() {
     }
 }
 
+/// A copy is whole if its last write was made, whether or not that is known.
+#[tokio::test]
+async fn the_lost_answer_to_the_last_write_is_no_failure() {
+    let (source, target) = (source().await, Arc::new(Faulty::new()));
+    copied(&source, &target).await.expect("a copy");
+    let last = target.calls() - 1;
+    let target = Arc::new(Faulty::new());
+    target.fail_once(last, Failure::After);
+    let whole = copied(&source, &target).await.expect("a whole copy");
+    assert!(target.mend(), "no answer was lost");
+    assert_copy(&source, &target, &whole).await;
+
+    let target = Arc::new(Faulty::new());
+    target.fail_once(last, Failure::Before);
+    let failed = copied(&source, &target).await.expect_err("it was not made");
+    assert!(matches!(failed, CopyError::Target(_)), "{failed}");
+    let whole = copied(&source, &target).await.expect("a copy");
+    assert_copy(&source, &target, &whole).await;
+}
+
 #[tokio::test]
 async fn a_source_that_fails_at_any_call_is_read_again() {
     let source = source().await;

@@ -251,34 +251,28 @@ fn size(path: &Path) -> usize {
     usize::try_from(size).expect("a size")
 }
 
-/// Asserts that no server starts on an unfinished copy.
-fn assert_not_served(endpoint: &str) {
-    let folder = tempfile::tempdir().expect("a folder");
+/// Asserts that no server with a data directory and these flags starts on an unfinished copy.
+fn assert_not_served(data: &Path, flags: &[&str]) {
     let port = ReservedPort::new();
     let number = port.number().to_string();
     let served = Command::new(env!("CARGO_BIN_EXE_ringwatch"))
-        .args([
-            "serve",
-            "--secure-port",
-            &number,
-            "--etcd-servers",
-            endpoint,
-        ])
-        .args(["--data-dir", text(folder.path())])
+        .args(["serve", "--secure-port", &number])
+        .args(["--data-dir", text(data)])
+        .args(flags)
         .output()
         .expect("the binary");
     assert_eq!(served.status.code(), Some(1));
     let errors = String::from_utf8(served.stderr).expect("text");
-    assert!(
-        errors.contains("the etcd is an unfinished copy"),
-        "{errors}"
-    );
+    assert!(errors.contains("is an unfinished copy"), "{errors}");
 }
 
 /// `COPY_OBJECTS=100000` copies so many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_is_killed_goes_on() {
-    let Some(etcd) = Etcd::start("a_copy_that_is_killed_goes_on") else {
+    let (Some(etcd), Some(other)) = (
+        Etcd::start("a_copy_that_is_killed_goes_on"),
+        Etcd::start("a_copy_that_is_killed_goes_on, another etcd"),
+    ) else {
         return;
     };
     let objects =
@@ -302,7 +296,10 @@ async fn a_copy_that_is_killed_goes_on() {
         .await
         .expect("a read");
     assert_eq!(marker.count, 1);
-    assert_not_served(&etcd.endpoint());
+    let served = folder.path().join("served");
+    assert_not_served(&served, &["--etcd-servers", &etcd.endpoint()]);
+    let overrides = format!("--etcd-servers-overrides=/events#{}", etcd.endpoint());
+    assert_not_served(&served, &["--etcd-servers", &other.endpoint(), &overrides]);
     let copied = resume("to etcd", &from, &to);
     assert_eq!(copied["keys"], objects, "{copied}");
     // The writes that were under way were made after the count.
@@ -320,6 +317,7 @@ async fn a_copy_that_is_killed_goes_on() {
     let copy = Copy::start(&to, &to_back);
     copy.kill_when("to a file", async || size(&unfinished) > half)
         .await;
+    assert_not_served(&back, &[]);
     assert!(!back.join(FILE_NAME).exists());
     let copied = resume("to a file", &to, &to_back);
     assert_eq!(copied["keys"], objects, "{copied}");
@@ -350,6 +348,7 @@ fn mistakes_are_one_line_that_says_what_to_do() {
     fs::write(folder.path().join(FILE_NAME), "a store").expect("a file");
     let line = refused(&["copy", "--from", &to, "--to", &from]);
     assert!(line.contains("there is a store already"), "{line}");
+    assert!(line.contains("it may be whole"), "{line}");
     let line = refused(&["copy", "--from", "etcd:http://127.0.0.1:1", "--to", &to]);
     assert!(
         line.contains("cannot reach etcd at http://127.0.0.1:1"),

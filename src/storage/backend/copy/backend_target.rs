@@ -24,14 +24,17 @@ const RAISES_PER_COMPACTION: u64 = 50_000;
 /// The least number of revisions between the newest of the source and the one at which the target is compacted: a watch
 /// of a client that has seen the first begins one after it, and must find that compacted.
 const DISTANCE_MIN: u64 = 2;
-/// A key that is never written.
-const ABSENT_KEY: &str = "ringwatch/absent";
 
 /// A backend into which is copied.
+///
+/// Several processes can use a backend, so a run may be held, such as by a suspended laptop, while another makes the copy
+/// whole and a server writes to it. A run therefore writes its number into the marker as it begins, which the run before it
+/// notices: it looks at the marker before each batch of changes and before the end, and never writes it anew once it is gone.
+/// What remains is one batch, whose writes compare the revisions of their keys alone.
 #[derive(Debug)]
 pub struct BackendTarget {
     backend: Arc<dyn NumberedLeases>,
-    /// The marker of the pass.
+    /// The marker of the pass, as this run wrote it.
     marker: Option<Marker>,
 }
 
@@ -55,6 +58,20 @@ impl BackendTarget {
         let read = self.backend.range(RangeRequest::key(MARKER_KEY)).await;
         let read = read.map_err(CopyError::Target)?;
         Ok((read.kvs.into_iter().next(), read.revision))
+    }
+
+    /// Reads the key of the marker, and the newest revision.
+    ///
+    /// # Errors
+    /// [`CopyError::TargetWritten`] if another run has begun, or has made the copy whole.
+    async fn own_marker(&self) -> Result<(KeyValue, u64), CopyError> {
+        let (found, revision) = self.read_marker().await?;
+        let own = self.marker.as_ref().map(Marker::to_text);
+        let is_own = |it: &KeyValue| own.is_some_and(|own| own.as_bytes() == it.value);
+        match found.filter(is_own) {
+            Some(found) => Ok((found, revision)),
+            None => Err(written_by_others(MARKER_KEY)),
+        }
     }
 
     /// Writes the marker if the key was last written at a revision. Returns the revision of the write.
@@ -100,21 +117,53 @@ impl BackendTarget {
         }
     }
 
-    /// Writes the marker whatever it is, and returns the revision of that.
-    async fn write_again(&self, value: Bytes) -> Result<u64, CopyError> {
-        let compare = Compare::Version(ABSENT_KEY.to_owned(), 0);
-        let written = self.txn(MARKER_KEY, compare, put(MARKER_KEY, value, None));
-        Ok(written.await?.revision)
+    /// Returns an error if a store whose marker was just written for the first time has other keys: they were written after
+    /// it was found empty. Removes the marker then.
+    async fn refuse_other_keys(&self, written: u64) -> Result<(), CopyError> {
+        let keys = count(&*self.backend, 0).await.map_err(CopyError::Target)?;
+        // The marker is one of them.
+        let keys = keys.saturating_sub(1);
+        if keys == 0 {
+            return Ok(());
+        }
+        self.remove_marker(written).await?;
+        Err(CopyError::NotEmpty { keys })
     }
 
+    /// Removes the marker if the key was last written at a revision. Returns the revision of the removal.
+    async fn remove_marker(&self, written: u64) -> Result<u64, CopyError> {
+        let compare = Compare::ModRevision(MARKER_KEY.to_owned(), written);
+        let response = self.txn(MARKER_KEY, compare, delete(MARKER_KEY)).await?;
+        accepted(MARKER_KEY, &response)?;
+        Ok(response.revision)
+    }
+
+    /// Writes the marker if it is there, and returns the revision of that.
+    async fn write_again(&self, value: Bytes) -> Result<u64, CopyError> {
+        let txn = Txn {
+            compare: Compare::Version(MARKER_KEY.to_owned(), 0),
+            then: get(MARKER_KEY),
+            otherwise: Some(put(MARKER_KEY, value, None)),
+        };
+        let response = self.send(MARKER_KEY, txn).await?;
+        match response.succeeded {
+            true => Err(written_by_others(MARKER_KEY)),
+            false => Ok(response.revision),
+        }
+    }
+
+    /// Writes a key if the condition holds, and reads it otherwise.
     async fn txn(&self, key: &str, compare: Compare, then: Op) -> Result<TxnResponse, CopyError> {
+        let otherwise = Some(get(key));
         let txn = Txn {
             compare,
             then,
-            otherwise: Some(Op::Get {
-                key: key.to_owned(),
-            }),
+            otherwise,
         };
+        self.send(key, txn).await
+    }
+
+    async fn send(&self, key: &str, txn: Txn) -> Result<TxnResponse, CopyError> {
         let written = self.backend.txn(txn).await;
         written.map_err(|source| match source {
             BackendError::TooLarge(_) | BackendError::NoSpace | BackendError::LeaseNotFound => {
@@ -173,21 +222,26 @@ impl Target for BackendTarget {
     }
 
     async fn begin(&mut self, pass: Marker, progress: &dyn CopyProgress) -> Result<(), CopyError> {
-        let (found, mut revision) = self.read_marker().await?;
-        let marker = match &found {
+        if self.marker.is_some() {
+            self.own_marker().await?;
+        }
+        let (found, revision) = self.read_marker().await?;
+        let mut marker = match &found {
             Some(found) => pass.next(&found.value)?,
             None => match count(&*self.backend, 0).await.map_err(CopyError::Target)? {
                 0 => pass,
                 keys => return Err(CopyError::NotEmpty { keys }),
             },
         };
-        let there = found.as_ref().and_then(|it| Marker::read(&it.value));
-        if there.as_ref() != Some(&marker) {
-            let written = found.map_or(0, |it| it.mod_revision);
-            revision = self.write_marker(&marker, written).await?;
+        // No other run has this number: of those that have read this revision, one alone can write the marker.
+        marker.run = revision;
+        let before = found.map_or(0, |it| it.mod_revision);
+        let written = self.write_marker(&marker, before).await?;
+        if before == 0 {
+            self.refuse_other_keys(written).await?;
         }
         let goal = marker.revision + DISTANCE_MIN;
-        self.raise(&marker, revision, goal, progress).await?;
+        self.raise(&marker, written, goal, progress).await?;
         self.marker = Some(marker);
         Ok(())
     }
@@ -208,6 +262,7 @@ impl Target for BackendTarget {
     }
 
     async fn apply(&mut self, changes: Vec<Change>) -> Result<(), CopyError> {
+        self.own_marker().await?;
         let writes = stream::iter(changes).map(|change| self.apply_one(change));
         let writes = writes.buffer_unordered(WRITES_IN_FLIGHT_MAX);
         writes.try_collect().await
@@ -215,17 +270,21 @@ impl Target for BackendTarget {
 
     /// Compacts first: a store without the marker has no history that could be taken for the source's.
     async fn finish(&mut self, _digest: ContentDigest) -> Result<u64, CopyError> {
-        let (found, revision) = self.read_marker().await?;
+        let (found, revision) = self.own_marker().await?;
         let needed = self.source_revision().saturating_add(DISTANCE_MIN);
         if revision < needed {
             return Err(CopyError::Behind { revision, needed });
         }
         self.compact(revision).await?;
-        let written = found.map_or(0, |it| it.mod_revision);
-        let compare = Compare::ModRevision(MARKER_KEY.to_owned(), written);
-        let response = self.txn(MARKER_KEY, compare, delete(MARKER_KEY)).await?;
-        accepted(MARKER_KEY, &response)?;
-        Ok(response.revision)
+        let removed = self.remove_marker(found.mod_revision).await;
+        let Err(CopyError::Target(error)) = removed else {
+            return removed;
+        };
+        // The answer alone may be lost. Without its marker the copy is whole, and no other run could go on with it.
+        match self.read_marker().await {
+            Ok((None, revision)) => Ok(revision),
+            _ => Err(CopyError::Target(error)),
+        }
     }
 }
 
@@ -234,6 +293,12 @@ fn put(key: &str, value: Bytes, lease: Option<LeaseId>) -> Op {
         key: key.to_owned(),
         value,
         lease,
+    }
+}
+
+fn get(key: &str) -> Op {
+    Op::Get {
+        key: key.to_owned(),
     }
 }
 
@@ -247,8 +312,12 @@ fn delete(key: &str) -> Op {
 fn accepted(key: &str, response: &TxnResponse) -> Result<(), CopyError> {
     match response.succeeded {
         true => Ok(()),
-        false => Err(CopyError::TargetWritten {
-            key: key.to_owned(),
-        }),
+        false => Err(written_by_others(key)),
+    }
+}
+
+fn written_by_others(key: &str) -> CopyError {
+    CopyError::TargetWritten {
+        key: key.to_owned(),
     }
 }

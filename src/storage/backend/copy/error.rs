@@ -27,7 +27,7 @@ pub enum CopyError {
     },
     /// The target has keys, and is not an unfinished copy.
     #[error(
-        "the target has {keys} keys already and is not an unfinished copy; copy into an empty store, or remove the keys if nothing needs them"
+        "the target has {keys} keys already and is not an unfinished copy; if a copy was just interrupted it may be whole: compare with the KEYS of `ringwatch store status`; otherwise copy into an empty store, or remove the keys if nothing needs them"
     )]
     NotEmpty {
         /// The number of its keys.
@@ -65,9 +65,9 @@ pub enum CopyError {
         /// The number of passes.
         passes: usize,
     },
-    /// Somebody else writes to the target.
+    /// Somebody else writes to the target, or another run of the copy has begun or finished.
     #[error(
-        "{key} was changed in the target by another program; stop what uses the target, and run the same command again"
+        "{key} was changed in the target by another program or run of this command; stop what uses the target, and run the same command again"
     )]
     TargetWritten {
         /// The key.

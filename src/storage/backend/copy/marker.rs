@@ -14,27 +14,39 @@ pub struct Marker {
     pub source: String,
     /// The newest revision of the source that a pass has begun to copy.
     pub revision: u64,
+    /// The number of the run that wrote the marker last, by which it knows that no other has begun since; 0 in a target
+    /// that one process alone can open.
+    pub run: u64,
 }
 
 impl Marker {
     /// Returns the marker as text, line by line.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let Self { source, revision } = self;
-        format!("{HEAD}\n{revision}\n{source}")
+        let Self {
+            source,
+            revision,
+            run,
+        } = self;
+        format!("{HEAD}\n{revision}\n{run}\n{source}")
     }
 
     /// Reads a marker; `None` if the value is not one.
     #[must_use]
     pub fn read(value: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(value).ok()?;
-        let mut parts = text.splitn(3, '\n');
+        let mut parts = text.splitn(4, '\n');
         if parts.next() != Some(HEAD) {
             return None;
         }
         let revision = parts.next()?.parse().ok()?;
+        let run = parts.next()?.parse().ok()?;
         let source = parts.next()?.to_owned();
-        Some(Self { source, revision })
+        Some(Self {
+            source,
+            revision,
+            run,
+        })
     }
 
     /// Returns the name of the source in the value of a marker, or that it cannot be read.
@@ -69,12 +81,14 @@ mod tests {
         let marker = Marker {
             source: "a\nb".to_owned(),
             revision: 7,
+            run: 3,
         };
         assert_eq!(Marker::read(marker.to_text().as_bytes()), Some(marker));
         for other in [
             &b""[..],
             b"unfinished copy",
-            b"unfinished copy\nx\ny",
+            b"unfinished copy\nx\n1\ny",
+            b"unfinished copy\n1\nx\ny",
             b"\xff",
         ] {
             assert_eq!(Marker::read(other), None);
@@ -86,6 +100,7 @@ mod tests {
         let marker = |source: &str, revision| Marker {
             source: source.to_owned(),
             revision,
+            run: 0,
         };
         let there = marker("a", 7).to_text();
         let next = |it: Marker| it.next(there.as_bytes());

@@ -23,7 +23,8 @@
 //! An unfinished copy has the key [`MARKER_KEY`], which names the source and the newest revision that was copied from it. It
 //! is written before all else and only to a store without keys, and removed last, by the commit that makes the copy whole or,
 //! in a store with revisions of its own, after the compaction. So a store with that key is no copy yet, and one that has other
-//! keys without it is never written to.
+//! keys without it is never written to. Where several processes can open the target the marker has the number of the run that
+//! began last too, and an earlier run ends as soon as it sees that.
 //!
 //! # Leases
 //!

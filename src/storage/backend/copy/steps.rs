@@ -109,6 +109,7 @@ async fn begin<'a>(
     let marker = Marker {
         source: source.name().to_owned(),
         revision,
+        run: 0,
     };
     target.begin(marker, progress).await?;
     Ok(Pass::new(source, target, progress, revision))

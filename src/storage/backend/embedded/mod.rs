@@ -32,3 +32,5 @@ pub use open_error::OpenError;
 
 /// The name of a store's file in the data directory of a server.
 pub const FILE_NAME: &str = "store.redb";
+/// The name that the file of a copy has there until it is whole.
+pub const UNFINISHED_COPY_NAME: &str = ".ringwatch-store-copy";

@@ -365,6 +365,7 @@ mod tests {
         let pass = Marker {
             source: "source".to_owned(),
             revision: 9,
+            run: 0,
         };
         target.begin(pass, &Unseen).await.expect("a pass");
         let put = |key: &str| Change::Put {
