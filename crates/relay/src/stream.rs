@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_watch_that_was_long_in_order_has_earlier_faults_forgotten() {
-        let faults = |seconds| {
+        let faults = |seconds: u64| {
             let mut upstream = Upstream::open();
             upstream.followed.lock().unwrap().faults = 4;
             upstream.send(&[("MODIFIED", "a", 12)]);
