@@ -171,6 +171,16 @@ async fn a_list_of_another_version_is_not_served() {
     has(&relayed, &[("a", 5)]).await;
 }
 
+#[tokio::test]
+async fn pages_are_no_larger_than_those_of_clients() {
+    let upstream = Scripted::start(10, &[("a", 5)]).await;
+    let relayed = upstream.relayed();
+    relayed.cached.cacher().ready().await.unwrap();
+    let listed = upstream.script().listed.clone();
+    let is_page = |target: &String| target.split(['?', '&']).any(|it| it == "limit=500");
+    assert!(listed.iter().any(is_page), "{listed:?}");
+}
+
 /// An upstream that sends nothing, not even bookmarks, may be gone, of which a connection does not tell.
 #[tokio::test]
 async fn a_watch_that_is_silent_for_long_is_opened_again() {

@@ -37,6 +37,8 @@ pub(crate) struct Script {
     pub(crate) opened: Vec<String>,
     /// The number of lists that were asked for.
     pub(crate) lists: usize,
+    /// The queries of these lists.
+    pub(crate) listed: Vec<String>,
 }
 
 /// A version and the names and versions of the objects at it.
@@ -191,6 +193,7 @@ async fn serve(stream: TcpStream, script: Arc<Mutex<Script>>) {
             (format!("{head}{}", watched.frames), watched.ends, rest)
         } else {
             script.lists += 1;
+            script.listed.push(target.clone());
             let exact = script.exact.filter(|_| target.contains("Exact"));
             let items: Vec<_> = script.objects.iter().map(|it| object(it.0, it.1)).collect();
             let revision = exact.unwrap_or(script.revision);
