@@ -210,12 +210,22 @@ fn read_beside_a_writer(criterion: &mut Criterion) {
                 }
             }
         });
+        // Dropped after a panic too: the scope waits for the writer before it passes one on.
+        let _stop = StopWhenDropped(&stopped);
         group.bench_function("log, beside a writer", |bencher| {
             bencher.iter(|| newest(&log));
         });
-        stopped.store(true, Ordering::Relaxed);
     });
     group.finish();
+}
+
+/// Stops a writer when it is dropped.
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn newest(log: &EventLog) -> u64 {

@@ -9,7 +9,7 @@ use std::thread;
 use bytes::{BufMut, Bytes, BytesMut};
 use etcd_client::proto::{PbRangeResponse, PbResponseHeader, PbStatusResponse, PbWatchResponse};
 use futures::StreamExt;
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
@@ -88,11 +88,22 @@ async fn serve(listener: std::net::TcpListener, chunks: Arc<Mutex<Option<mpsc::R
         let chunks = Arc::clone(&chunks);
         let answer = service_fn(move |request| {
             let chunks = Arc::clone(&chunks);
-            async move { Ok::<_, Infallible>(answer(&request, &chunks)) }
+            async move {
+                let answer = answer(&request, &chunks);
+                tokio::spawn(read(request));
+                Ok::<_, Infallible>(answer)
+            }
         });
         let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
         tokio::spawn(server.serve_connection(TokioIo::new(stream), answer));
     }
+}
+
+/// Reads a request until it ends. A watch's has a message for each progress that is requested, and h2 ends a connection on which
+/// thousands of small ones have come that nobody read.
+async fn read(request: Request<Incoming>) {
+    let mut body = request.into_body();
+    while let Some(Ok(_)) = body.frame().await {}
 }
 
 type Body = StreamBody<futures::stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;

@@ -63,18 +63,36 @@ class Client:
         self.connection = None
 
 
-class Writer(threading.Thread):
+class Witness(threading.Thread):
+    """A thread that works until `ended` is set. `broke_off` says how it ended before."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.ended, self.broke_off = threading.Event(), None
+
+    def run(self):
+        try:
+            self.work()
+        except Exception as error:
+            self.broke_off = '%s: %s' % (type(error).__name__, error)
+            # For the trace.
+            raise
+        if not self.ended.is_set():
+            self.broke_off = 'it ended before its time'
+
+
+class Writer(Witness):
     """Writes so many times a second, and goes to the next server after `stay` writes, or when its own is away. Its numbers are
     those that give its place when they are divided by the number of writers."""
 
     def __init__(self, place, servers, rate, stay):
-        super().__init__(daemon=True)
+        super().__init__()
         self.place, self.servers, self.rate, self.stay = place, servers, rate, stay
-        self.ended, self.count, self.at = threading.Event(), 0, place
+        self.name, self.count, self.at = 'writer %d' % place, 0, place
         # The numbers that were acknowledged, with the revision and the time of the answer, and those of an unknown fate.
         self.acknowledged, self.unknown, self.refused = {}, set(), []
 
-    def run(self):
+    def work(self):
         client, due = Client(timeout=WRITTEN_SECONDS_MAX), time.monotonic()
         while not self.ended.is_set():
             due = max(due + 1 / self.rate, time.monotonic() - 1)
@@ -108,19 +126,19 @@ class Writer(threading.Thread):
             self.refused.append('write %d is answered %d: %s' % (number, code, answer[:200]))
 
 
-class Watcher(threading.Thread):
+class Watcher(Witness):
     """Follows the writes, and goes to the next server after `stay` events, if there is such a number, or when its watch ends."""
 
     def __init__(self, form, servers, at, stay=None):
-        super().__init__(daemon=True)
+        super().__init__()
         (self.encoding, self.version), self.servers, self.at, self.stay = form, servers, at, stay
         self.name = '%s over HTTP/%s' % ('JSON' if self.encoding == JSON else 'protobuf', {1: '1.1', 2: '2'}[self.version])
-        self.position, self.ended, self.watching = None, threading.Event(), threading.Event()
+        self.position, self.watching = None, threading.Event()
         # The events: number, revision and time. When the last watch ended, and how long it took each time to have another.
         self.seen, self.expired, self.errors, self.left = [], 0, [], None
         self.watches, self.goaways, self.takes, self.socket = 0, 0, [], None
 
-    def run(self):
+    def work(self):
         while not self.ended.is_set():
             server = self.servers[self.at % len(self.servers)]
             try:
@@ -293,6 +311,8 @@ class Witnesses:
             self.acknowledged.update(writer.acknowledged)
             self.unknown |= writer.unknown
             self.problems += writer.refused[:3]
+            if not writer.acknowledged:
+                self.problems.append('%s has no acknowledged write' % writer.name)
         last, end = {max(it.acknowledged, default=0) for it in self.writers} - {0}, time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < end and not all(last <= {it[0] for it in watcher.seen} for watcher in self.watchers):
             time.sleep(PAUSE_SECONDS)
@@ -300,6 +320,9 @@ class Witnesses:
             watcher.end()
         for watcher in self.watchers:
             watcher.join(2 * ANSWER_SECONDS_MAX)
+        # After the joins, so that whatever broke off is told, whenever it did.
+        self.problems += [
+            '%s broke off: %s' % (it.name, it.broke_off) for it in (*self.writers, *self.watchers) if it.broke_off is not None]
 
     def counts(self):
         """Returns what must be zero: what all watchers together saw not, twice or out of order, and 410s."""

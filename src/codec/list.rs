@@ -9,7 +9,7 @@ use super::encode;
 use super::envelope::{END, begin};
 use super::tables::{Type, kind};
 use super::unknown_fields::Old;
-use super::wire::{for_varint, put_nested, put_run};
+use super::wire::{each_varint_byte, put_nested, put_run};
 
 /// The tag and the length of an item.
 pub type ListItemHead = SmallVec<[u8; 11]>;
@@ -47,7 +47,7 @@ pub fn list_head(
 pub fn list_item_head(message_bytes: usize) -> ListItemHead {
     let mut head = ListItemHead::new();
     head.push(ITEM_TAG);
-    for_varint(message_bytes as u64, |byte| head.push(byte));
+    each_varint_byte(message_bytes as u64, |byte| head.push(byte));
     head
 }
 

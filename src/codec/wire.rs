@@ -256,11 +256,11 @@ fn long_varint(bytes: &mut &[u8]) -> Result<u64, Broken> {
 
 /// Appends a varint.
 pub(super) fn put_varint(out: &mut Vec<u8>, value: u64) {
-    for_varint(value, |byte| out.push(byte));
+    each_varint_byte(value, |byte| out.push(byte));
 }
 
 /// Calls `push` with each byte of a varint.
-pub(super) fn for_varint(mut value: u64, mut push: impl FnMut(u8)) {
+pub(super) fn each_varint_byte(mut value: u64, mut push: impl FnMut(u8)) {
     while value >= 0x80 {
         push((value & 0x7f) as u8 | 0x80);
         value >>= 7;

@@ -6,7 +6,7 @@ use ringwatch_apiserver::endpoints::RelayError;
 /// An answer that is not what an API server sends. The upstream, or something on the way to it, is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the upstream's answer is malformed: {0}")]
-pub struct Malformed(pub String);
+pub(crate) struct Malformed(pub(crate) String);
 
 /// The failure to set up the client of an upstream.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +14,9 @@ pub enum UpstreamError {
     /// The kubeconfig cannot be used; the message says what of it is to be corrected.
     #[error(transparent)]
     Kubeconfig(#[from] ringwatch_tls::target::TargetError),
+    /// The address of the server cannot be sent, because it has characters that no address has; correct it.
+    #[error("the server's address in the kubeconfig cannot be sent in a header")]
+    Authority,
     /// The token cannot be sent, because it has line breaks or other control characters; give another one.
     #[error("the token of the kubeconfig cannot be sent in a header")]
     Token,

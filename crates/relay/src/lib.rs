@@ -42,7 +42,7 @@ mod upstream;
 mod writes;
 
 pub use caches::{Caches, Follower};
-pub use error::{Malformed, UpstreamError};
+pub use error::UpstreamError;
 pub use resource::ResourceType;
 pub use source::Source;
 pub use store::Store;

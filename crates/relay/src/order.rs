@@ -11,6 +11,9 @@
 
 use std::collections::HashSet;
 
+/// Maximum number of objects that are deleted at one version: several times those that API servers let one lease of etcd have.
+const DELETIONS_MAX: usize = 10_000;
+
 /// The deletions at the newest version of a watch, of which there may be more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Deletions {
@@ -22,8 +25,16 @@ impl Deletions {
     /// Returns the version after which a watch is to be opened that goes on after `revision`.
     pub(crate) fn resume_after(&self, revision: u64) -> u64 {
         match self.revision == revision && !self.keys.is_empty() {
-            true => revision.saturating_sub(1),
+            // A watch after version 0 is one of any state.
+            true => revision.saturating_sub(1).max(1),
             false => revision,
+        }
+    }
+
+    /// Forgets those that a list at a version has.
+    pub(crate) fn forget_up_to(&mut self, listed: u64) {
+        if self.revision <= listed {
+            *self = Self::default();
         }
     }
 }
@@ -33,18 +44,23 @@ impl Deletions {
 pub(crate) struct Order {
     /// The version of the last event or bookmark.
     reached: u64,
+    /// The version of the last event or bookmark below `reached`.
+    below: u64,
     /// The version up to which batches have been given away.
     given: u64,
     /// The deletions at `reached`.
     deletions: Deletions,
 }
 
-/// An event at a version that the watch had passed, or of a version of which a part was given away.
+/// An event because of which what is known of the resource cannot be relied on any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event of version {revision} came after version {reached} had been reached")]
-pub(crate) struct OutOfOrder {
-    revision: u64,
-    reached: u64,
+pub(crate) enum OutOfOrder {
+    /// An event at a version that the watch had passed, or of a version of which a part was given away.
+    #[error("an event of version {revision} came after version {reached} had been reached")]
+    Late { revision: u64, reached: u64 },
+    /// More deletions at one version than are kept back.
+    #[error("more than {DELETIONS_MAX} objects were deleted at version {revision}")]
+    TooMany { revision: u64 },
 }
 
 impl Order {
@@ -52,6 +68,7 @@ impl Order {
     pub(crate) fn new(after: u64, seen: Deletions) -> Self {
         Self {
             reached: after,
+            below: after,
             given: after,
             deletions: seen,
         }
@@ -67,16 +84,15 @@ impl Order {
         key: &str,
         is_deletion: bool,
     ) -> Result<bool, OutOfOrder> {
-        let out_of_order = OutOfOrder {
+        let out_of_order = OutOfOrder::Late {
             revision,
             reached: self.reached,
         };
         if revision > self.reached {
-            self.reached = revision;
-            self.deletions = Deletions {
-                revision,
-                keys: is_deletion.then(|| key.to_owned()).into_iter().collect(),
-            };
+            self.advance(revision);
+            self.deletions
+                .keys
+                .extend(is_deletion.then(|| key.to_owned()));
             return Ok(true);
         }
         let known = &mut self.deletions;
@@ -86,6 +102,9 @@ impl Order {
         }
         match (known.keys.contains(key), revision <= self.given) {
             (true, true) => Ok(false),
+            (false, false) if known.keys.len() == DELETIONS_MAX => {
+                Err(OutOfOrder::TooMany { revision })
+            }
             (false, false) => {
                 known.keys.insert(key.to_owned());
                 Ok(true)
@@ -94,22 +113,45 @@ impl Order {
         }
     }
 
-    /// Notes a bookmark. One below what has been reached says nothing.
+    /// Notes a bookmark. One below what has been reached says nothing, and one at that very version does not say that all
+    /// deletions at it have come: an API server reaches the version with the first of them.
     pub(crate) fn bookmark(&mut self, revision: u64) {
-        if revision >= self.reached {
-            self.reached = revision;
-            self.deletions = Deletions::default();
+        if revision > self.reached {
+            self.advance(revision);
         }
     }
 
-    /// Returns true if more deletions may follow at the newest version, which has not been given away.
-    pub(crate) fn may_go_on(&self) -> bool {
-        !self.deletions.keys.is_empty() && self.reached > self.given
+    fn advance(&mut self, revision: u64) {
+        self.below = self.reached;
+        self.reached = revision;
+        self.deletions = Deletions {
+            revision,
+            keys: HashSet::new(),
+        };
+    }
+
+    /// Returns the version at which more deletions may follow, if it has not been given away.
+    pub(crate) fn may_go_on(&self) -> Option<u64> {
+        let may_go_on = !self.deletions.keys.is_empty() && self.reached > self.given;
+        may_go_on.then_some(self.reached)
     }
 
     /// Returns true if something has come that has not been given away.
     pub(crate) fn has_come(&self) -> bool {
         self.reached > self.given
+    }
+
+    /// Gives away the versions of which all has come, and returns the last of them; `None` if there are none.
+    pub(crate) fn give_whole(&mut self) -> Option<u64> {
+        let whole = match self.may_go_on() {
+            Some(_) => self.below,
+            None => self.reached,
+        };
+        if whole <= self.given {
+            return None;
+        }
+        self.given = whole;
+        Some(whole)
     }
 
     /// Gives away all that has come, and returns its version.
@@ -118,9 +160,13 @@ impl Order {
         self.given
     }
 
-    /// Returns the deletions at the newest version.
-    pub(crate) fn deletions(&self) -> &Deletions {
-        &self.deletions
+    /// Returns the deletions at the version up to which all was given away.
+    pub(crate) fn given_deletions(&self) -> Deletions {
+        match self.may_go_on() {
+            // Below the newest version all have come.
+            Some(_) => Deletions::default(),
+            None => self.deletions.clone(),
+        }
     }
 }
 
@@ -143,8 +189,8 @@ mod tests {
         order.bookmark(6);
         assert_eq!(order.give(), 7);
         order.bookmark(9);
-        assert!(order.has_come() && !order.may_go_on());
-        assert_eq!(order.give(), 9);
+        assert_eq!(order.give_whole(), Some(9));
+        assert!(!order.has_come());
         order
             .event(8, "b", false)
             .expect_err("a bookmark covers it");
@@ -154,14 +200,44 @@ mod tests {
     fn deletions_at_one_version_belong_together() {
         let mut order = Order::new(5, Deletions::default());
         assert_eq!(order.event(7, "a", true), Ok(true));
-        assert!(order.may_go_on());
+        assert_eq!(order.may_go_on(), Some(7));
         assert_eq!(order.event(7, "b", true), Ok(true));
         order.event(7, "b", true).expect_err("twice");
         order.event(7, "c", false).expect_err("no deletion");
         assert_eq!(order.give(), 7);
         order.event(7, "c", true).expect_err("the others are gone");
         order.bookmark(7);
-        assert_eq!(order.deletions().resume_after(7), 7);
+        assert_eq!(
+            order.given_deletions().resume_after(7),
+            6,
+            "there may be more"
+        );
+        order.bookmark(8);
+        assert_eq!(order.given_deletions().resume_after(7), 7);
+    }
+
+    #[test]
+    fn a_higher_version_shows_that_all_below_has_come() {
+        let mut order = Order::new(5, Deletions::default());
+        assert_eq!(order.event(6, "a", false), Ok(true));
+        assert_eq!(order.event(7, "a", true), Ok(true));
+        assert_eq!(order.give_whole(), Some(6));
+        assert_eq!(order.give_whole(), None, "7 may go on");
+        assert_eq!(order.given_deletions(), Deletions::default());
+        assert_eq!(order.event(7, "b", true), Ok(true));
+        assert_eq!(order.event(8, "c", true), Ok(true));
+        assert_eq!(order.give_whole(), Some(7));
+        assert_eq!((order.may_go_on(), order.give()), (Some(8), 8));
+    }
+
+    #[test]
+    fn a_version_has_not_more_deletions_than_are_kept() {
+        let mut order = Order::new(5, Deletions::default());
+        for number in 0..DELETIONS_MAX {
+            assert_eq!(order.event(7, &number.to_string(), true), Ok(true));
+        }
+        let error = order.event(7, "one more", true).expect_err("too many");
+        assert_eq!(error, OutOfOrder::TooMany { revision: 7 });
     }
 
     #[test]
@@ -169,7 +245,7 @@ mod tests {
         let mut order = Order::new(5, Deletions::default());
         assert_eq!(order.event(7, "a", true), Ok(true));
         order.give();
-        let seen = order.deletions().clone();
+        let seen = order.given_deletions();
         assert_eq!((seen.resume_after(7), seen.resume_after(8)), (6, 8));
         let mut resumed = Order::new(7, seen.clone());
         assert_eq!(resumed.event(7, "a", true), Ok(false));
@@ -179,5 +255,25 @@ mod tests {
         parted
             .event(7, "b", true)
             .expect_err("a part was given away");
+    }
+
+    #[test]
+    fn a_watch_is_never_opened_at_any_version() {
+        let mut order = Order::new(0, Deletions::default());
+        assert_eq!(order.event(1, "a", true), Ok(true));
+        order.give();
+        assert_eq!(order.given_deletions().resume_after(1), 1);
+    }
+
+    #[test]
+    fn a_list_below_the_deletions_does_not_have_them() {
+        let mut order = Order::new(5, Deletions::default());
+        assert_eq!(order.event(7, "a", true), Ok(true));
+        order.give();
+        let mut seen = order.given_deletions();
+        seen.forget_up_to(6);
+        assert_eq!(seen.resume_after(7), 6);
+        seen.forget_up_to(7);
+        assert_eq!(seen.resume_after(7), 7);
     }
 }

@@ -7,17 +7,18 @@ use async_trait::async_trait;
 use ringwatch::storage::{ChangePage, ChangeSource, ChangeStream, RawObject, StorageError};
 
 use super::frames::Frames;
-use super::order::{Deletions, Order};
+use super::order::Order;
 use super::query::Query;
 use super::refusal::{Asked, Refusal};
 use super::remote::Remote;
 use super::resource::ResourceType;
-use super::stream::{Followed, Watch};
+use super::stream::{FAULT_PAUSE_MAX, Followed, Watch};
 use super::upstream::{Opened, Upstream};
 
-/// The time before a watch is opened after one that ended out of order. It doubles with each in a row, up to the longest.
+/// The time before a watch is opened after one that ended out of order. It doubles with each in a row, up to [`FAULT_PAUSE_MAX`].
 const FAULT_PAUSE: Duration = Duration::from_secs(1);
-const FAULT_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Maximum number of objects of a page: as clients of API servers read lists, so that no answer is as large as a whole list.
+const PAGE_OBJECTS_MAX: u32 = 500;
 
 /// One resource of an upstream as a source of changes, for a `Feed` of its own.
 #[derive(Clone, Debug)]
@@ -104,9 +105,10 @@ impl ChangeSource for Source {
     ) -> Result<ChangePage, StorageError> {
         debug_assert_eq!(prefix, self.remote.resource.prefix);
         if after.is_none() {
-            // A list has all of its version.
-            self.followed().deletions = Deletions::default();
+            // Before it is asked for if possible, since what follows it may be asked for at the same time.
+            self.followed().deletions.forget_up_to(revision);
         }
+        let limit = limit.min(PAGE_OBJECTS_MAX);
         let query = self.page_query(after, revision)?.with("limit", limit);
         let page = self.remote.list(None, query, false).await;
         let page = page.map_err(|error| match error {
@@ -121,6 +123,10 @@ impl ChangeSource for Source {
                     page.revision
                 ),
             });
+        }
+        if after.is_none() {
+            // A list has all of its version, and nothing of those above.
+            self.followed().deletions.forget_up_to(page.revision);
         }
         let items = page.items.into_iter().map(|(head, value)| RawObject {
             key: self.remote.resource.key(&head.namespace, &head.name),
@@ -160,13 +166,17 @@ impl ChangeSource for Source {
                 return Err(Refusal::answer(&answer).error(Asked::Watch));
             }
         };
+        let clock = self.remote.upstream.clock().clone();
         let watch = Watch {
             resource: Arc::clone(&self.remote.resource),
-            clock: self.remote.upstream.clock().clone(),
+            opened: clock.now(),
+            clock,
             body,
             frames: Frames::new(is_protobuf),
             order: Order::new(revision, seen),
             followed: Arc::clone(&self.followed),
+            kept: Vec::new(),
+            siblings_until: None,
             end: None,
         };
         Ok(watch.into_changes())

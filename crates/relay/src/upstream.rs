@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time until a stream begins.
 const STREAM_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of bytes of an answer. A page of 10,000 objects, the largest that the cache asks for, has as a rule much less.
+/// Maximum number of bytes of an answer. Pages, which have 500 objects at most, have as a rule much less.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// Maximum number of bytes of a refused stream that are read.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
@@ -86,7 +86,7 @@ impl Upstream {
                 bytes_per_second: None,
                 clock,
             },
-            authority: authority.map_err(|_| UpstreamError::Token)?,
+            authority: authority.map_err(|_| UpstreamError::Authority)?,
             authorization: authorization
                 .transpose()
                 .map_err(|_| UpstreamError::Token)?,

@@ -65,15 +65,17 @@ async fn has(relayed: &Relayed, objects: &[(&str, u64)]) {
 async fn a_version_that_falls_is_shown_to_nobody() {
     let upstream = Scripted::start(10, &[("a", 5)]).await;
     let lie = event("ADDED", "b", 12) + &event("MODIFIED", "a", 7) + &event("ADDED", "c", 13);
-    upstream.will_watch_then(lie, false, Some((20, vec![("a", 15), ("b", 12)])));
+    let then = Some((20, vec![("a", 15), ("b", 12)]));
+    let lies = upstream.will_watch_in_two(String::new(), lie, then);
     let relayed = upstream.relayed();
+    has(&relayed, &[("a", 5)]).await;
+    let mut watch = watch(&relayed, 10).await;
+    lies.send(()).unwrap();
+    assert_eq!(told(&mut watch, 3).await, ["added b 12", "over"]);
     has(&relayed, &[("a", 15), ("b", 12)]).await;
     let opened = || upstream.script().opened.clone();
     eventually("a second watch is opened", async || opened().len() > 1).await;
     assert!(opened()[1].contains("resourceVersion=20"), "{:?}", opened());
-    let mut watch = watch(&relayed, 20).await;
-    let silent = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
-    assert!(silent.is_err(), "neither a nor c is told: {silent:?}");
 }
 
 #[tokio::test]
@@ -108,6 +110,24 @@ async fn objects_that_expire_together_are_deleted_together() {
 }
 
 #[tokio::test]
+async fn objects_that_expire_together_may_come_in_pieces() {
+    let upstream = Scripted::start(10, &[("a", 5), ("b", 6), ("c", 7)]).await;
+    let first = event("MODIFIED", "c", 11) + &event("DELETED", "a", 12);
+    let rest = event("DELETED", "b", 12) + &event("MODIFIED", "c", 13);
+    let goes_on = upstream.will_watch_in_two(first, rest, None);
+    // It stands still, so that nothing is given away because of the time.
+    let client = upstream.client_by(Clock::manual(Timestamp::UNIX_EPOCH));
+    let window = WindowLimits::default();
+    let relayed = relayed(&client, things(), FieldSchema::default(), window);
+    relayed.cached.cacher().ready().await.unwrap();
+    let mut watch = watch(&relayed, 10).await;
+    assert_eq!(told(&mut watch, 1).await, ["set c 11"]);
+    goes_on.send(()).unwrap();
+    let told = told(&mut watch, 3).await;
+    assert_eq!(told, ["deleted a 12", "deleted b 12", "set c 13"]);
+}
+
+#[tokio::test]
 async fn a_version_that_was_parted_has_everything_listed_again() {
     let upstream = Scripted::start(10, &[("a", 5), ("b", 6)]).await;
     let part = event("DELETED", "a", 12);
@@ -121,6 +141,10 @@ async fn a_version_that_was_parted_has_everything_listed_again() {
     let opened = upstream.script().opened.clone();
     assert!(opened[1].contains("resourceVersion=11"), "{opened:?}");
     has(&relayed, &[]).await;
+    let opened = || upstream.script().opened.clone();
+    eventually("a third watch is opened", async || opened().len() > 2).await;
+    // Not one version earlier, where the same would part it again.
+    assert!(opened()[2].contains("resourceVersion=12"), "{:?}", opened());
 }
 
 #[tokio::test]
@@ -145,6 +169,16 @@ async fn a_list_of_another_version_is_not_served() {
     );
     upstream.script().exact = None;
     has(&relayed, &[("a", 5)]).await;
+}
+
+#[tokio::test]
+async fn pages_are_no_larger_than_those_of_clients() {
+    let upstream = Scripted::start(10, &[("a", 5)]).await;
+    let relayed = upstream.relayed();
+    relayed.cached.cacher().ready().await.unwrap();
+    let listed = upstream.script().listed.clone();
+    let is_page = |target: &String| target.split(['?', '&']).any(|it| it == "limit=500");
+    assert!(listed.iter().any(is_page), "{listed:?}");
 }
 
 /// An upstream that sends nothing, not even bookmarks, may be gone, of which a connection does not tell.

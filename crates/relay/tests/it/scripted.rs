@@ -11,6 +11,7 @@ use ringwatch_relay::{ResourceType, Upstream};
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::support::{Relayed, relayed};
@@ -36,16 +37,31 @@ pub(crate) struct Script {
     pub(crate) opened: Vec<String>,
     /// The number of lists that were asked for.
     pub(crate) lists: usize,
+    /// The queries of these lists.
+    pub(crate) listed: Vec<String>,
 }
+
+/// A version and the names and versions of the objects at it.
+type State = (u64, Vec<(&'static str, u64)>);
 
 /// A watch to come.
 #[derive(Default)]
 struct Watched {
     frames: String,
+    /// Told when the rest is to be sent, and that rest.
+    rest: Option<(oneshot::Receiver<()>, String)>,
     /// True if it ends after the frames.
     ends: bool,
-    /// The version and the objects of lists from then on, if they change.
-    then: Option<(u64, Vec<(&'static str, u64)>)>,
+    /// The version and the objects of lists from the last frames on, if they change.
+    then: Option<State>,
+}
+
+impl Script {
+    fn change(&mut self, then: Option<State>) {
+        if let Some((revision, objects)) = then {
+            (self.revision, self.objects) = (revision, objects);
+        }
+    }
 }
 
 fn object(name: &str, revision: u64) -> String {
@@ -90,15 +106,31 @@ impl Scripted {
         self.will_watch_then(frames, ends, None);
     }
 
-    pub(crate) fn will_watch_then(
+    pub(crate) fn will_watch_then(&self, frames: String, ends: bool, then: Option<State>) {
+        self.script().watches.push_back(Watched {
+            frames,
+            rest: None,
+            ends,
+            then,
+        });
+    }
+
+    /// Like [`Self::will_watch_then`], for a watch that does not end. The rest of its frames is sent when the returned sender
+    /// is told.
+    pub(crate) fn will_watch_in_two(
         &self,
         frames: String,
-        ends: bool,
-        then: Option<(u64, Vec<(&'static str, u64)>)>,
-    ) {
-        self.script()
-            .watches
-            .push_back(Watched { frames, ends, then });
+        rest: String,
+        then: Option<State>,
+    ) -> oneshot::Sender<()> {
+        let (sender, told) = oneshot::channel();
+        self.script().watches.push_back(Watched {
+            frames,
+            rest: Some((told, rest)),
+            ends: false,
+            then,
+        });
+        sender
     }
 
     /// Returns the client of the server.
@@ -146,28 +178,38 @@ async fn serve(stream: TcpStream, script: Arc<Mutex<Script>>) {
         }
     }
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    let (answer, ends) = {
+    let (answer, ends, rest) = {
         let mut script = script.lock().unwrap();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
         if target.contains("watch=true") {
             script.opened.push(target);
-            let watched = script.watches.pop_front().unwrap_or_default();
-            if let Some((revision, objects)) = watched.then {
-                (script.revision, script.objects) = (revision, objects);
+            let mut watched = script.watches.pop_front().unwrap_or_default();
+            let rest = watched
+                .rest
+                .map(|(told, rest)| (told, rest, watched.then.take()));
+            if rest.is_none() {
+                script.change(watched.then);
             }
-            (format!("{head}{}", watched.frames), watched.ends)
+            (format!("{head}{}", watched.frames), watched.ends, rest)
         } else {
             script.lists += 1;
+            script.listed.push(target.clone());
             let exact = script.exact.filter(|_| target.contains("Exact"));
             let items: Vec<_> = script.objects.iter().map(|it| object(it.0, it.1)).collect();
             let revision = exact.unwrap_or(script.revision);
             let items = items.join(",");
             let list =
                 format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}},"items":[{items}]}}"#);
-            (format!("{head}{list}"), true)
+            (format!("{head}{list}"), true, None)
         }
     };
     let _ = stream.write_all(answer.as_bytes()).await;
+    if let Some((told, rest, then)) = rest
+        && told.await.is_ok()
+    {
+        script.lock().unwrap().change(then);
+        let _ = stream.write_all(rest.as_bytes()).await;
+    }
     if !ends {
         std::future::pending::<()>().await;
     }

@@ -124,10 +124,13 @@ impl Encoder {
         } else {
             object.item()
         };
-        Some(StoredItem {
-            head: item_head(object.form(), body.len()),
-            body,
-        })
+        let head = item_head(object.form(), body.len());
+        debug_assert_eq!(
+            self.stored_item_len(object),
+            Some(head.len() + body.len()),
+            "a list is as long as its head says"
+        );
+        Some(StoredItem { head, body })
     }
 
     /// Returns the length of [`Encoder::stored_item`] without a look at the stored bytes.
