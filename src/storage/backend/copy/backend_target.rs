@@ -25,12 +25,12 @@ const RAISES_PER_COMPACTION: u64 = 50_000;
 /// of a client that has seen the first begins one after it, and must find that compacted.
 const DISTANCE_MIN: u64 = 2;
 
-/// A backend into which is copied.
+/// A backend that is copied into.
 ///
 /// Several processes can use a backend, so a run may be held, such as by a suspended laptop, while another makes the copy
 /// whole and a server writes to it. A run therefore writes its number into the marker as it begins, which the run before it
 /// notices: it looks at the marker before each batch of changes and before the end, and never writes it anew once it is gone.
-/// What remains is one batch, whose writes compare the revisions of their keys alone.
+/// One batch remains open to such a run: its writes compare the revisions of their keys alone.
 #[derive(Debug)]
 pub struct BackendTarget {
     backend: Arc<dyn NumberedLeases>,
