@@ -27,7 +27,6 @@ pub mod watch;
 mod watching;
 
 use std::any::Any;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -181,9 +180,23 @@ impl Subject {
 
     /// Waits until reads of any version see what has been written: a cache may lag behind.
     async fn catch_up(&self) {
-        self.list("/pods/", |_| {})
-            .await
-            .expect("a consistent list");
+        let versions = |list: List| {
+            let version = |object: &Arc<Object>| (object.name().to_owned(), object.revision());
+            list.items.iter().map(version).collect::<Vec<_>>()
+        };
+        let newest = self.list("/pods/", |_| {}).await;
+        let newest = versions(newest.expect("a consistent list"));
+        // The store may have answered, which says nothing of a cache in front of it.
+        self.eventually(
+            "reads of any version see what has been written",
+            async || {
+                let any =
+                    |options: &mut ListOptions| options.resource_version = Some(ResourceVersion(0));
+                let list = self.list("/pods/", any).await;
+                versions(list.expect("a list of any version")) == newest
+            },
+        )
+        .await;
     }
 
     async fn watch(&self, key: &str, set: impl FnOnce(&mut ListOptions)) -> Watching {
@@ -258,7 +271,7 @@ impl Subject {
     }
 
     /// Looks until a condition holds.
-    async fn eventually<F: Future<Output = bool>>(&self, what: &str, holds: impl Fn() -> F) {
+    async fn eventually(&self, what: &str, holds: impl AsyncFn() -> bool) {
         for _ in 0..LOOKS_MAX {
             if holds().await {
                 return;
