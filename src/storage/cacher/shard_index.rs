@@ -10,7 +10,8 @@
 //! A bucket is the first byte of the hash. Lists come in key order and page by page, so keys that were ordered by their
 //! hashes alone would have to be read and sorted anew for each page. Buckets keep the order of the keys and divide them
 //! finely enough: of the buckets at the two ends of a shard a part is read in vain, on average one bucket in all. So a list of
-//! one of S shards reads an S-th and a 256th of the objects. More buckets would read less in vain, but each is one more run
+//! one of S shards of uids reads an S-th and a 256th of the objects. Namespaces whose names differ in their last letters alone
+//! lie in few buckets, since those letters hardly move the first byte of the hash. More buckets would read less in vain, but each is one more run
 //! to merge.
 //!
 //! As an index of a field does ([`super::field_index`]), it holds keys rather than objects. An object keeps its uid and its

@@ -19,8 +19,9 @@ use crate::storage::SelectionPredicate;
 /// part of the map's nodes. Measured as resident memory of 100,000 pods with three labels.
 const ENTRY_OVERHEAD_BYTES: u64 = 1_200;
 
-/// Maximum number of buckets that are merged for a shard. For a larger one it is faster to look at each object.
-const SHARD_BUCKETS_MAX: usize = 128;
+/// Maximum number of buckets that are merged for a shard. To find an object by its key takes as long as to look at some seven,
+/// so for a shard of more than an eighth of them it is faster to look at each.
+const SHARD_BUCKETS_MAX: usize = 32;
 
 /// The number of objects that can be looked at in the time in which a bucket's first key is found.
 const OBJECTS_PER_BUCKET: usize = 8;
