@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str) -> Result<ShardSelector, ParseError> {
     let mut ranges = Vec::new();
     collect(&expression, &mut ranges)?;
     let Some((field, _)) = ranges.first().copied() else {
-        return Ok(ShardSelector::default());
+        return error("expression has no shardRange() call");
     };
     if let Some((other, _)) = ranges.iter().find(|(it, _)| *it != field) {
         return error(format!(
