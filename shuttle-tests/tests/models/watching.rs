@@ -399,7 +399,7 @@ fn a_newcomer_whose_pages_are_of_one_revision_misses_nothing() {
 
 #[test]
 fn a_drain_ends_every_watch_with_a_last_bookmark() {
-    explore(600, &["a last bookmark"], |seen| {
+    explore(2_400, &["a last bookmark"], |seen| {
         let seen = seen.clone();
         block_on(async move {
             let limits = WindowLimits::default();
