@@ -17,6 +17,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use memchr::memchr_iter;
 use ringwatch::sync::{Arc, Mutex, MutexGuard};
 
 /// Work on so many bytes is done where the request is.
@@ -87,7 +88,8 @@ pub fn memory_for(work: Work, content: &[u8]) -> u64 {
     if work == Work::ProtobufBody {
         return bytes.saturating_mul(PROTOBUF_FACTOR);
     }
-    let count = |mark: u8| content.iter().filter(|byte| **byte == mark).count() as u64;
+    // A serving thread counts before the request is moved, so this is to be as fast as reading.
+    let count = |mark| memchr_iter(mark, content).count() as u64;
     // A map of JSON has a brace, one of YAML a colon.
     let maps = count(b'{').max(count(b':'));
     // A value of JSON ends with a comma, one of YAML with its line.
