@@ -41,6 +41,7 @@ impl SelectionPredicate {
     }
 
     /// Returns true if an object is selected.
+    #[inline]
     #[must_use]
     pub fn matches(&self, attributes: Attributes<'_>) -> bool {
         self.label.matches(attributes.labels())

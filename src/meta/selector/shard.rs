@@ -103,6 +103,8 @@ impl ShardSelector {
     }
 
     /// Returns true if an object is selected.
+    // Inlined because nearly every selector is of no shard, and a list asks it for each object.
+    #[inline]
     #[must_use]
     pub fn matches(&self, attributes: Attributes<'_>) -> bool {
         self.field()
