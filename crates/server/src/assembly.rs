@@ -153,7 +153,7 @@ impl Assembly<'_> {
             features: self.flags.api_features(),
             kubelets: security.kubelets,
             authenticator: Arc::clone(&authenticator),
-            token_issuer: TokenIssuer::new(accounts),
+            token_issuer: Some(TokenIssuer::new(accounts)),
         }));
         self.serve_custom(&resources, joined_types, &api, &enabled.hooks, background);
         background.run(security.files.follow(self.clock.clone()));

@@ -340,7 +340,7 @@ impl Api {
             encodings: &self.config.encodings,
             memory: &self.memory,
             kubelets: &self.config.kubelets,
-            token_issuer: &self.config.token_issuer,
+            token_issuer: self.config.token_issuer.as_ref(),
             method,
             info,
             query,

@@ -46,8 +46,8 @@ pub struct ApiConfig {
     pub kubelets: Kubelets,
     /// Authenticates the tokens of TokenReviews.
     pub authenticator: Arc<Authenticator>,
-    /// Issues the tokens of TokenRequests.
-    pub token_issuer: TokenIssuer,
+    /// Issues the tokens of TokenRequests; `None` if this server does not serve them.
+    pub token_issuer: Option<TokenIssuer>,
 }
 
 /// The feature gates that decide what requests may ask for.

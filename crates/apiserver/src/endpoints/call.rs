@@ -46,7 +46,7 @@ pub(super) struct Call<'a> {
     /// The addresses and TLS of kubelets.
     pub(super) kubelets: &'a Kubelets,
     /// Issues the tokens of TokenRequests.
-    pub(super) token_issuer: &'a TokenIssuer,
+    pub(super) token_issuer: Option<&'a TokenIssuer>,
     /// The HTTP method, used by the handlers of proxies and of upgrades; others use the verb.
     pub(super) method: &'a Method,
     /// The parsed path of the request.

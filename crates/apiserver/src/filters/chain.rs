@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use http::header::CACHE_CONTROL;
+use http::header::{AUTHORIZATION, CACHE_CONTROL};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
@@ -38,7 +38,23 @@ use crate::endpoints::{
 pub trait Handler: Send + Sync + 'static {
     /// Answers a request of this user, whom the filters have authenticated and authorized.
     async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
+
+    /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
+    /// returns false.
+    fn needs_authorization(&self, info: &RequestInfo) -> bool {
+        let _ = info;
+        true
+    }
+
+    /// Returns true if the handler is given the [`Credentials`] of requests, to show them to another server.
+    fn takes_credentials(&self) -> bool {
+        false
+    }
 }
+
+/// The header `Authorization` of a request, among its extensions.
+#[derive(Clone, Debug)]
+pub struct Credentials(pub HeaderValue);
 
 #[async_trait]
 impl Handler for Api {
@@ -233,6 +249,11 @@ impl Filters {
         let path = &terms.info.path;
         let side = request.extensions().get::<ClientSide>();
         let from = side.and_then(|it| Some(it.address?.ip()));
+        let shown = request.headers().get(AUTHORIZATION);
+        let shown = shown.filter(|_| self.api.takes_credentials()).cloned();
+        if let Some(shown) = shown {
+            request.extensions_mut().insert(Credentials(shown));
+        }
         let headers = request.headers_mut();
         let authenticator = &self.authenticator;
         let authenticated = authenticator.authenticate(peer, from, headers, path, now);
@@ -416,9 +437,12 @@ impl Filters {
             let query = request.uri().query().unwrap_or_default();
             let recording = recording.as_ref().map(|(it, clock)| (&**it, clock));
             let headers = request.headers();
-            let refused = endpoints::refusal(&authorizer, &user, &info, query, headers, recording);
-            if let Some(refusal) = refused.await {
-                return refusal;
+            if api.needs_authorization(&info) {
+                let refused =
+                    endpoints::refusal(&authorizer, &user, &info, query, headers, recording);
+                if let Some(refusal) = refused.await {
+                    return refusal;
+                }
             }
             match own
                 .answer(request.method(), &info.path, query, headers)

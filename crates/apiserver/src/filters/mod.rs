@@ -33,7 +33,9 @@ mod traced;
 mod transport_security;
 
 pub use audit::ClientSide;
-pub use chain::{Authentication, Filters, Handler, Limits, OnAuthentication, OwnPaths};
+pub use chain::{
+    Authentication, Credentials, Filters, Handler, Limits, OnAuthentication, OwnPaths,
+};
 pub use cors::AllowedOrigin;
 pub use drain::Drain;
 pub use goaway::GoawayChance;

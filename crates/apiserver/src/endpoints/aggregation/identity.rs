@@ -1,45 +1,47 @@
-//! The `X-Remote-*` headers, by which an API server passes the user of a proxied request on to another one.
+//! The headers by which the user of a request is named to another API server: `X-Remote-*` by a front proxy, `Impersonate-*`
+//! by a client that may act as others.
 
 use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringwatch_apimachinery::User;
 
-const PREFIX: &str = "x-remote-";
-const USER: HeaderName = HeaderName::from_static("x-remote-user");
-const UID: HeaderName = HeaderName::from_static("x-remote-uid");
-const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
-const EXTRA_PREFIX: &str = "x-remote-extra-";
-
-/// Sets the headers of the user, and removes those that the client has sent.
+/// Sets the headers with which a front proxy names the user, and removes those that the client has sent.
 pub fn set_identity(headers: &mut HeaderMap, user: &User) {
+    set_user(headers, "x-remote-", user);
+}
+
+/// Sets the headers with which a client acts as the user, and removes those that the client of this server has sent.
+pub fn set_impersonation(headers: &mut HeaderMap, user: &User) {
+    set_user(headers, "impersonate-", user);
+}
+
+fn set_user(headers: &mut HeaderMap, prefix: &str, user: &User) {
     let names = headers
         .keys()
-        .filter(|name| name.as_str().starts_with(PREFIX));
+        .filter(|name| name.as_str().starts_with(prefix));
     for name in names.cloned().collect::<Vec<_>>() {
         headers.remove(name);
     }
-    let mut say = |name: HeaderName, value: &str| {
+    let mut say = |name: &str, value: &str| {
         // Go replaces line breaks by blanks. All other characters are valid in a header's value.
         let value = value.replace(['\r', '\n', '\0'], " ");
-        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        let name = HeaderName::try_from(format!("{prefix}{name}"));
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
             headers.append(name, value);
         }
     };
-    say(USER, &user.name);
+    say("user", &user.name);
     if !user.uid.is_empty() {
-        say(UID, &user.uid);
+        say("uid", &user.uid);
     }
     for group in &user.groups {
-        say(GROUP, group);
+        say("group", group);
     }
     for (key, values) in &user.extra {
-        let name = format!("{EXTRA_PREFIX}{}", escaped(key));
-        let Ok(name) = HeaderName::try_from(name) else {
-            continue;
-        };
+        let name = format!("extra-{}", escaped(key));
         for value in values {
-            say(name.clone(), value);
+            say(&name, value);
         }
     }
 }

@@ -7,17 +7,13 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apimachinery::User;
 use ringwatch_apimachinery::upgrade::is_upgrade;
-use ringwatch_spans::inject;
 
 use super::identity::set_identity;
-use super::{ProxiedResponse, Remote, Remotes};
+use super::{Remote, Remotes};
 use crate::endpoints::body::respond;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::errors::{self, TextError};
-use crate::endpoints::relay::{
-    FORWARDED_URI, Relayed, exchange, passed_on, strip, strip_answer, upgrade,
-};
-use crate::outgoing_call;
+use crate::endpoints::relay::{FORWARDED_URI, NotPassedOn, pass_on, passed_on};
 
 /// The message about a server that redirects: authorization would not apply to the other address.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
@@ -68,36 +64,21 @@ pub(crate) async fn proxy(
     request
         .headers_mut()
         .extend(HeaderValue::try_from(via).map(|via| (VIA, via)));
-    if is_upgrade(head.headers) {
-        let upgraded = upgrade(&backend, request).await;
-        return upgraded.unwrap_or_else(|error| unavailable(&error.to_string()));
+    if !is_upgrade(head.headers) {
+        let path = HeaderValue::try_from(request.uri().path());
+        let path = path.map(|path| (FORWARDED_URI, path));
+        request.headers_mut().extend(path);
     }
-    strip(request.headers_mut());
-    let path = request.uri().path().to_owned();
-    let path = HeaderValue::try_from(path).map(|path| (FORWARDED_URI, path));
-    request.headers_mut().extend(path);
-    let authority = format!("{}:{}", backend.name, backend.port);
-    let span = outgoing_call::start(request.method(), &authority, head.path_and_query);
-    let answer = span.within(async {
-        inject(request.headers_mut());
-        exchange(&backend, request).await
-    });
-    let mut answer = match answer.await {
-        Ok(Relayed::Answered(answer)) => answer,
-        Ok(Relayed::Switched(..)) => return unreachable("an upgrade that nobody asked for"),
-        Err(error) => {
-            outgoing_call::failed(&span, &error);
-            return unreachable(&error.to_string());
-        }
+    let answer = match pass_on(&backend, request).await {
+        Ok(answer) => answer,
+        Err(error @ NotPassedOn::NotUpgraded(_)) => return unavailable(&error.to_string()),
+        Err(error) => return unreachable(&error.to_string()),
     };
-    outgoing_call::answered(&span, answer.status());
     let redirects = answer.status().is_redirection() && answer.headers().contains_key(LOCATION);
     if redirects && !remotes.passes_redirects {
         let text = "text/plain; charset=utf-8";
         return respond(errors::REDIRECTED, text, full(REDIRECTED));
     }
-    strip_answer(answer.headers_mut());
-    answer.extensions_mut().insert(ProxiedResponse);
     answer
 }
 

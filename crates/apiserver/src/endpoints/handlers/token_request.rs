@@ -6,7 +6,7 @@ use ringwatch::meta::Object;
 use ringwatch::storage::GetOptions;
 use ringwatch_apimachinery::{Error, FieldError, GroupVersion};
 use ringwatch_apply::Manager;
-use ringwatch_authentication::service_accounts::{Bound, Grant, Reference};
+use ringwatch_authentication::service_accounts::{Bound, Grant, Reference, TokenIssuer};
 use ringwatch_registry::Store;
 use ringwatch_registry::{Operation, SubresourceCall};
 use serde_json::{Value, json};
@@ -77,12 +77,13 @@ async fn answer(
         .admit_other(&call.context, admitted, request)
         .await
         .map_err(fail)?;
+    let issuer = call.token_issuer.ok_or_else(Failure::no_such_resource)?;
     let mut audiences = texts(&request["spec"]["audiences"]);
     if audiences.is_empty() {
-        audiences = call.token_issuer.default_audiences().to_vec();
+        audiences = issuer.default_audiences().to_vec();
     }
     let reference = request["spec"]["boundObjectRef"].take();
-    let seconds = shortened(call, seconds);
+    let seconds = shortened(call, issuer, seconds);
     let grant = Grant {
         namespace: call.namespace(),
         account,
@@ -91,7 +92,7 @@ async fn answer(
         bound: bound(call, &reference).await?,
     };
     let now = call.context.clock.wall();
-    let token = call.token_issuer.issue(grant, now);
+    let token = issuer.issue(grant, now);
     let token =
         token.map_err(|error| Failure::internal(format!("failed to generate token: {error}")))?;
     let expires = Timestamp::from_second(now.as_second().saturating_add(seconds));
@@ -103,8 +104,8 @@ async fn answer(
 }
 
 /// Returns the lifetime that the token gets, in seconds; a client that asked for a longer one is warned.
-fn shortened(call: &Call<'_>, seconds: i64) -> i64 {
-    let shortened = call.token_issuer.longest(seconds);
+fn shortened(call: &Call<'_>, issuer: &TokenIssuer, seconds: i64) -> i64 {
+    let shortened = issuer.longest(seconds);
     if shortened < seconds {
         call.context.warn(format!(
             "requested expiration of {seconds} seconds shortened to {shortened} seconds"

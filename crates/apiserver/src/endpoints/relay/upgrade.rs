@@ -10,7 +10,7 @@ use crate::endpoints::tunnel::Tunnel;
 
 /// The failure of an upgrade.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UpgradeError {
+pub enum UpgradeError {
     /// The backend cannot be reached.
     #[error("error dialing backend: {0}")]
     Unreachable(RelayError),

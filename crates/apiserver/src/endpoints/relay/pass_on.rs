@@ -1,0 +1,63 @@
+//! Passes a request on to another API server, as it is.
+
+use http::{Request, Response};
+use ringwatch_apimachinery::upgrade::is_upgrade;
+use ringwatch_spans::inject;
+
+use super::backend::{Backend, RelayError};
+use super::exchange::{Relayed, exchange};
+use super::headers::{strip, strip_answer};
+use super::upgrade::{UpgradeError, upgrade};
+use crate::endpoints::aggregation::ProxiedResponse;
+use crate::endpoints::body::{RequestBody, ResponseBody};
+use crate::outgoing_call;
+
+/// The failure to pass a request on.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPassedOn {
+    /// The other server cannot be reached, or does not answer the request.
+    #[error("{0}")]
+    Unanswered(#[from] RelayError),
+    /// The other server does not switch protocols as it should.
+    #[error("{0}")]
+    NotUpgraded(#[from] UpgradeError),
+    /// The other server switches protocols though nobody asked for it.
+    #[error("an upgrade that nobody asked for")]
+    Upgraded,
+}
+
+/// Sends the request, whose headers name the user to the other server, and returns its answer, without the headers that
+/// concern one connection. The body is read as fast as the client takes it; an upgraded connection is joined with the client's.
+///
+/// # Errors
+/// [`NotPassedOn`]
+pub async fn pass_on(
+    backend: &Backend,
+    mut request: Request<RequestBody>,
+) -> Result<Response<ResponseBody>, NotPassedOn> {
+    if is_upgrade(request.headers()) {
+        return Ok(upgrade(backend, request).await?);
+    }
+    strip(request.headers_mut());
+    let authority = format!("{}:{}", backend.name, backend.port);
+    let path = request.uri().path_and_query();
+    let path = path.map_or("/", |it| it.as_str());
+    let span = outgoing_call::start(request.method(), &authority, path);
+    let answer = span.within(async {
+        inject(request.headers_mut());
+        exchange(backend, request).await
+    });
+    match answer.await {
+        Ok(Relayed::Answered(mut answer)) => {
+            outgoing_call::answered(&span, answer.status());
+            strip_answer(answer.headers_mut());
+            answer.extensions_mut().insert(ProxiedResponse);
+            Ok(answer)
+        }
+        Ok(Relayed::Switched(..)) => Err(NotPassedOn::Upgraded),
+        Err(error) => {
+            outgoing_call::failed(&span, &error);
+            Err(error.into())
+        }
+    }
+}
