@@ -62,7 +62,31 @@ impl Target {
     /// [`TargetError`] says what of the kubeconfig cannot be used.
     pub fn select(config: &Kubeconfig, context: Option<&str>) -> Result<Self, TargetError> {
         let selection = config.select(context)?;
-        if let Some(what) = unread(&selection) {
+        let identity = identity(&selection)?;
+        Self::of_selection(&selection, identity.as_ref())
+    }
+
+    /// Returns the server of a context of a kubeconfig, of the current one if `context` is `None`, for requests that have
+    /// credentials of their own: no certificate is shown, and there is no token.
+    ///
+    /// # Errors
+    /// As [`Self::select`].
+    pub fn without_credentials(
+        config: &Kubeconfig,
+        context: Option<&str>,
+    ) -> Result<Self, TargetError> {
+        let target = Self::of_selection(&config.select(context)?, None)?;
+        Ok(Self {
+            token: None,
+            ..target
+        })
+    }
+
+    fn of_selection(
+        selection: &Selection<'_>,
+        identity: Option<&ClientIdentity>,
+    ) -> Result<Self, TargetError> {
+        if let Some(what) = unread(selection) {
             return Err(TargetError::Unsupported(what.to_owned()));
         }
         let unsupported = TargetError::Unsupported;
@@ -85,7 +109,7 @@ impl Target {
         })?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let tls = match uri.scheme_str() {
-            Some("https") => Some(tls(&selection, &host)?),
+            Some("https") => Some(tls(selection, &host, identity)?),
             _ => None,
         };
         Ok(Self {
@@ -110,10 +134,21 @@ fn unread(selection: &Selection<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns the client's side of TLS, and the name that the server's certificate must have.
+/// Returns the certificate and key of the user; `None` if it has none.
+fn identity(selection: &Selection<'_>) -> Result<Option<ClientIdentity>, TargetError> {
+    let certificate = selection.client_certificate()?;
+    let pair = certificate.zip(selection.client_key()?);
+    let read = pair.map(|(certificate, key)| {
+        ClientIdentity::read(&String::from_utf8_lossy(&certificate), &key)
+    });
+    read.transpose().map_err(TargetError::Unsupported)
+}
+
+/// Returns the client's side of TLS, which shows an identity, and the name that the server's certificate must have.
 fn tls(
     selection: &Selection<'_>,
     host: &str,
+    identity: Option<&ClientIdentity>,
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), TargetError> {
     let unsupported = TargetError::Unsupported;
     let authority = selection.certificate_authority()?;
@@ -122,13 +157,7 @@ fn tls(
         Some(pem) => Trust::bundle(&pem).map_err(unsupported)?,
         None => Trust::system(),
     };
-    let certificate = selection.client_certificate()?;
-    let key = selection.client_key()?;
-    let identity = certificate.zip(key).map(|(certificate, key)| {
-        let read = ClientIdentity::read(&String::from_utf8_lossy(&certificate), &key);
-        read.map_err(unsupported)
-    });
-    let config = tls_client::config(trust, identity.transpose()?.as_ref());
+    let config = tls_client::config(trust, identity);
     let config = config.map_err(|error| unsupported(error.to_string()))?;
     let name = selection.cluster.tls_server_name.clone();
     let name = ServerName::try_from(name.unwrap_or_else(|| host.to_owned()));
