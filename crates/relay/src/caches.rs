@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::channel::{mpsc, oneshot};
 use futures::future::BoxFuture;
@@ -14,6 +15,7 @@ use ringwatch::meta::FieldSchema;
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
 use ringwatch::storage::{StorageError, Versioner};
 
+use super::contact::Contact;
 use super::resource::ResourceType;
 use super::source::Source;
 use super::store::Store;
@@ -45,6 +47,7 @@ pub struct Caches {
 struct Begun {
     cached: Arc<CacheDelegator>,
     feed: Feed,
+    contact: Contact,
     /// Ends the follower when it is dropped.
     _stop: oneshot::Sender<()>,
 }
@@ -99,6 +102,54 @@ impl Caches {
         }
     }
 
+    /// Waits until the cache of a resource is filled; returns at once if there is none.
+    pub(crate) async fn filled(&self, resource: &ResourceType) -> Result<(), StorageError> {
+        let cached = self
+            .lock()
+            .get(&name(resource))
+            .map(|it| Arc::clone(&it.cached));
+        match cached {
+            Some(cached) => cached.cacher().ready().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns how long ago the cache of a resource has lost the upstream; zero if it has not, or has never had it.
+    pub fn away(&self, resource: &ResourceType) -> Duration {
+        let begun = self.lock();
+        let begun = begun
+            .get(&name(resource))
+            .filter(|it| it.cached.cacher().has_been_ready());
+        begun
+            .and_then(|it| it.contact.lost_for())
+            .unwrap_or_default()
+    }
+
+    /// Returns the longest time for which a cache that was filled has lost the upstream; zero if none has.
+    #[must_use]
+    pub fn longest_away(&self) -> Duration {
+        let begun = self.lock();
+        let filled = begun
+            .values()
+            .filter(|it| it.cached.cacher().has_been_ready());
+        let away = filled.filter_map(|it| it.contact.lost_for());
+        away.max().unwrap_or_default()
+    }
+
+    /// Forgets the older half of the history of each cache, since memory is short.
+    pub fn shrink_windows(&self) {
+        for begun in self.lock().values() {
+            begun.feed.shrink_windows();
+        }
+    }
+
+    /// Ends all watches, each with a last bookmark.
+    pub fn drain(&self) {
+        for begun in self.lock().values() {
+            begun.feed.drain();
+        }
+    }
+
     /// Returns the next follower that is to be run, once there is one. Its cache is not filled before it runs.
     pub async fn next_follower(&self) -> Follower {
         match self.to_run.lock().await.next().await {
@@ -111,6 +162,7 @@ impl Caches {
     fn begin(&self, resource: &ResourceType, schema: &FieldSchema) -> Begun {
         let upstream = || Arc::clone(&self.upstream);
         let source = Arc::new(Source::new(upstream(), resource.clone()));
+        let contact = source.contact().clone();
         let clock = self.upstream.clock().clone();
         let (feed, reflector) = Feed::new(source, clock, self.metrics.clone(), self.ledger.clone());
         let versioner = Versioner::new(schema.clone());
@@ -130,6 +182,7 @@ impl Caches {
         Begun {
             cached: Arc::new(CacheDelegator::new(cacher, Arc::new(store))),
             feed,
+            contact,
             _stop: stop,
         }
     }

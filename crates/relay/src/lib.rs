@@ -3,9 +3,12 @@
 //! Here belongs what stands in for `etcd3` where the objects are another server's: for each resource of the upstream a
 //! [`Source`] of its changes, from which a `Feed` of its own fills the cache, and a [`Store`] that asks the upstream
 //! itself; and [`Caches`], which begins them as they are asked for. All keep the upstream's resource versions, so that a client
-//! may go on at either. Serving clients does not belong here, nor does who may see what.
+//! may go on at either. [`Front`] answers requests from them and passes the others on. Connections of clients, flags and tasks
+//! do not belong here; `ringwatch-server` composes a relay.
 //!
 //! ```text
+//!     Front ----writes, subresources, discovery, whatever has no cache----------+
+//!        | reads                                                                |
 //!   CacheDelegator ----reads that the cache cannot answer, writes----> Store ---+
 //!        |                                                                      +--> Upstream --HTTP--> API server
 //!     Cacher <---- Reflector <---- Feed, one for each resource <---- Source ----+
@@ -24,9 +27,13 @@
 //! its progress cannot be trusted, and reads without a version are the upstream's, which is right by definition.
 
 mod caches;
+mod contact;
+mod discovery;
 mod error;
 mod event;
 mod frames;
+mod front;
+mod kinds;
 mod list_page;
 mod moments;
 mod object_head;
@@ -35,6 +42,7 @@ mod query;
 mod refusal;
 mod remote;
 mod resource;
+mod reviews;
 mod source;
 mod store;
 mod stream;
@@ -43,7 +51,9 @@ mod writes;
 
 pub use caches::{Caches, Follower};
 pub use error::UpstreamError;
+pub use front::{Front, FrontConfig};
 pub use resource::ResourceType;
+pub use reviews::{ReviewTtls, access_reviews, token_reviews};
 pub use source::Source;
 pub use store::Store;
 pub use upstream::Upstream;

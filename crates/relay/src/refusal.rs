@@ -18,7 +18,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 pub(crate) struct Refusal {
     pub(crate) code: u16,
     reason: String,
-    message: String,
+    pub(crate) message: String,
     metadata: Metadata,
     details: Details,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringwatch::storage::StorageError;
+use ringwatch_apimachinery::work::{self, Work};
 
 use super::list_page::ListPage;
 use super::query::Query;
@@ -37,6 +38,12 @@ impl Remote {
         if !answer.status.is_success() {
             return Err(Refusal::answer(&answer).error(Asked::List { continued }));
         }
+        let work = match answer.is_protobuf {
+            true => Work::ProtobufBody,
+            false => Work::Body,
+        };
+        // It is decoded in one go, of which the client has chosen the size.
+        work::at_size(work, &answer.body).await;
         Ok(ListPage::decode(&answer, &self.resource)?)
     }
 

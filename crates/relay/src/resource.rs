@@ -78,10 +78,7 @@ impl ResourceType {
 
     /// Returns the path of all objects, of those of a namespace, or of one object.
     pub(crate) fn path(&self, place: Place<'_>) -> String {
-        let mut path = match self.group.as_str() {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
-        };
+        let mut path = api_path(&self.group, &self.version);
         let segments = [
             place.namespace.map(|_| "namespaces"),
             place.namespace,
@@ -90,7 +87,7 @@ impl ResourceType {
         ];
         for segment in segments.into_iter().flatten() {
             path.push('/');
-            path.extend(utf8_percent_encode(segment, ESCAPED));
+            path.push_str(&escaped(segment));
         }
         path
     }
@@ -139,6 +136,19 @@ impl ResourceType {
         }
         Ok(Place { namespace, name })
     }
+}
+
+/// Returns the path of a version of an API.
+pub(crate) fn api_path(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("/api/{}", escaped(version)),
+        group => format!("/apis/{}/{}", escaped(group), escaped(version)),
+    }
+}
+
+/// Returns a name as a segment of a path.
+pub(crate) fn escaped(segment: &str) -> String {
+    utf8_percent_encode(segment, ESCAPED).to_string()
 }
 
 #[cfg(test)]

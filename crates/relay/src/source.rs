@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ringwatch::storage::{ChangePage, ChangeSource, ChangeStream, RawObject, StorageError};
 
+use super::contact::Contact;
 use super::frames::Frames;
 use super::order::Order;
 use super::query::Query;
@@ -24,6 +25,7 @@ const PAGE_OBJECTS_MAX: u32 = 500;
 #[derive(Clone, Debug)]
 pub struct Source {
     remote: Remote,
+    contact: Contact,
     followed: Arc<Mutex<Followed>>,
     /// The place where the list that was read last goes on.
     next_page: Arc<Mutex<Option<NextPage>>>,
@@ -42,6 +44,7 @@ impl Source {
     #[must_use]
     pub fn new(upstream: Arc<Upstream>, resource: ResourceType) -> Self {
         Self {
+            contact: Contact::new(upstream.clock()),
             remote: Remote {
                 upstream,
                 resource: Arc::new(resource),
@@ -49,6 +52,11 @@ impl Source {
             followed: Arc::default(),
             next_page: Arc::default(),
         }
+    }
+
+    /// Returns the contact with the upstream.
+    pub(crate) fn contact(&self) -> &Contact {
+        &self.contact
     }
 
     fn next_page(&self) -> MutexGuard<'_, Option<NextPage>> {
@@ -179,7 +187,7 @@ impl ChangeSource for Source {
             siblings_until: None,
             end: None,
         };
-        Ok(watch.into_changes())
+        Ok(self.contact.through(watch.into_changes()))
     }
 
     /// Does nothing: an API server sends bookmarks when it likes.

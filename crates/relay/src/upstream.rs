@@ -3,6 +3,7 @@
 //! Each request has a connection of its own, polled by the task that asks, so it ends when the asker goes away and
 //! nothing is spawned. An answer is bounded in bytes and time; a stream in the time until it begins.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,10 +13,12 @@ use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
 use ringwatch_apiserver::endpoints::{
-    Backend, RequestBody, ResponseBody, fetch, fetch_stream, full,
+    Backend, NotPassedOn, RequestBody, ResponseBody, fetch, fetch_stream, full, pass_on,
 };
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use ringwatch_tls::target::Target;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 
 use super::error::{UpstreamError, too_late, unanswered};
 
@@ -34,6 +37,8 @@ const REFUSAL_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Upstream {
     backend: Backend,
+    /// The way to it for requests that have credentials of their own.
+    stranger: Backend,
     /// Host and port as requests name them.
     authority: HeaderValue,
     /// The bearer token; `None` if a client certificate or nothing proves the identity.
@@ -58,12 +63,22 @@ pub(crate) enum Opened {
     Refused(Answer),
 }
 
+/// The credentials that are shown with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// Those of the client, in the header `Authorization`; none if it is `None`.
+    Own(Option<HeaderValue>),
+    /// Those of the relay.
+    Relay,
+}
+
 impl Upstream {
     /// Creates the client of the server and the user of a kubeconfig's current context. Nothing is connected yet.
     ///
     /// # Errors
     /// [`UpstreamError`] when the kubeconfig lacks something, or has something that is not supported.
     pub fn new(kubeconfig: &Kubeconfig, clock: Clock) -> Result<Self, UpstreamError> {
+        let stranger = Target::without_credentials(kubeconfig, None)?;
         let target = Target::select(kubeconfig, None)?;
         let authorization = target.token.map(|token| {
             let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
@@ -71,26 +86,40 @@ impl Upstream {
             Ok::<_, http::header::InvalidHeaderValue>(value)
         });
         let authority = HeaderValue::try_from(target.authority);
-        let (tls, name) = match target.tls {
-            Some((config, name)) => (Some(config), name.to_str().into_owned()),
-            None => (None, target.host.clone()),
-        };
         Ok(Self {
-            backend: Backend {
-                host: target.host,
-                port: target.port,
-                tls,
-                name,
-                may_be_local: true,
-                connect_timeout: CONNECT_TIMEOUT,
-                bytes_per_second: None,
-                clock,
-            },
+            stranger: backend(stranger.host, stranger.port, stranger.tls, &clock),
+            backend: backend(target.host, target.port, target.tls, &clock),
             authority: authority.map_err(|_| UpstreamError::Authority)?,
             authorization: authorization
                 .transpose()
                 .map_err(|_| UpstreamError::Token)?,
         })
+    }
+
+    /// Sends a request of a client, which is shown as that of this relay's own identity or with the client's `credentials`,
+    /// and returns its answer as it comes.
+    ///
+    /// # Errors
+    /// [`NotPassedOn`] when there is no answer.
+    pub(crate) async fn pass_on(
+        &self,
+        mut request: Request<RequestBody>,
+        identity: Shown,
+    ) -> Result<Response<ResponseBody>, NotPassedOn> {
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.authority.clone());
+        let authorization = match &identity {
+            Shown::Own(credentials) => credentials.as_ref(),
+            Shown::Relay => self.authorization.as_ref(),
+        };
+        if let Some(authorization) = authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        let backend = match identity {
+            Shown::Own(_) => &self.stranger,
+            Shown::Relay => &self.backend,
+        };
+        pass_on(backend, request).await
     }
 
     /// Returns the clock of this client's limits.
@@ -162,6 +191,28 @@ impl Upstream {
         request.map_err(|error| StorageError::Internal {
             message: error.to_string(),
         })
+    }
+}
+
+fn backend(
+    host: String,
+    port: u16,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    clock: &Clock,
+) -> Backend {
+    let (tls, name) = match tls {
+        Some((config, name)) => (Some(config), name.to_str().into_owned()),
+        None => (None, host.clone()),
+    };
+    Backend {
+        host,
+        port,
+        tls,
+        name,
+        may_be_local: true,
+        connect_timeout: CONNECT_TIMEOUT,
+        bytes_per_second: None,
+        clock: clock.clone(),
     }
 }
 

@@ -41,8 +41,8 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
     /// returns false.
-    fn needs_authorization(&self, info: &RequestInfo) -> bool {
-        let _ = info;
+    fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
+        let _ = (info, user);
         true
     }
 
@@ -250,7 +250,10 @@ impl Filters {
         let side = request.extensions().get::<ClientSide>();
         let from = side.and_then(|it| Some(it.address?.ip()));
         let shown = request.headers().get(AUTHORIZATION);
-        let shown = shown.filter(|_| self.api.takes_credentials()).cloned();
+        // Certificates come first, and a token beside one has not been looked at.
+        let is_proof = peer.user.is_none() && !peer.is_front_proxy_at(now);
+        let shown = shown.filter(|_| is_proof && self.api.takes_credentials());
+        let shown = shown.cloned();
         if let Some(shown) = shown {
             request.extensions_mut().insert(Credentials(shown));
         }
@@ -437,7 +440,7 @@ impl Filters {
             let query = request.uri().query().unwrap_or_default();
             let recording = recording.as_ref().map(|(it, clock)| (&**it, clock));
             let headers = request.headers();
-            if api.needs_authorization(&info) {
+            if api.needs_authorization(&info, &user) {
                 let refused =
                     endpoints::refusal(&authorizer, &user, &info, query, headers, recording);
                 if let Some(refusal) = refused.await {

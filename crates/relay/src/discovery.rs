@@ -1,0 +1,150 @@
+//! Discovery of the upstream: the resources of each version of its API, asked for when they are needed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::lock;
+use ringwatch::clock::Instant;
+use ringwatch::storage::StorageError;
+use ringwatch_apimachinery::GroupVersion;
+use serde::Deserialize;
+
+use super::error::{Malformed, too_late};
+use super::refusal::{Asked, Refusal};
+use super::resource::api_path;
+use super::upstream::Upstream;
+
+/// The time after which an answer is asked for again, so that resources are noticed that come and go.
+const CURRENT_FOR: Duration = Duration::from_secs(30);
+/// Maximum time of an answer; those who ask for the same version wait for it, or take the last one.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of versions of APIs that are known at a time, far above what clusters have.
+const VERSIONS_MAX: usize = 2_000;
+
+/// A resource, as discovery describes it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Described {
+    name: String,
+    /// The kind of its objects.
+    pub(crate) kind: String,
+    /// True if its objects lie in namespaces.
+    #[serde(default)]
+    pub(crate) namespaced: bool,
+    #[serde(default)]
+    verbs: Vec<String>,
+}
+
+impl Described {
+    /// Returns true if a cache can be filled and kept current.
+    pub(crate) fn can_be_followed(&self) -> bool {
+        let has = |wanted: &str| self.verbs.iter().any(|verb| verb == wanted);
+        has("get") && has("list") && has("watch")
+    }
+}
+
+/// The resources of a version of an API by name, as one answer listed them.
+pub(crate) type Resources = Arc<HashMap<String, Described>>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList {
+    group_version: String,
+    #[serde(default)]
+    resources: Vec<Described>,
+}
+
+/// The last answer about a version of an API; `None` before the first.
+type Answer = Option<(Resources, Instant)>;
+
+/// The resources of an upstream.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    upstream: Arc<Upstream>,
+    /// The last answers. Each is locked while it is asked for again.
+    versions: Mutex<HashMap<GroupVersion, Arc<lock::Mutex<Answer>>>>,
+}
+
+impl Discovery {
+    /// Creates the discovery of an upstream, of which nothing is known yet.
+    pub(crate) fn new(upstream: Arc<Upstream>) -> Self {
+        Self {
+            upstream,
+            versions: Mutex::default(),
+        }
+    }
+
+    /// Returns the resources of a version of an API; none if the upstream does not serve it. An older answer counts for as long
+    /// as the upstream gives no newer one.
+    ///
+    /// # Errors
+    /// The upstream has never answered: its refusal, or the errors of the connection.
+    pub(crate) async fn resources(
+        &self,
+        version: &GroupVersion,
+    ) -> Result<Resources, StorageError> {
+        let Some(known) = self.known(version) else {
+            return Ok(Resources::default());
+        };
+        let mut known = known.lock().await;
+        let now = self.upstream.clock().now();
+        if let Some((resources, asked)) = &*known
+            && now.saturating_duration_since(*asked) < CURRENT_FOR
+        {
+            return Ok(Arc::clone(resources));
+        }
+        let asked = self.ask(version);
+        let asked = self.upstream.clock().timeout(ANSWER_TIMEOUT, asked).await;
+        let resources = match (asked.unwrap_or_else(|_| Err(too_late())), &*known) {
+            (Ok(resources), Some((older, _))) if *older == resources => Arc::clone(older),
+            (Ok(resources), _) => resources,
+            (Err(_), Some((older, _))) => Arc::clone(older),
+            (Err(error), None) => return Err(error),
+        };
+        if resources.is_empty() {
+            // Whoever asks for APIs that are not there fills no memory.
+            self.lock().remove(version);
+        }
+        *known = Some((Arc::clone(&resources), now));
+        Ok(resources)
+    }
+
+    /// Returns the place of the last answer; `None` if there are too many.
+    fn known(&self, version: &GroupVersion) -> Option<Arc<lock::Mutex<Answer>>> {
+        let mut versions = self.lock();
+        if let Some(known) = versions.get(version) {
+            return Some(Arc::clone(known));
+        }
+        if versions.len() >= VERSIONS_MAX {
+            return None;
+        }
+        let known = Arc::default();
+        versions.insert(version.clone(), Arc::clone(&known));
+        Some(known)
+    }
+
+    async fn ask(&self, version: &GroupVersion) -> Result<Resources, StorageError> {
+        let path = api_path(&version.group, &version.version);
+        let answer = self.upstream.get(&path, "application/json").await?;
+        if answer.status == http::StatusCode::NOT_FOUND {
+            return Ok(Resources::default());
+        }
+        if !answer.status.is_success() {
+            return Err(Refusal::answer(&answer).error(Asked::List { continued: false }));
+        }
+        let list: ResourceList = serde_json::from_slice(&answer.body)
+            .map_err(|error| Malformed(format!("discovery at {path}: {error}")))?;
+        if list.group_version != version.to_string() {
+            let other = list.group_version;
+            return Err(Malformed(format!("discovery at {path} is of {other:?}")).into());
+        }
+        let resources = list.resources.into_iter();
+        let resources = resources.map(|it| (it.name.clone(), it));
+        Ok(Arc::new(resources.collect()))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<GroupVersion, Arc<lock::Mutex<Answer>>>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

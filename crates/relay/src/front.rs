@@ -1,0 +1,327 @@
+//! The front of a relay: answers reads from caches, and passes everything else on to the upstream.
+//!
+//! ```text
+//!   request --may be cached?--yes--> authorizer (SubjectAccessReview upstream) --> Api, over the cache of the resource
+//!              |                                                                     (answers too old say how old)
+//!              +--no--> the upstream, with the client's own credentials or as the client (impersonation)
+//! ```
+//!
+//! Who asks has been found by the filters before. What is passed on is authorized by the upstream alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::header::{AGE, VIA};
+use http::{HeaderValue, Method, Request, Response, Uri};
+use ringwatch::clock::Instant;
+use ringwatch::storage::{Interface, StorageError};
+use ringwatch_apimachinery::{GroupVersion, User};
+use ringwatch_apiserver::endpoints::{
+    Api, RequestBody, RequestInfo, ResponseBody, TextError, set_impersonation,
+};
+use ringwatch_apiserver::filters::{Credentials, Handler};
+use ringwatch_authentication::is_anonymous;
+use ringwatch_registry::{Store, Verb};
+
+use super::caches::Caches;
+use super::discovery::{Discovery, Resources};
+use super::kinds::{Kind, Kinds};
+use super::resource::ResourceType;
+use super::upstream::{Shown, Upstream};
+
+/// The time after which the kind of a resource is asked for again, so that changes of its definition are noticed.
+const KIND_CURRENT_FOR: Duration = Duration::from_secs(30);
+
+/// The parts of a [`Front`].
+#[derive(Debug)]
+pub struct FrontConfig {
+    /// The server of everything.
+    pub upstream: Arc<Upstream>,
+    /// The caches of its resources.
+    pub caches: Arc<Caches>,
+    /// Answers reads of the resources that are cached. It has none of its own.
+    pub api: Api,
+    /// True if Secrets are cached.
+    pub caches_secrets: bool,
+    /// The paths of this server's own whose readers are authorized, such as `/metrics`.
+    pub own_paths: Vec<String>,
+}
+
+/// Answers the requests to a relay.
+#[derive(Debug)]
+pub struct Front {
+    config: FrontConfig,
+    discovery: Discovery,
+    kinds: Kinds,
+    /// The resources about which the upstream has been asked.
+    known: Mutex<HashMap<Name, Known>>,
+    /// The name of this relay in `Via`, by which a loop is noticed.
+    via: String,
+}
+
+/// A resource about which the upstream has been asked.
+#[derive(Debug)]
+struct Known {
+    /// The answer of discovery by which it is known.
+    described: Resources,
+    /// The time at which its kind was asked for.
+    asked: Instant,
+    /// `None` if it is not cached.
+    cached: Option<Cached>,
+}
+
+/// A resource that is served from a cache.
+#[derive(Debug)]
+struct Cached {
+    resource: ResourceType,
+    kind: Kind,
+    store: Arc<Store>,
+}
+
+/// The version of an API and a plural.
+type Name = (GroupVersion, String);
+
+impl Front {
+    /// Creates the front of these parts. No resource is cached yet.
+    #[must_use]
+    pub fn new(config: FrontConfig) -> Self {
+        let id: u64 = rand::random();
+        Self {
+            discovery: Discovery::new(Arc::clone(&config.upstream)),
+            kinds: Kinds::new(Arc::clone(&config.upstream)),
+            known: Mutex::default(),
+            via: format!("1.1 ringwatch-relay-{id:016x}"),
+            config,
+        }
+    }
+
+    /// Begins the cache of a resource, if it can be cached and has none yet. Returns how long ago its cache has lost the upstream,
+    /// zero if it has not, and `None` if it is not cached.
+    ///
+    /// # Errors
+    /// The upstream cannot be asked about the resource; there are too many.
+    pub async fn cache(
+        &self,
+        version: &GroupVersion,
+        plural: &str,
+    ) -> Result<Option<Duration>, StorageError> {
+        let resources = self.discovery.resources(version).await?;
+        let name = (version.clone(), plural.to_owned());
+        let described = resources.get(plural).filter(|it| it.can_be_followed());
+        let Some(described) = described else {
+            self.forget(&name);
+            return Ok(None);
+        };
+        if let Some(cached) = self.current(&name, &resources) {
+            return Ok(cached.map(|it| self.config.caches.away(&it)));
+        }
+        let cached = match self.kinds.find(version, plural, described).await {
+            Ok(kind) => self.know(name, kind, resources)?,
+            // What was known still counts.
+            Err(error) => Some(self.known_to_be_cached(&name).ok_or(error)?),
+        };
+        Ok(cached.map(|it| self.config.caches.away(&it)))
+    }
+
+    /// Begins the cache of a resource and waits until it is filled; returns false if it is not cached.
+    ///
+    /// # Errors
+    /// As [`Self::cache`]; the cache cannot be filled.
+    pub async fn fill(&self, version: &GroupVersion, plural: &str) -> Result<bool, StorageError> {
+        self.cache(version, plural).await?;
+        let cached = self.known_to_be_cached(&(version.clone(), plural.to_owned()));
+        let Some(resource) = cached else {
+            return Ok(false);
+        };
+        self.config.caches.filled(&resource).await?;
+        Ok(true)
+    }
+
+    /// Returns what is known of a resource: that it is cached, or not; `None` if its kind is to be asked for.
+    fn current(&self, name: &Name, resources: &Resources) -> Option<Option<ResourceType>> {
+        let now = self.config.upstream.clock().now();
+        let mut known = self.lock();
+        let known = known.get_mut(name)?;
+        let is_current = now.saturating_duration_since(known.asked) < KIND_CURRENT_FOR;
+        if !is_current {
+            // One asks again, and the others take what is known meanwhile.
+            known.asked = now;
+            return None;
+        }
+        let cached = known.cached.as_ref().map(|it| it.resource.clone());
+        Arc::ptr_eq(&known.described, resources).then_some(cached)
+    }
+
+    fn known_to_be_cached(&self, name: &Name) -> Option<ResourceType> {
+        let known = self.lock();
+        let cached = known.get(name)?.cached.as_ref();
+        cached.map(|it| it.resource.clone())
+    }
+
+    /// Serves a resource of this kind from its cache, which is begun again if its objects are others than before; not any more if
+    /// there is no kind.
+    fn know(
+        &self,
+        name: Name,
+        kind: Option<Kind>,
+        described: Resources,
+    ) -> Result<Option<ResourceType>, StorageError> {
+        let asked = self.config.upstream.clock().now();
+        let mut known = self.lock();
+        let before = known.remove(&name).and_then(|it| it.cached);
+        let (cached, changes) = match (before, kind) {
+            (Some(before), Some(kind)) if before.kind.is_the_same(&kind) => (Some(before), false),
+            (None, None) => (None, false),
+            (before, kind) => {
+                let is_read_alike = |it: &Cached| {
+                    let kind = kind.as_ref();
+                    kind.is_some_and(|kind| it.kind.is_read_like(kind))
+                };
+                if let Some(gone) = before.filter(|it| !is_read_alike(it)) {
+                    self.config.caches.forget(&gone.resource);
+                }
+                (kind.map(|it| self.begin(it)).transpose()?, true)
+            }
+        };
+        let resource = cached.as_ref().map(|it| it.resource.clone());
+        let now_known = Known {
+            described,
+            asked,
+            cached,
+        };
+        known.insert(name, now_known);
+        if changes {
+            self.publish(&known);
+        }
+        Ok(resource)
+    }
+
+    /// Joins a resource with its cache, which is begun if it is not there.
+    fn begin(&self, kind: Kind) -> Result<Cached, StorageError> {
+        let resource = resource_type(&kind);
+        let schema = &kind.resource.schema;
+        let storage = self.config.caches.cached(&resource, schema)? as Arc<dyn Interface>;
+        Ok(Cached {
+            store: Arc::new(Store::new(Arc::clone(&kind.resource), storage)),
+            resource,
+            kind,
+        })
+    }
+
+    /// Serves a resource from its cache no longer, since the upstream has it no more.
+    fn forget(&self, name: &Name) {
+        let mut known = self.lock();
+        if let Some(gone) = known.remove(name).and_then(|it| it.cached) {
+            self.config.caches.forget(&gone.resource);
+            self.publish(&known);
+        }
+    }
+
+    fn publish(&self, known: &HashMap<Name, Known>) {
+        let cached = known.values().filter_map(|it| it.cached.as_ref());
+        let stores: Vec<_> = cached.map(|it| Arc::clone(&it.store)).collect();
+        self.config.api.serve_custom(&stores);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Name, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if a request can be answered from a cache, if there is one. Whether requests without credentials are served
+    /// at all, the upstream alone knows.
+    fn may_be_cached(&self, info: &RequestInfo, user: &User) -> bool {
+        let verb = info.verb.on_resource();
+        let is_secret = info.group.is_empty() && info.resource == "secrets";
+        info.is_resource
+            && info.subresource.is_empty()
+            && matches!(verb, Some(Verb::Get | Verb::List | Verb::Watch))
+            && (self.config.caches_secrets || !is_secret)
+            && !is_anonymous(user)
+    }
+
+    /// Passes a request on to the upstream.
+    async fn pass_on(
+        &self,
+        mut request: Request<RequestBody>,
+        user: &User,
+    ) -> Response<ResponseBody> {
+        if request
+            .headers()
+            .get_all(VIA)
+            .iter()
+            .any(|it| *it == self.via)
+        {
+            return unavailable("the request came from this relay: its upstream leads back to it");
+        }
+        if let Some(path) = request.uri().path_and_query() {
+            *request.uri_mut() = Uri::from(path.clone());
+        }
+        let shown = match request.extensions_mut().remove::<Credentials>() {
+            Some(Credentials(own)) => Shown::Own(Some(own)),
+            None if is_anonymous(user) => Shown::Own(None),
+            None => {
+                set_impersonation(request.headers_mut(), user);
+                Shown::Relay
+            }
+        };
+        if let Ok(via) = HeaderValue::try_from(&self.via) {
+            request.headers_mut().append(VIA, via);
+        }
+        match self.config.upstream.pass_on(request, shown).await {
+            Ok(response) => response,
+            Err(error) => unavailable(&format!("error trying to reach the upstream: {error}")),
+        }
+    }
+}
+
+#[async_trait]
+impl Handler for Front {
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+        let (method, uri) = (request.method(), request.uri());
+        let info = RequestInfo::new(method, uri.path(), uri.query().unwrap_or_default());
+        if method != Method::GET || !self.may_be_cached(&info, &user) {
+            return self.pass_on(request, &user).await;
+        }
+        let version = GroupVersion::new(&info.group, &info.version);
+        let away = match self.cache(&version, &info.resource).await {
+            Ok(Some(away)) => away,
+            Ok(None) => return self.pass_on(request, &user).await,
+            Err(error) => {
+                tracing::debug!(%error, resource = info.resource, "a resource cannot be cached");
+                return self.pass_on(request, &user).await;
+            }
+        };
+        let mut response = self.config.api.handle(request, user).await;
+        if !away.is_zero() {
+            response.headers_mut().insert(AGE, away.as_secs().into());
+        }
+        response
+    }
+
+    /// Returns true for what is answered here, health aside, which everybody may ask for.
+    fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
+        self.config.own_paths.contains(&info.path) || self.may_be_cached(info, user)
+    }
+
+    fn takes_credentials(&self) -> bool {
+        true
+    }
+}
+
+fn resource_type(kind: &Kind) -> ResourceType {
+    let resource = &kind.resource;
+    ResourceType {
+        group: resource.group_version.group.clone(),
+        version: resource.group_version.version.clone(),
+        resource: resource.plural.clone(),
+        kind: resource.kind.clone(),
+        is_namespaced: resource.namespaced,
+        prefix: format!("/{}/", resource.storage_prefix),
+    }
+}
+
+fn unavailable(why: &str) -> Response<ResponseBody> {
+    TextError::Unavailable(why).response()
+}
