@@ -1,4 +1,4 @@
-//! The command line: `ringwatch serve`, `ringwatch store` and `ringwatch load`.
+//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store` and `ringwatch load`.
 //!
 //! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
 //! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use ringwatch_load::LoadFlags;
-use ringwatch_server::flags::{ServeFlags, with_dashes};
-use ringwatch_server::serve;
+use ringwatch_server::flags::{RelayFlags, ServeFlags, with_dashes};
+use ringwatch_server::{relay, serve};
 use ringwatch_store::StoreFlags;
 use tikv_jemallocator::Jemalloc;
 
@@ -40,6 +40,7 @@ struct CommandLine {
 #[derive(Subcommand, Debug)]
 enum Command {
     Serve(Box<ServeFlags>),
+    Relay(Box<RelayFlags>),
     Store(StoreFlags),
     Load(Box<LoadFlags>),
 }
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Serve(flags) => run_server(&flags),
+        Command::Relay(flags) => run_relay(&flags),
         Command::Store(flags) => run_store(&flags),
         Command::Load(flags) => run_load(&flags),
     }
@@ -69,6 +71,18 @@ fn run_server(flags: &ServeFlags) -> ExitCode {
     }
     logging::start(flags.verbosity, flags.logging_format);
     match serve::run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn run_relay(flags: &RelayFlags) -> ExitCode {
+    if let Err(message) = flags.check() {
+        say(&format!("{message}; see ringwatch relay --help"));
+        return ExitCode::from(WRONG_COMMAND_LINE);
+    }
+    logging::start(flags.verbosity, flags.logging_format);
+    match relay::run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }
@@ -115,7 +129,7 @@ fn wrong_command_line(error: &clap::Error) -> ExitCode {
             let words: Vec<&str> = about.split_whitespace().collect();
             let asked = std::env::args()
                 .nth(1)
-                .filter(|it| matches!(it.as_str(), "load" | "store"));
+                .filter(|it| matches!(it.as_str(), "load" | "relay" | "store"));
             let command = asked.as_deref().unwrap_or("serve");
             say(&format!(
                 "{}; see ringwatch {command} --help",

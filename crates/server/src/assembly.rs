@@ -298,7 +298,9 @@ impl Assembly<'_> {
         background: &mut Background,
     ) {
         let (encodings, feed) = (&responses.encodings, &resources.storages.feed);
-        let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), feed.clone());
+        let feed = feed.clone();
+        let shrink_windows = move || feed.shrink_windows();
+        let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), shrink_windows);
         background.run_serving(shrink);
     }
 

@@ -48,7 +48,7 @@ impl AuthenticationFiles {
                 bootstrap_tokens.filter(|_| flags.identity.enable_bootstrap_token_auth),
             )
             .with_webhook(webhook)
-            .with_request_headers(flags.aggregation.request_headers())
+            .with_request_headers(flags.aggregation.request_header.request_headers())
             .with_anonymous(self.anonymous);
         Arc::new(match account_stores(all) {
             Some(stores) => authenticator.with_service_accounts(ServiceAccountTokens::new(

@@ -25,7 +25,7 @@ use ringwatch_tls::watched_file::WatchedFiles;
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
-use super::flags::{AggregationFlags, ServeFlags, TlsFlags};
+use super::flags::{RequestHeaderFlags, ServeFlags, TlsFlags};
 
 /// Period of the checks if a generated certificate expires soon.
 const RENEWAL_PERIOD: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ pub(super) struct CredentialFiles {
 #[derive(Debug)]
 struct Source {
     parts: Mutex<Parts>,
-    flags: AggregationFlags,
+    flags: RequestHeaderFlags,
     protocol: TlsProtocol,
     /// The directory of generated certificates.
     pki: PathBuf,
@@ -92,7 +92,11 @@ impl CredentialFiles {
         let (named_files, named_certificates) = sni(&flags.tls)?.into_iter().unzip();
         let client_ca = flags.identity.client_ca_file.as_deref();
         let (client_files, client_ca) = named(client_ca, CLIENT_CA_FLAG)?.unzip();
-        let proxy_ca = flags.aggregation.requestheader_client_ca_file.as_deref();
+        let proxy_ca = flags
+            .aggregation
+            .request_header
+            .requestheader_client_ca_file
+            .as_deref();
         let (proxy_files, proxy_ca) = named(proxy_ca, PROXY_CA_FLAG)?.unzip();
         let parts = Parts {
             generated,
@@ -102,7 +106,7 @@ impl CredentialFiles {
             proxy_ca,
         };
         let protocol = flags.tls.protocol(flags.serving.disable_http2_serving);
-        let credentials = parts.credentials(&flags.aggregation, &protocol, &pki)?;
+        let credentials = parts.credentials(&flags.aggregation.request_header, &protocol, &pki)?;
         Ok(Self {
             serving: serving_files,
             named: named_files,
@@ -110,7 +114,7 @@ impl CredentialFiles {
             proxy_ca: proxy_files,
             source: Source {
                 parts: Mutex::new(parts),
-                flags: flags.aggregation.clone(),
+                flags: flags.aggregation.request_header.clone(),
                 protocol,
                 pki,
                 subjects,
@@ -233,7 +237,7 @@ impl Source {
 impl Parts {
     fn credentials(
         &self,
-        flags: &AggregationFlags,
+        flags: &RequestHeaderFlags,
         protocol: &TlsProtocol,
         pki: &Path,
     ) -> Result<Credentials, StartError> {
@@ -278,7 +282,7 @@ impl Parts {
         })
     }
 
-    fn clients(&self, flags: &AggregationFlags) -> Result<ClientCertificates, StartError> {
+    fn clients(&self, flags: &RequestHeaderFlags) -> Result<ClientCertificates, StartError> {
         let advice = "give a file of certificates in PEM";
         let wrong = |flag: &str, why: String| {
             StartError::new(format!("use the authorities of {flag}"), why, advice)

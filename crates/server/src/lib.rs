@@ -31,6 +31,7 @@ mod metrics;
 mod oidc;
 mod post_start_hooks;
 mod process;
+pub mod relay;
 mod resources;
 mod responses;
 mod security;

@@ -9,7 +9,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::{Account, Ledger};
-use ringwatch::storage::cacher::Feed;
 use ringwatch_apiserver::endpoints::EncodingCache;
 
 /// The share of the machine's memory, or of the control group's, that is the default budget. The
@@ -68,11 +67,15 @@ fn limit_files(line: &str) -> Vec<String> {
 }
 
 /// Shrinks the cache of encodings and then the windows of the watch caches whenever memory becomes short. Never completes.
-pub(super) async fn shrink_caches(ledger: Ledger, encodings: EncodingCache, feed: Feed) {
+pub(super) async fn shrink_caches(
+    ledger: Ledger,
+    encodings: EncodingCache,
+    shrink_windows: impl Fn(),
+) {
     loop {
         ledger.pressed().await;
         encodings.evict_surplus();
-        feed.shrink_windows();
+        shrink_windows();
     }
 }
 

@@ -21,7 +21,7 @@ use super::authenticator::AuthenticationFiles;
 use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
 use super::encryption_file::EncryptionFile;
-use super::flags::{AggregationFlags, ServeFlags, TokenWebhookFlags};
+use super::flags::{AggregationFlags, ServeFlags, ServingFlags, TokenWebhookFlags};
 use super::spans::SpansConfig;
 use super::{kubelets, service_account_keys, webhook_kubeconfig};
 
@@ -74,14 +74,9 @@ impl Security {
     /// # Errors
     /// A file cannot be read, written or understood.
     pub(super) fn load(flags: &ServeFlags, clock: &Clock) -> Result<Self, StartError> {
-        let serving = &flags.serving;
-        let addresses = [
-            Some(serving.bind_address),
-            Some(flags.services.service_cluster_ip_range.api_address()),
-            serving.advertised_address(),
-        ];
-        let addresses: Vec<IpAddr> = addresses.into_iter().flatten().collect();
-        let subjects = subjects(&addresses, host_name());
+        let api_address = flags.services.service_cluster_ip_range.api_address();
+        let addresses = addresses(&flags.serving).into_iter().chain([api_address]);
+        let subjects = subjects(&addresses.collect::<Vec<_>>(), host_name());
         let mut issuers = TokenIssuers::load(flags, clock)?;
         let authorizers = Authorizers::load(flags, &mut issuers)?;
         let (kubelets, kubelet_identity) = kubelets::load(&flags.kubelets)?;
@@ -108,6 +103,15 @@ impl Security {
             proxy,
         })
     }
+}
+
+/// Returns the addresses at which a server is reached.
+pub(super) fn addresses(serving: &ServingFlags) -> Vec<IpAddr> {
+    let advertised = serving.advertised_address();
+    [serving.bind_address]
+        .into_iter()
+        .chain(advertised)
+        .collect()
 }
 
 /// Returns the TLS client of connections to other API servers, and the files of the identity that it shows, if flags name
@@ -168,7 +172,7 @@ fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
 }
 
 /// Returns the machine's name, if it can be a name in a certificate.
-fn host_name() -> Option<String> {
+pub(super) fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim().to_ascii_lowercase();
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-.".contains(character);

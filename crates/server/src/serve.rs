@@ -16,6 +16,7 @@ use ringwatch_apiserver::filters::Drain;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
 use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
 use ringwatch_apiserver::transport::connection::Connections;
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::transport::listener::Listener;
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
@@ -194,7 +195,7 @@ impl Server {
         let url = kubeconfig::local_url(address);
         let kubeconfig = data_dir.join("kubeconfig");
         let mut background = Background::new(options.runtimes);
-        background.run(keep_kubeconfig(&kubeconfig, &url, &security)?);
+        background.run(keep_kubeconfig(&kubeconfig, &url, &security.credentials)?);
         let steps = Steps {
             drain: Drain::new(
                 flags.serving.shutdown_send_retry_after,
@@ -288,19 +289,18 @@ impl Server {
 }
 
 /// Spawns a task on the serving threads, which are the caller's, that is aborted when its handle is dropped.
-fn spawn<T: Send + 'static>(
+pub(super) fn spawn<T: Send + 'static>(
     task: impl Future<Output = T> + Send + 'static,
 ) -> AbortOnDropHandle<T> {
     AbortOnDropHandle::new(Handle::current().spawn(task))
 }
 
 /// Writes the admin's kubeconfig, and returns the task that writes it again when credentials change.
-fn keep_kubeconfig(
+pub(super) fn keep_kubeconfig(
     path: &Path,
     url: &str,
-    security: &Security,
+    credentials: &CurrentCredentials,
 ) -> Result<impl Future<Output = ()> + Send + 'static, StartError> {
-    let credentials = &security.credentials;
     kubeconfig::write(path, url, &credentials.borrow()).map_err(|error| {
         StartError::new(
             format!("write {}", path.display()),
@@ -317,7 +317,7 @@ fn keep_kubeconfig(
 }
 
 /// Returns the data directory as an absolute path, and creates it if it is not there.
-fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
+pub(super) fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     let wrong = |error: std::io::Error| {
         StartError::new(
             format!("use the data directory {}", path.display()),

@@ -25,6 +25,17 @@ pub struct AggregationFlags {
           default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
     pub aggregator_reject_forwarding_redirect: bool,
 
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub request_header: RequestHeaderFlags,
+}
+
+/// Flags of front proxies, which name the user of a request in headers.
+#[derive(Args, Clone, Debug)]
+pub struct RequestHeaderFlags {
     /// Certificate authorities of front proxies, which may name the user of a request in headers.
     #[arg(long, value_name = "FILE")]
     pub requestheader_client_ca_file: Option<PathBuf>,
@@ -59,7 +70,7 @@ pub struct AggregationFlags {
     pub requestheader_extra_headers_prefix: Vec<String>,
 }
 
-impl AggregationFlags {
+impl RequestHeaderFlags {
     /// Returns the common names of front proxies' certificates; any if there are none. An empty flag names none.
     #[must_use]
     pub fn allowed_names(&self) -> Vec<String> {
@@ -140,7 +151,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        flags: AggregationFlags,
+        flags: RequestHeaderFlags,
     }
 
     #[test]

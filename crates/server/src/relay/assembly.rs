@@ -1,0 +1,198 @@
+//! Builds a relay: caches, reviews, the front, filters and health.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use ringwatch::budget::Ledger;
+use ringwatch::clock::Clock;
+use ringwatch::storage::cacher::CacheMetrics;
+use ringwatch_apiserver::endpoints::{
+    Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation,
+};
+use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
+use ringwatch_apiserver::health::Health;
+use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_authentication::oidc::Anonymous;
+use ringwatch_authentication::{Authenticator, TokenFile};
+use ringwatch_authorization::Authorizer;
+use ringwatch_registry::object_counts::ObjectCounts;
+use ringwatch_relay::{
+    Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
+};
+use ringwatch_tls::error::StartError;
+
+use super::paths::{PATHS, RelayPaths, UpstreamAge};
+use crate::background::Background;
+use crate::flags::ServeFlags;
+use crate::kubelets;
+use crate::limits::{connection_limits, outer_filters, request_limits};
+use crate::memory::{self, MemoryMetrics};
+use crate::process::Process;
+use crate::responses::Responses;
+use crate::server_paths::slis;
+
+/// The inputs of a relay besides its credentials.
+pub(super) struct Assembly<'relay> {
+    /// The flags with which `serve` would listen and limit requests as the relay does.
+    pub(super) flags: &'relay ServeFlags,
+    pub(super) ttls: ReviewTtls,
+    pub(super) caches_secrets: bool,
+    pub(super) upstream: Arc<Upstream>,
+    /// The address at which the relay listens.
+    pub(super) address: SocketAddr,
+    /// The steps of a shutdown.
+    pub(super) steps: &'relay Steps,
+    pub(super) clock: Clock,
+}
+
+/// A relay that is built but not started.
+pub(super) struct Assembled {
+    /// Serves the connections.
+    pub(super) connections: Connections,
+    pub(super) front: Arc<Front>,
+    pub(super) caches: Arc<Caches>,
+}
+
+impl Assembly<'_> {
+    /// Builds the relay, and runs the task that frees memory when it is short.
+    ///
+    /// # Errors
+    /// The machine's certificate authorities cannot be read.
+    pub(super) fn build(
+        self,
+        credentials: CurrentCredentials,
+        background: &mut Background,
+    ) -> Result<Assembled, StartError> {
+        let mut registry = Registry::default();
+        let ledger = Ledger::new(self.flags.memory_budget());
+        let responses = Responses::new(ENCODINGS_BYTES_MAX_DEFAULT, &ledger, &mut registry);
+        let handshake_errors = handshake_errors(&mut registry);
+        let unauthenticated = connection_limits(&mut registry, &self.clock);
+        let metrics = CacheMetrics::register(&mut registry);
+        let caches = Caches::new(Arc::clone(&self.upstream), metrics, ledger.clone());
+        let caches = Arc::new(caches);
+        self.shrink_caches(&ledger, &responses, &caches, background);
+        let authorizer = Arc::new(access_reviews(&self.upstream, self.ttls));
+        let authenticator = self.authenticator();
+        let impersonation =
+            Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
+        let limits = self.limits(&ledger, background, &mut registry);
+        let api = self.api(&authorizer, &authenticator, responses, &ledger)?;
+        let front = FrontConfig {
+            upstream: Arc::clone(&self.upstream),
+            caches: Arc::clone(&caches),
+            api,
+            caches_secrets: self.caches_secrets,
+            own_paths: PATHS.map(str::to_owned).to_vec(),
+        };
+        let front = Arc::new(Front::new(front));
+        let paths = self.paths(&caches, &ledger, registry);
+        let connections = Connections {
+            filters: Arc::new(Filters {
+                outer: outer_filters(&self.flags.serving, &self.steps.drain),
+                authenticator,
+                start: Start(Vec::new()),
+                tracer: None,
+                auditor: None,
+                impersonation: Arc::new(impersonation),
+                authorizer,
+                limits,
+                end_of_watches: self.steps.end_of_watches.clone(),
+                own: Arc::new(paths),
+                api: Arc::clone(&front) as _,
+                clock: self.clock.clone(),
+            }),
+            credentials,
+            ledger,
+            unauthenticated,
+            handshake_errors,
+            streams_max: self.flags.serving.http2_max_streams_per_connection,
+            closing: self.steps.closing.clone(),
+        };
+        Ok(Assembled {
+            connections,
+            front,
+            caches,
+        })
+    }
+
+    /// Builds the authenticator: certificates, front proxies, and tokens that the upstream knows. Requests without credentials
+    /// are the upstream's to refuse.
+    fn authenticator(&self) -> Arc<Authenticator> {
+        let headers = self.flags.aggregation.request_header.request_headers();
+        let authenticator = Authenticator::new(TokenFile::default())
+            .with_webhook(Some(token_reviews(&self.upstream, self.ttls)))
+            .with_request_headers(headers)
+            .with_anonymous(Anonymous::Served);
+        Arc::new(authenticator)
+    }
+
+    /// Builds the API that answers reads from caches, without any resource.
+    fn api(
+        &self,
+        authorizer: &Arc<Authorizer>,
+        authenticator: &Arc<Authenticator>,
+        responses: Responses,
+        ledger: &Ledger,
+    ) -> Result<Api, StartError> {
+        let (kubelets, _) = kubelets::load(&self.flags.kubelets)?;
+        Ok(Api::new(ApiConfig {
+            authorizer: Arc::clone(authorizer),
+            stores: Vec::new(),
+            storeless: Vec::new(),
+            clock: self.clock.clone(),
+            version: self.flags.version.version(),
+            server_address: self.address.to_string(),
+            extra_root_paths: Vec::new(),
+            metrics: responses.metrics,
+            ledger: ledger.clone(),
+            encodings: responses.encodings,
+            min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
+            features: ApiFeatures::default(),
+            kubelets,
+            authenticator: Arc::clone(authenticator),
+            token_issuer: None,
+        }))
+    }
+
+    fn limits(&self, ledger: &Ledger, background: &Background, registry: &mut Registry) -> Limits {
+        let counts = ObjectCounts::default();
+        let runtimes = background.runtimes();
+        let large_work = LargeWork::new(runtimes, ledger.clone(), self.clock.clone(), registry);
+        request_limits(&self.flags.limits, None, &counts, large_work, registry)
+    }
+
+    /// Runs the task that frees memory when it is short.
+    fn shrink_caches(
+        &self,
+        ledger: &Ledger,
+        responses: &Responses,
+        caches: &Arc<Caches>,
+        background: &mut Background,
+    ) {
+        let (encodings, caches) = (responses.encodings.clone(), Arc::clone(caches));
+        let shrink_windows = move || caches.shrink_windows();
+        background.run_serving(memory::shrink_caches(
+            ledger.clone(),
+            encodings,
+            shrink_windows,
+        ));
+    }
+
+    fn paths(&self, caches: &Arc<Caches>, ledger: &Ledger, mut registry: Registry) -> RelayPaths {
+        let health = Health::new(self.steps.shutting_down.clone());
+        let version = self.flags.version.version();
+        RelayPaths {
+            slis: slis(&health, self.clock.wall()),
+            health,
+            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
+            process: Process::register(&mut registry, version, self.clock.wall()),
+            age: UpstreamAge::register(&mut registry, caches),
+            registry,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `ringwatch relay`: starts a relay, and ends it in order when a signal comes.
+
+mod assembly;
+mod paths;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringwatch::clock::Clock;
+use ringwatch_apiserver::filters::Drain;
+use ringwatch_apiserver::shutdown::{Signals, Steps};
+use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
+use ringwatch_apiserver::transport::listener::Listener;
+use ringwatch_apiserver::transport::open_files;
+use ringwatch_relay::{Caches, Front, Upstream};
+use ringwatch_tls::certificates::subjects;
+use ringwatch_tls::error::StartError;
+use ringwatch_tls::kubeconfig::Kubeconfig;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::assembly::{Assembled, Assembly};
+use super::background::Background;
+use super::credentials::CredentialFiles;
+use super::flags::{CachedResource, RelayFlags};
+use super::kubeconfig;
+use super::security::{addresses, host_name};
+use super::serve::{data_dir, keep_kubeconfig, spawn};
+
+/// Maximum time that the start waits for the caches that flags name.
+const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Runs a relay until a signal ends it.
+///
+/// # Errors
+/// The reason why it does not start, or that it was told twice to end.
+pub fn run(flags: &RelayFlags) -> Result<(), StartError> {
+    open_files::raise_limit();
+    let threads = Threads::start()?;
+    let relaying = until_signalled(flags, threads.handles());
+    let result = threads.serving.block_on(relaying);
+    threads.end();
+    result
+}
+
+async fn until_signalled(flags: &RelayFlags, runtimes: RuntimeHandles) -> Result<(), StartError> {
+    let mut signals = Signals::new().map_err(|error| {
+        StartError::new(
+            "take over SIGTERM and SIGINT",
+            error,
+            "run it where signals can be handled",
+        )
+    })?;
+    let relay = Relay::listen(flags, runtimes).await?;
+    tokio::select! {
+        () = relay.fill(&flags.cache) => {
+            announce(flags, &relay);
+            signals.next().await;
+        }
+        () = signals.next() => {}
+    }
+    tokio::select! {
+        () = relay.end(flags.serving.shutdown_delay_duration) => Ok(()),
+        () = signals.next() => Err(StartError::new(
+            "end in order",
+            "a second signal came",
+            "what was in progress has been cut off",
+        )),
+    }
+}
+
+/// A relay that serves. When it is dropped, its tasks and connections are aborted.
+struct Relay {
+    /// The URL at which this machine reaches it.
+    url: String,
+    kubeconfig: PathBuf,
+    front: Arc<Front>,
+    caches: Arc<Caches>,
+    steps: Steps,
+    listener: AbortOnDropHandle<JoinSet<()>>,
+    background: Background,
+    clock: Clock,
+}
+
+impl Relay {
+    /// Starts to listen. The relay answers requests when this returns; nothing has been asked of the upstream.
+    ///
+    /// # Errors
+    /// A file cannot be used, or the address is taken.
+    async fn listen(flags: &RelayFlags, runtimes: RuntimeHandles) -> Result<Self, StartError> {
+        let clock = Clock::real();
+        let upstream = Arc::new(upstream(flags, &clock)?);
+        let served = flags.as_served();
+        let data_dir = data_dir(&flags.data_dir)?;
+        let subjects = subjects(&addresses(&flags.serving), host_name());
+        let files = CredentialFiles::load(&served, subjects, &clock)?;
+        let credentials = files.current();
+        let bind = SocketAddr::new(flags.serving.bind_address, flags.serving.secure_port);
+        let listener = Listener::bind(bind, flags.serving.permit_port_sharing).await?;
+        let url = kubeconfig::local_url(listener.address());
+        let kubeconfig = data_dir.join("kubeconfig");
+        let mut background = Background::new(runtimes);
+        background.run(keep_kubeconfig(&kubeconfig, &url, &credentials)?);
+        background.run(files.follow(clock.clone()));
+        let steps = Steps {
+            drain: Drain::new(
+                flags.serving.shutdown_send_retry_after,
+                flags.serving.shutdown_watch_termination_grace_period,
+            ),
+            ..Steps::default()
+        };
+        let assembly = Assembly {
+            flags: &served,
+            ttls: flags.review_ttls(),
+            caches_secrets: flags.cache_secrets,
+            upstream,
+            address: listener.address(),
+            steps: &steps,
+            clock: clock.clone(),
+        };
+        let Assembled {
+            connections,
+            front,
+            caches,
+        } = assembly.build(credentials, &mut background)?;
+        background.run(follow(Arc::clone(&caches)));
+        let stop = steps.stop_accepting.clone();
+        Ok(Self {
+            url,
+            kubeconfig,
+            front,
+            caches,
+            listener: spawn(listener.run(connections, stop)),
+            steps,
+            background,
+            clock,
+        })
+    }
+
+    /// Begins the caches of these resources, and waits a bounded time until they are filled.
+    async fn fill(&self, resources: &[CachedResource]) {
+        let all = async {
+            for CachedResource { plural, version } in resources {
+                match self.front.fill(version, plural).await {
+                    Ok(true) => {}
+                    Ok(false) => tracing::warn!(plural, %version, "the resource cannot be cached"),
+                    Err(error) => tracing::warn!(plural, %version, %error, "a cache is not filled"),
+                }
+            }
+        };
+        if self
+            .clock
+            .timeout(CACHES_FILLED_TIMEOUT, all)
+            .await
+            .is_err()
+        {
+            tracing::warn!("caches are still being filled");
+        }
+    }
+
+    /// Ends the relay in order: the listener, watches and connections, then the tasks.
+    async fn end(self, delay: Duration) {
+        let caches = self.caches;
+        let end_watches = async { caches.drain() };
+        let listener = self.listener.detach();
+        let nothing = std::future::ready(());
+        self.steps
+            .take(delay, nothing, listener, end_watches, &self.clock)
+            .await;
+        self.background.stop(&self.clock).await;
+        tracing::info!("ended");
+    }
+}
+
+/// Runs the tasks that fill and follow caches, on the threads of the caller.
+async fn follow(caches: Arc<Caches>) {
+    let mut followers = JoinSet::new();
+    loop {
+        tokio::select! {
+            follower = caches.next_follower() => {
+                followers.spawn(follower);
+            }
+            Some(_) = followers.join_next() => {}
+        }
+    }
+}
+
+fn upstream(flags: &RelayFlags, clock: &Clock) -> Result<Upstream, StartError> {
+    let path = flags.kubeconfig.display();
+    let wrong = |error: String| {
+        StartError::new(
+            format!("use the kubeconfig {path}"),
+            error,
+            "give --kubeconfig a file with a server, and a token or a client certificate for it",
+        )
+    };
+    let kubeconfig = Kubeconfig::read(&flags.kubeconfig);
+    let kubeconfig = kubeconfig.map_err(|error| wrong(error.to_string()))?;
+    Upstream::new(&kubeconfig, clock.clone()).map_err(|error| wrong(error.to_string()))
+}
+
+/// Prints the addresses and paths. An error of standard output is ignored.
+fn announce(flags: &RelayFlags, relay: &Relay) {
+    let version = env!("CARGO_PKG_VERSION");
+    let (url, kubeconfig) = (&relay.url, relay.kubeconfig.display());
+    let upstream = flags.kubeconfig.display();
+    let _ = writeln!(
+        std::io::stdout(),
+        "ringwatch {version} relays a Kubernetes API at {url}\n  \
+         upstream    the server of {upstream}\n  \
+         kubeconfig  {kubeconfig}\n  \
+         try         kubectl --kubeconfig {kubeconfig} get pods --all-namespaces --watch"
+    );
+}
