@@ -108,6 +108,7 @@ impl NetworkClient {
                         may_be_local: true,
                         connect_timeout: timeout,
                         bytes_per_second: None,
+                        kept: None,
                         clock: self.clock.clone(),
                     },
                 })

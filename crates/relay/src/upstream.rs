@@ -13,7 +13,8 @@ use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
 use ringwatch_apiserver::endpoints::{
-    Backend, NotPassedOn, RequestBody, ResponseBody, fetch, fetch_stream, full, pass_on,
+    Backend, KeptConnections, NotPassedOn, RequestBody, ResponseBody, fetch, fetch_stream, full,
+    pass_on,
 };
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use ringwatch_tls::target::Target;
@@ -212,6 +213,7 @@ fn backend(
         may_be_local: true,
         connect_timeout: CONNECT_TIMEOUT,
         bytes_per_second: None,
+        kept: Some(KeptConnections::new(clock.clone())),
         clock: clock.clone(),
     }
 }

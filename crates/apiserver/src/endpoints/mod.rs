@@ -53,8 +53,8 @@ pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
 pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use relay::{
-    Backend, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT, RelayError, UpgradeError,
-    fetch, fetch_stream, pass_on, probe,
+    Backend, KeptConnections, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT, RelayError,
+    UpgradeError, fetch, fetch_stream, pass_on, probe,
 };
 pub use request_info::{RequestInfo, RequestVerb};
 pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};

@@ -52,6 +52,7 @@ pub fn backend(
         may_be_local: true,
         connect_timeout: timeout,
         bytes_per_second: None,
+        kept: None,
         clock: clock.clone(),
     })
 }

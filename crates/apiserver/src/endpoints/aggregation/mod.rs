@@ -83,6 +83,7 @@ impl Remote {
             may_be_local: !self.api.insecure,
             connect_timeout: PROXY_CONNECT_TIMEOUT,
             bytes_per_second: None,
+            kept: None,
             clock: clock.clone(),
         }
     }

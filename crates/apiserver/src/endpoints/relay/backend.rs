@@ -13,6 +13,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
+use super::kept::KeptConnections;
 use super::kubelets::is_proxyable;
 use crate::endpoints::body::BoxError;
 use crate::endpoints::tunnel::Duplex;
@@ -41,6 +42,8 @@ pub struct Backend {
     pub connect_timeout: Duration,
     /// The most bytes in a second in each direction of an upgraded connection; `None` for no limit.
     pub bytes_per_second: Option<NonZeroU64>,
+    /// The connections that are kept for the next request; `None` if each has one of its own.
+    pub kept: Option<KeptConnections>,
     /// The clock of `connect_timeout` and of that limit.
     pub clock: Clock,
 }
@@ -82,6 +85,9 @@ pub enum RelayError {
     /// The body of the answer broke off.
     #[error("{0}")]
     Body(BoxError),
+    /// The server has closed the connection at once.
+    #[error("the connection was closed before the request was sent")]
+    Closed,
     /// The response is longer than the limit, in bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),

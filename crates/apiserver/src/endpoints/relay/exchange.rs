@@ -1,7 +1,6 @@
 //! Sends one request to another server and returns its response.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -9,18 +8,12 @@ use http::header::HOST;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 
-use super::backend::{Backend, RelayError, Stream};
+use super::backend::{Backend, RelayError};
+use super::kept::{KeptConnections, Line, Unanswered};
 use super::switched::Switched;
 use super::throttle::Throttle;
 use crate::endpoints::body::{BoxError, RequestBody, ResponseBody, full};
-
-/// The buffer of the connection, which holds the head of a response and what is read of its body at once.
-const READ_BYTES_MAX: usize = 64 << 10;
-
-type Connection = http1::Connection<TokioIo<Stream>, RequestBody>;
 
 /// The response of a server to a relayed request.
 #[derive(Debug)]
@@ -43,32 +36,19 @@ pub(crate) async fn exchange(
     if let Ok(host) = HeaderValue::try_from(backend.authority()) {
         request.headers_mut().entry(HOST).or_insert(host);
     }
-    let stream = TokioIo::new(backend.connect().await?);
-    let mut builder = http1::Builder::new();
-    let handshake = builder.max_buf_size(READ_BYTES_MAX).handshake(stream);
-    let (mut sender, mut connection) = handshake.await?;
-    let mut answer = pin!(sender.send_request(request));
-    let mut over = None;
-    let answer = poll_fn(|context| {
-        if over.is_none()
-            && let Poll::Ready(ended) = connection.poll_without_shutdown(context)
-        {
-            over = Some(ended);
-        }
-        answer.as_mut().poll(context)
-    });
-    let answer = answer.await?;
+    let (answer, line) = answered(backend, request).await?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Ok(Relayed::Answered(answer.map(|body| {
-            let connection = over.is_none().then_some(connection);
-            RelayedBody { body, connection }.boxed_unsync()
+            let body = RelayedBody {
+                is_whole: body.is_end_stream(),
+                body,
+                line: Some(line),
+                kept: backend.kept.clone(),
+            };
+            body.boxed_unsync()
         })));
     }
-    match over {
-        Some(ended) => ended?,
-        None => poll_fn(|context| connection.poll_without_shutdown(context)).await?,
-    }
-    let parts = connection.into_parts();
+    let parts = line.switch().await?;
     let switched = Switched {
         stream: parts.io.into_inner(),
         early: parts.read_buf,
@@ -78,6 +58,28 @@ pub(crate) async fn exchange(
         }),
     };
     Ok(Relayed::Switched(answer.map(|_| ()), switched))
+}
+
+/// Sends the request over a kept connection, or over a new one if there is none or if it turns out to be closed.
+async fn answered(
+    backend: &Backend,
+    mut request: Request<RequestBody>,
+) -> Result<(Response<Incoming>, Line), RelayError> {
+    if let Some(kept) = &backend.kept {
+        while let Some(mut line) = kept.take().await {
+            match line.send(request).await {
+                Ok(answer) => return Ok((answer, line)),
+                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+                Err(Unanswered::Failed(error)) => return Err(error.into()),
+            }
+        }
+    }
+    let mut line = Line::connect(backend).await?;
+    match line.send(request).await {
+        Ok(answer) => Ok((answer, line)),
+        Err(Unanswered::Unsent(_)) => Err(RelayError::Closed),
+        Err(Unanswered::Failed(error)) => Err(error.into()),
+    }
 }
 
 /// Sends the request and gives the status of the answer, of which nothing else is read.
@@ -142,8 +144,22 @@ pub async fn fetch(
 /// The body of a relayed response, with the connection over which it comes.
 struct RelayedBody {
     body: Incoming,
-    /// `None` when it has ended.
-    connection: Option<Connection>,
+    /// True once it has been read to its end.
+    is_whole: bool,
+    /// `None` only while this is dropped.
+    line: Option<Line>,
+    /// The place where the connection is kept afterwards.
+    kept: Option<KeptConnections>,
+}
+
+impl Drop for RelayedBody {
+    fn drop(&mut self) {
+        if self.is_whole
+            && let Some((kept, line)) = self.kept.take().zip(self.line.take())
+        {
+            kept.keep(line);
+        }
+    }
 }
 
 impl Body for RelayedBody {
@@ -154,13 +170,11 @@ impl Body for RelayedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(connection) = &mut self.connection
-            && connection.poll_without_shutdown(context).is_ready()
-        {
-            // An error of the connection is also returned by the body.
-            self.connection = None;
+        if let Some(line) = &mut self.line {
+            line.poll(context);
         }
         let frame = Pin::new(&mut self.body).poll_frame(context);
+        self.is_whole = matches!(frame, Poll::Ready(None)) || self.body.is_end_stream();
         frame.map(|frame| frame.map(|it| it.map_err(Into::into)))
     }
 

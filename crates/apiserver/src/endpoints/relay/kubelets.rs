@@ -69,6 +69,7 @@ impl Kubelets {
             may_be_local: true,
             connect_timeout: self.connect_timeout,
             bytes_per_second: self.bytes_per_second,
+            kept: None,
             clock: clock.clone(),
         })
     }
@@ -96,6 +97,7 @@ impl Kubelets {
             may_be_local: false,
             connect_timeout: PROXY_CONNECT_TIMEOUT,
             bytes_per_second: self.bytes_per_second,
+            kept: None,
             clock: clock.clone(),
         })
     }

@@ -17,6 +17,7 @@
 mod backend;
 pub(crate) mod exchange;
 mod headers;
+mod kept;
 mod kubelets;
 mod pass_on;
 mod switched;
@@ -27,6 +28,7 @@ pub use backend::{Backend, RelayError};
 pub(super) use exchange::{Relayed, exchange};
 pub use exchange::{fetch, fetch_stream, probe};
 pub(super) use headers::{FORWARDED_URI, passed_on, strip, strip_answer};
+pub use kept::KeptConnections;
 pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
 pub use pass_on::{NotPassedOn, pass_on};

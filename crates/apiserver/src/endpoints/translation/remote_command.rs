@@ -434,6 +434,7 @@ mod tests {
                 may_be_local: true,
                 connect_timeout: Duration::from_secs(1_000),
                 bytes_per_second: None,
+                kept: None,
                 clock: clock.clone(),
             },
             path_and_query: "/exec".to_owned(),
