@@ -125,8 +125,13 @@ impl Assembly<'_> {
         let deciding = (security.authorizers, security.admission);
         let resources = self.resources(storages, deciding, &mut registry, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
-        let flags = &self.flags.limits;
-        let mut enabled = Enabled::new(flags, &resources, &self.clock, &mut registry, background);
+        let mut enabled = Enabled::new(
+            self.flags,
+            &resources,
+            &self.clock,
+            &mut registry,
+            background,
+        );
         let file = security.encryption;
         enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
@@ -144,7 +149,7 @@ impl Assembly<'_> {
             storeless: served.storeless,
             clock: self.clock.clone(),
             version: self.flags.version.version(),
-            server_address: self.flags.serving.external_address(self.address),
+            server_address: self.external_address(),
             extra_root_paths: paths.paths(),
             metrics: responses.metrics,
             ledger: ledger.clone(),
@@ -182,6 +187,12 @@ impl Assembly<'_> {
             closing: self.steps.closing.clone(),
         };
         self.assembled(connections, resources, enabled, observers.audit)
+    }
+
+    /// Returns the host and port of URLs that lead to the server.
+    fn external_address(&self) -> String {
+        let flags = self.flags;
+        flags.cluster.external_address(&flags.serving, self.address)
     }
 
     /// Builds the stores, with what decides about requests and writes.
@@ -363,7 +374,7 @@ impl Assembly<'_> {
             self.steps.shutting_down.clone(),
             &self.clock,
         );
-        let address = self.flags.serving.external_address(self.address);
+        let address = self.external_address();
         let quota = self.flags.quota_bytes();
         let mut paths = health.paths();
         paths.extend(["/metrics", "/version", STATUSZ, FLAGZ].map(String::from));
@@ -467,7 +478,7 @@ impl Assembly<'_> {
     /// Builds the controller of the Endpoints of the API; `None` if they are to be left alone, or, with a warning, if there is
     /// no address to advertise. Only an etcd may have other servers beside this one.
     fn api_endpoints(&self, resources: &Resources) -> Option<ApiEndpoints> {
-        if self.flags.serving.endpoint_reconciler_type == ReconcilerType::None {
+        if self.flags.cluster.endpoint_reconciler_type == ReconcilerType::None {
             return None;
         }
         let address = self.flags.serving.advertised_address();

@@ -10,7 +10,7 @@ use ringwatch_controllers::roles::{RoleStores, Roles};
 
 use super::background::Background;
 use super::encryption_file::EncryptionFile;
-use super::flags::LimitFlags;
+use super::flags::ServeFlags;
 use super::flow_control::FlowControl;
 use super::post_start_hooks::{PostStartHooks, RoleHooks};
 use super::resources::Resources;
@@ -29,7 +29,7 @@ impl Enabled {
     /// Builds the parts that flags enable, and runs the controllers that configure RBAC, the Node authorizer, and priority
     /// and fairness by stored objects.
     pub(super) fn new(
-        flags: &LimitFlags,
+        flags: &ServeFlags,
         resources: &Resources,
         clock: &Clock,
         registry: &mut Registry,
@@ -37,7 +37,9 @@ impl Enabled {
     ) -> Self {
         let (stores, authorizer) = (&resources.stores, &resources.authorizer);
         let roles = RoleStores::new(stores).filter(|_| authorizer.uses_roles());
-        let flow_control = FlowControl::new(flags, stores, registry);
+        let has_fairness = flags.enable_priority_and_fairness;
+        let flow_control = has_fairness.then(|| FlowControl::new(&flags.limits, stores, registry));
+        let flow_control = flow_control.flatten();
         let hooks = PostStartHooks {
             bootstrapped: Done::default(),
             definitions_synced: Done::default(),

@@ -8,6 +8,7 @@ mod aggregation;
 mod audit;
 mod authentication;
 mod authorization;
+mod cluster;
 mod etcd;
 mod etcd_overrides;
 mod go_values;
@@ -48,6 +49,7 @@ pub use aggregation::{AggregationFlags, RequestHeaderFlags};
 pub use audit::{AuditFlags, AuditQueueFlags};
 pub use authentication::{IdentityFlags, TokenWebhookFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
+pub use cluster::{ClusterFlags, ReconcilerType};
 pub use etcd::EtcdFlags;
 pub use etcd_overrides::EtcdOverride;
 pub use go_values::with_dashes;
@@ -59,7 +61,7 @@ pub use relay::{CachedResource, RelayFlags};
 pub use runtime_config::RuntimeConfigFlags;
 pub use service_accounts::ServiceAccountFlags;
 pub use services::ServiceFlags;
-pub use serving::{ReconcilerType, ServingFlags};
+pub use serving::ServingFlags;
 pub use tls::{SniFlag, TlsFlags};
 pub use values::FlagValues;
 pub use version::VersionFlag;
@@ -137,6 +139,13 @@ pub struct ServeFlags {
         missing_docs,
         reason = "a doc comment here would replace the command's help"
     )]
+    pub cluster: ClusterFlags,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
     pub tls: TlsFlags,
 
     #[command(flatten)]
@@ -180,6 +189,12 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub limits: LimitFlags,
+
+    /// Queue requests by the stored FlowSchemas and PriorityLevelConfigurations. Reads and writes together have as many
+    /// seats as the limits above allow, and no user gets all of them. If false, requests beyond the limits are refused.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub enable_priority_and_fairness: bool,
 
     #[command(flatten)]
     #[allow(
@@ -277,12 +292,6 @@ pub struct LimitFlags {
     /// Minimum time in seconds after which a watch without a timeout of its own is ended.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub min_request_timeout: u32,
-
-    /// Queue requests by the stored FlowSchemas and PriorityLevelConfigurations. Reads and writes together have as many
-    /// seats as the limits above allow, and no user gets all of them. If false, requests beyond the limits are refused.
-    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
-    pub enable_priority_and_fairness: bool,
 
     /// Maximum number of concurrent watches of a user; 0 for no limit. Members of system:masters have none.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -395,7 +404,7 @@ impl ServeFlags {
     /// Refuses priority and fairness without the API by which it is configured.
     fn check_fairness(&self) -> Result<(), String> {
         let off = self.runtime_config.flow_control_off();
-        match off.filter(|_| self.limits.enable_priority_and_fairness) {
+        match off.filter(|_| self.enable_priority_and_fairness) {
             Some(key) => Err(format!(
                 "--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
             )),

@@ -21,11 +21,11 @@ pub(super) struct FlowControl {
 }
 
 impl FlowControl {
-    /// Builds the filter; `None` if flags disable it or set no limits to share.
+    /// Builds the filter; `None` if the limits leave nothing to share.
     pub(super) fn new(flags: &LimitFlags, all: &Stores, registry: &mut Registry) -> Option<Self> {
         let reads = flags.max_requests_inflight;
         let total = reads.saturating_add(flags.max_mutating_requests_inflight);
-        if !flags.enable_priority_and_fairness || total == 0 {
+        if total == 0 {
             return None;
         }
         let stores = FlowStores::new(all)?;

@@ -46,7 +46,7 @@ pub(super) fn health_checks(
         health.add("kms-providers", Scope::Serving, plugins_healthy(encryption));
     }
     health.add("watch-caches", Scope::Readiness, all_filled(cachers));
-    let alive_until = clock.now() + flags.serving.livez_grace_period;
+    let alive_until = clock.now() + flags.cluster.livez_grace_period;
     hooks.add_checks(&mut health, alive_until, clock);
     health
 }

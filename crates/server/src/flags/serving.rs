@@ -1,6 +1,6 @@
 //! The flags of the listener, of HTTP, and of the end of the server.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
@@ -31,16 +31,6 @@ pub struct ServingFlags {
     #[arg(long, value_name = "IP")]
     pub advertise_address: Option<IpAddr>,
 
-    /// How the addresses of the Service `kubernetes` are kept: lease (by leases that the servers of one etcd renew) or none
-    /// (this server leaves them alone).
-    #[arg(long, value_name = "TYPE", default_value = "lease", value_parser = ReconcilerType::parse)]
-    pub endpoint_reconciler_type: ReconcilerType,
-
-    /// Host name, with or without a port, in URLs that lead to this server: in discovery and in that of the keys of service
-    /// account tokens. The default is the advertised address.
-    #[arg(long, value_name = "HOST")]
-    pub external_hostname: Option<String>,
-
     /// Maximum number of concurrent streams of an HTTP/2 connection; 0 means 100.
     #[arg(
         long = "http2-max-streams-per-connection",
@@ -68,10 +58,6 @@ pub struct ServingFlags {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = TransportSecurity::parse)]
     pub strict_transport_security_directives: Vec<TransportSecurity>,
 
-    /// Time after the start during which /livez does not fail for steps of the start that are not done.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
-    pub livez_grace_period: Duration,
-
     /// Time to go on serving after a termination signal, while /readyz already fails.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
     pub shutdown_delay_duration: Duration,
@@ -86,53 +72,12 @@ pub struct ServingFlags {
     pub shutdown_watch_termination_grace_period: Duration,
 }
 
-/// How the addresses of the Service `kubernetes` are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReconcilerType {
-    /// By leases that servers renew.
-    Lease,
-    /// They are left alone.
-    None,
-}
-
-impl ReconcilerType {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "lease" => Ok(Self::Lease),
-            "none" => Ok(Self::None),
-            "master-count" => Err("it is not supported; use lease, which counts no servers".into()),
-            _ => Err("no such reconciler; use lease or none".into()),
-        }
-    }
-}
-
 impl ServingFlags {
     /// Returns the address at which others reach the server; `None` if the host has no such address.
     #[must_use]
     pub fn advertised_address(&self) -> Option<IpAddr> {
         advertised_address(self.advertise_address, self.bind_address)
     }
-
-    /// Returns the host and port for URLs that lead to the server, which listens on this port.
-    #[must_use]
-    pub fn external_address(&self, listening: SocketAddr) -> String {
-        let port = listening.port();
-        match self.external_hostname.as_deref() {
-            None | Some("") => {
-                let address = self.advertised_address().unwrap_or_else(|| listening.ip());
-                SocketAddr::new(address, port).to_string()
-            }
-            Some(host) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
-            Some(host) if has_port(host) => host.to_owned(),
-            Some(host) => format!("{host}:{port}"),
-        }
-    }
-}
-
-/// Returns true if a host name has a port. A colon inside brackets belongs to an IPv6 address.
-fn has_port(host: &str) -> bool {
-    let port = host.rsplit_once(':').map(|(_, port)| port);
-    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -154,26 +99,6 @@ mod tests {
     }
 
     #[test]
-    fn urls_have_the_external_host_name_with_a_port() {
-        let listening: SocketAddr = "127.0.0.1:6443".parse().expect("an address");
-        for (flag, expected) in [
-            ("--external-hostname=api.example", "api.example:6443"),
-            ("--external-hostname=api.example:443", "api.example:443"),
-            ("--external-hostname=[2001:db8::1]", "[2001:db8::1]:6443"),
-            ("--external-hostname=2001:db8::1", "[2001:db8::1]:6443"),
-            ("--external-hostname=", "127.0.0.1:6443"),
-            ("--advertise-address=192.0.2.7", "192.0.2.7:6443"),
-        ] {
-            let mut flags = parse(&[flag]).expect(flag);
-            // The default is an address of the machine.
-            flags
-                .advertise_address
-                .get_or_insert_with(|| listening.ip());
-            assert_eq!(flags.external_address(listening), expected);
-        }
-    }
-
-    #[test]
     fn values_out_of_range_are_refused() {
         for (flag, words) in [
             ("--goaway-chance=0.03", "greater than 0.02"),
@@ -182,8 +107,6 @@ mod tests {
             ("--cors-allowed-origins=example.com", "does not pin"),
             ("--cors-allowed-origins=^(", "invalid regular expression"),
             ("--strict-transport-security-directives=x", "allowed values"),
-            ("--endpoint-reconciler-type=master-count", "use lease"),
-            ("--endpoint-reconciler-type=x", "lease or none"),
             ("--permit-port-sharing=2", "true or false"),
         ] {
             let error = parse(&[flag]).expect_err(flag);

@@ -1,0 +1,127 @@
+//! The flags of the place of a server in its cluster.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use clap::Args;
+use ringwatch_apimachinery::duration;
+
+use super::ServingFlags;
+
+/// Flags of the place of a server in its cluster: how others find it, and when it counts as alive.
+#[derive(Args, Clone, Debug)]
+pub struct ClusterFlags {
+    /// How the addresses of the Service `kubernetes` are kept: lease (by leases that the servers of one etcd renew) or none
+    /// (this server leaves them alone).
+    #[arg(long, value_name = "TYPE", default_value = "lease", value_parser = ReconcilerType::parse)]
+    pub endpoint_reconciler_type: ReconcilerType,
+
+    /// Host name, with or without a port, in URLs that lead to this server: in discovery and in that of the keys of service
+    /// account tokens. The default is the advertised address.
+    #[arg(long, value_name = "HOST")]
+    pub external_hostname: Option<String>,
+
+    /// Time after the start during which /livez does not fail for steps of the start that are not done.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub livez_grace_period: Duration,
+}
+
+/// How the addresses of the Service `kubernetes` are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReconcilerType {
+    /// By leases that servers renew.
+    Lease,
+    /// They are left alone.
+    None,
+}
+
+impl ReconcilerType {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "lease" => Ok(Self::Lease),
+            "none" => Ok(Self::None),
+            "master-count" => Err("it is not supported; use lease, which counts no servers".into()),
+            _ => Err("no such reconciler; use lease or none".into()),
+        }
+    }
+}
+
+impl ClusterFlags {
+    /// Returns the host and port for URLs that lead to the server, which listens on this port.
+    #[must_use]
+    pub fn external_address(&self, serving: &ServingFlags, listening: SocketAddr) -> String {
+        let port = listening.port();
+        match self.external_hostname.as_deref() {
+            None | Some("") => {
+                let address = serving
+                    .advertised_address()
+                    .unwrap_or_else(|| listening.ip());
+                SocketAddr::new(address, port).to_string()
+            }
+            Some(host) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
+            Some(host) if has_port(host) => host.to_owned(),
+            Some(host) => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// Returns true if a host name has a port. A colon inside brackets belongs to an IPv6 address.
+fn has_port(host: &str) -> bool {
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        cluster: ClusterFlags,
+        #[command(flatten)]
+        serving: ServingFlags,
+    }
+
+    fn parse(flags: &[&str]) -> Result<Line, String> {
+        let line = Line::try_parse_from(std::iter::once(&"serve").chain(flags));
+        line.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn urls_have_the_external_host_name_with_a_port() {
+        let listening: SocketAddr = "127.0.0.1:6443".parse().expect("an address");
+        for (flag, expected) in [
+            ("--external-hostname=api.example", "api.example:6443"),
+            ("--external-hostname=api.example:443", "api.example:443"),
+            ("--external-hostname=[2001:db8::1]", "[2001:db8::1]:6443"),
+            ("--external-hostname=2001:db8::1", "[2001:db8::1]:6443"),
+            ("--external-hostname=", "127.0.0.1:6443"),
+            ("--advertise-address=192.0.2.7", "192.0.2.7:6443"),
+        ] {
+            let mut flags = parse(&[flag]).expect(flag);
+            // The default is an address of the machine.
+            flags
+                .serving
+                .advertise_address
+                .get_or_insert_with(|| listening.ip());
+            assert_eq!(
+                flags.cluster.external_address(&flags.serving, listening),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_reconcilers_are_refused() {
+        for (flag, words) in [
+            ("--endpoint-reconciler-type=master-count", "use lease"),
+            ("--endpoint-reconciler-type=x", "lease or none"),
+        ] {
+            let error = parse(&[flag]).expect_err(flag);
+            assert!(error.contains(words), "{flag}: {error}");
+        }
+    }
+}
