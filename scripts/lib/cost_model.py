@@ -33,8 +33,8 @@ class Cluster:
     proxy_watches: int = dataclasses.field(default=3, metadata={'is': 'watches of kube-proxy, on another'})
     everywhere: float = dataclasses.field(default=1, metadata={'is': 'changes a second that every node gets, of EndpointSlices and Services'})
     watchers: int = dataclasses.field(default=20, metadata={'is': 'watchers of all pods and nodes'})
-    sharded: int = dataclasses.field(default=2, metadata={'is': 'controllers beside them whose replicas have shards of these'})
-    replicas: int = dataclasses.field(default=3, metadata={'is': 'replicas of each'})
+    sharded: int = dataclasses.field(default=2, metadata={'is': 'controllers beside them whose replicas have shards of pods and nodes'})
+    replicas: int = dataclasses.field(default=3, metadata={'is': 'replicas of each sharded controller'})
     definitions: int = dataclasses.field(default=100, metadata={'is': 'custom resource definitions'})
 
     @property
