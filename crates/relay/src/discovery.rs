@@ -17,8 +17,8 @@ use super::upstream::Upstream;
 
 /// The time after which an answer is asked for again, so that resources are noticed that come and go.
 const CURRENT_FOR: Duration = Duration::from_secs(30);
-/// Maximum time of an answer; those who ask for the same version wait for it, or take the last one.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time of an answer about a version or a kind, for which requests wait.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of versions of APIs that are known at a time, far above what clusters have.
 const VERSIONS_MAX: usize = 2_000;
 

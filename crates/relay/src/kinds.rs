@@ -13,8 +13,8 @@ use ringwatch_registry::{Resource, Served, Verb};
 use ringwatch_resources::built_in;
 use serde_json::{Value, json};
 
-use super::discovery::Described;
-use super::error::Malformed;
+use super::discovery::{ANSWER_TIMEOUT, Described};
+use super::error::{Malformed, too_late};
 use super::refusal::{Asked, Refusal};
 use super::resource::escaped;
 use super::upstream::Upstream;
@@ -100,7 +100,9 @@ impl Kinds {
     ) -> Result<Option<Kind>, StorageError> {
         let name = escaped(&format!("{plural}.{}", version.group));
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-        let answer = self.upstream.get(&path, "application/json").await?;
+        let answer = self.upstream.get(&path, "application/json");
+        let answer = self.upstream.clock().timeout(ANSWER_TIMEOUT, answer).await;
+        let answer = answer.map_err(|_| too_late())??;
         if answer.status == StatusCode::NOT_FOUND {
             return Ok(None);
         }
