@@ -294,7 +294,7 @@ impl Handler for Front {
             }
         };
         let mut response = self.config.api.handle(request, user).await;
-        if !away.is_zero() {
+        if !away.is_zero() && response.status().is_success() {
             response.headers_mut().insert(AGE, away.as_secs().into());
         }
         response
