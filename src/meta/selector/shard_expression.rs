@@ -29,6 +29,27 @@ const BINARY: [(&str, u8, &str); 14] = [
     ("%", 5, "_%_"),
 ];
 
+/// Words that no identifier may be, besides literals and operators.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// The precedence of `||`, the weakest operator.
 const OR: u8 = 1;
 
@@ -216,8 +237,12 @@ impl Parser {
         })
     }
 
-    /// Returns the expression that an identifier begins: a call, or a path.
+    /// Returns the expression that an identifier begins: a call, or a path. Only the names of fields may be reserved words.
     fn identifier(&mut self, name: String) -> Result<Expression, ParseError> {
+        let word = name.trim_start_matches('.');
+        if RESERVED.contains(&word) {
+            return Err(ParseError(format!("reserved identifier: {word}")));
+        }
         if self.tokens.take("(") {
             return Ok(Expression::Call(name, self.list(")", false)?));
         }
