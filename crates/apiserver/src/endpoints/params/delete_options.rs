@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::query::Query;
 use super::write_options::read_dry_run;
+use crate::endpoints::decode;
 use crate::endpoints::errors::Failure;
 
 /// The place of the types of options in Kubernetes, as errors name it.
@@ -74,6 +75,13 @@ pub(crate) fn read_delete_options(
 }
 
 fn read_body(body: Value) -> Result<Sent, Failure> {
+    // The names of members count, so a list of their values is none.
+    if !body.is_object() && !body.is_null() {
+        return Err(Failure::bad_request(decode::no_object(&body)));
+    }
+    if body.is_null() {
+        return Ok(Sent::default());
+    }
     let sent: Sent = serde_json::from_value(body).map_err(|error| {
         Failure::bad_request(format!("unable to decode DeleteOptions: {error}"))
     })?;
@@ -90,14 +98,17 @@ fn read_body(body: Value) -> Result<Sent, Failure> {
 }
 
 fn read_query(query: &Query) -> Result<Sent, Failure> {
-    let policy = query.first("propagationPolicy");
+    let said = |name| Some(query.first(name).to_owned()).filter(|it| !it.is_empty());
     Ok(Sent {
         kind: None,
         api_version: None,
         grace_period_seconds: query.integer("gracePeriodSeconds")?,
-        preconditions: None,
+        preconditions: Some(SentPreconditions {
+            uid: said("uid"),
+            resource_version: said("resourceVersion"),
+        }),
         orphan_dependents: query.switch("orphanDependents"),
-        propagation_policy: Some(policy.to_owned()).filter(|policy| !policy.is_empty()),
+        propagation_policy: said("propagationPolicy"),
         dry_run: Some(query.all("dryRun")),
         ignore_store_read_error: query.switch(IGNORE_STORE_READ_ERROR),
     })
