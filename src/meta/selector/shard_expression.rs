@@ -190,6 +190,10 @@ impl Parser {
     /// Reads a primary expression, and the fields, calls and elements of it.
     fn member(&mut self) -> Result<Expression, ParseError> {
         let mut target = self.primary()?;
+        let mut word = match &target {
+            Expression::Path { text, .. } => reserved(text),
+            _ => None,
+        };
         loop {
             if self.tokens.take(".") {
                 let name = self.name()?;
@@ -205,8 +209,10 @@ impl Parser {
             } else if matches!(target, Expression::Path { .. }) && self.tokens.take("{") {
                 self.entries()?;
                 target = Expression::Message;
+                // The names of messages may be reserved words, as those of fields.
+                word = None;
             } else {
-                return Ok(target);
+                return word.map_or(Ok(target), |word| Err(is_reserved(word)));
             }
         }
     }
@@ -237,13 +243,12 @@ impl Parser {
         })
     }
 
-    /// Returns the expression that an identifier begins: a call, or a path. Only the names of fields may be reserved words.
+    /// Returns the expression that an identifier begins: a call, or a path.
     fn identifier(&mut self, name: String) -> Result<Expression, ParseError> {
-        let word = name.trim_start_matches('.');
-        if RESERVED.contains(&word) {
-            return Err(ParseError(format!("reserved identifier: {word}")));
-        }
         if self.tokens.take("(") {
+            if let Some(word) = reserved(&name) {
+                return Err(is_reserved(word));
+            }
             return Ok(Expression::Call(name, self.list(")", false)?));
         }
         Ok(Expression::Path {
@@ -296,6 +301,16 @@ impl Parser {
         }
         Err(unexpected(&self.tokens.next()))
     }
+}
+
+/// Returns the reserved word that an identifier is, if it is one.
+fn reserved(identifier: &str) -> Option<&'static str> {
+    let word = identifier.trim_start_matches('.');
+    RESERVED.into_iter().find(|it| *it == word)
+}
+
+fn is_reserved(word: &str) -> ParseError {
+    ParseError(format!("reserved identifier: {word}"))
 }
 
 /// Returns a field of an expression.

@@ -373,6 +373,18 @@ mod tests {
                 "unsupported function \"_[_]\"; only shardRange() and || are allowed",
             ),
             ("package", "CEL parse error: reserved identifier: package"),
+            (
+                "as{}",
+                "unexpected expression kind 8; expected shardRange() call or || operator",
+            ),
+            (
+                "package.as{}",
+                "unexpected expression kind 8; expected shardRange() call or || operator",
+            ),
+            (
+                "package.a(b)",
+                "CEL parse error: reserved identifier: package",
+            ),
             (".void", "CEL parse error: reserved identifier: void"),
             ("if(a)", "CEL parse error: reserved identifier: if"),
             (
