@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::query::Query;
 use super::write_options::read_dry_run;
-use crate::endpoints::decode;
 use crate::endpoints::errors::Failure;
 
 /// The place of the types of options in Kubernetes, as errors name it.
@@ -75,13 +74,6 @@ pub(crate) fn read_delete_options(
 }
 
 fn read_body(body: Value) -> Result<Sent, Failure> {
-    // The names of members count, so a list of their values is none.
-    if !body.is_object() && !body.is_null() {
-        return Err(Failure::bad_request(decode::no_object(&body)));
-    }
-    if body.is_null() {
-        return Ok(Sent::default());
-    }
     let sent: Sent = serde_json::from_value(body).map_err(|error| {
         Failure::bad_request(format!("unable to decode DeleteOptions: {error}"))
     })?;
