@@ -24,7 +24,7 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.host, self.port, self.scheme = host, port, scheme
 
-    def ask(self, method, path, body=None, accept='application/json', first_bytes=None):
+    def ask(self, method, path, body=None, accept='application/json', first_bytes=None, content_type=None):
         if self.scheme == 'http':
             connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         else:
@@ -33,7 +33,10 @@ class Server:
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
             connection = http.client.HTTPSConnection(self.host, self.port, timeout=60, context=tls)
         try:
-            connection.request(method, path, body, {'Authorization': 'Bearer token', 'Accept': accept})
+            headers = {'Authorization': 'Bearer token', 'Accept': accept}
+            if content_type:
+                headers['Content-Type'] = content_type
+            connection.request(method, path, body, headers)
             answer = connection.getresponse()
             return answer.status, first_bytes(answer) if first_bytes else answer.read()
         finally:

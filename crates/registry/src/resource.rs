@@ -214,7 +214,9 @@ impl Resource {
     /// it.
     #[must_use]
     pub fn selectable_field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
-        if matches!(name, "metadata.name" | "metadata.namespace") {
+        let has_fields = self.is_custom() || self.schema.names().next().is_some();
+        let has_namespace = self.namespaced || !has_fields;
+        if name == "metadata.name" || has_namespace && name == "metadata.namespace" {
             return Some(name);
         }
         if self.field_aliases.is_empty() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::join_all;
 use ringwatch::clock::Clock;
-use ringwatch::meta::{Attributes, Object, ResourceVersion};
+use ringwatch::meta::{Object, ResourceVersion};
 use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, Interface, List, ListOptions, SelectionPredicate,
     Stats, StorageError, TryUpdate, UpdateOptions, Versioner, WatchStream,
@@ -178,17 +178,18 @@ impl Interface for ComponentStatuses {
         }
     }
 
-    /// Selectors match neither labels nor fields, not even the name; there are no shards, and there is only one page.
+    /// Selectors match the name alone, since there are no labels; there are no shards, and there is only one page.
     async fn get_list(&self, _: &str, options: ListOptions) -> Result<List, StorageError> {
         let SelectionPredicate { label, field, .. } = &options.predicate;
-        let none = Attributes::default();
-        if !label.matches(none.labels()) || !field.matches(none) {
-            return Ok(List::default());
-        }
         let asked = self.components.iter().map(|it| self.status(it));
-        let items: Result<_, _> = join_all(asked).await.into_iter().collect();
+        let items: Result<Vec<_>, _> = join_all(asked).await.into_iter().collect();
+        let mut items = items?;
+        items.retain(|it| {
+            let attributes = it.attributes();
+            label.matches(attributes.labels()) && field.matches(attributes)
+        });
         Ok(List {
-            items: items?,
+            items,
             ..List::default()
         })
     }

@@ -29,6 +29,27 @@ const BINARY: [(&str, u8, &str); 14] = [
     ("%", 5, "_%_"),
 ];
 
+/// Words that no identifier may be, besides literals and operators.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// The precedence of `||`, the weakest operator.
 const OR: u8 = 1;
 
@@ -169,6 +190,10 @@ impl Parser {
     /// Reads a primary expression, and the fields, calls and elements of it.
     fn member(&mut self) -> Result<Expression, ParseError> {
         let mut target = self.primary()?;
+        let mut word = match &target {
+            Expression::Path { text, .. } => reserved(text),
+            _ => None,
+        };
         loop {
             if self.tokens.take(".") {
                 let name = self.name()?;
@@ -184,8 +209,10 @@ impl Parser {
             } else if matches!(target, Expression::Path { .. }) && self.tokens.take("{") {
                 self.entries()?;
                 target = Expression::Message;
+                // The names of messages may be reserved words, as those of fields.
+                word = None;
             } else {
-                return Ok(target);
+                return word.map_or(Ok(target), |word| Err(is_reserved(word)));
             }
         }
     }
@@ -219,6 +246,9 @@ impl Parser {
     /// Returns the expression that an identifier begins: a call, or a path.
     fn identifier(&mut self, name: String) -> Result<Expression, ParseError> {
         if self.tokens.take("(") {
+            if let Some(word) = reserved(&name) {
+                return Err(is_reserved(word));
+            }
             return Ok(Expression::Call(name, self.list(")", false)?));
         }
         Ok(Expression::Path {
@@ -271,6 +301,16 @@ impl Parser {
         }
         Err(unexpected(&self.tokens.next()))
     }
+}
+
+/// Returns the reserved word that an identifier is, if it is one.
+fn reserved(identifier: &str) -> Option<&'static str> {
+    let word = identifier.trim_start_matches('.');
+    RESERVED.into_iter().find(|it| *it == word)
+}
+
+fn is_reserved(word: &str) -> ParseError {
+    ParseError(format!("reserved identifier: {word}"))
 }
 
 /// Returns a field of an expression.

@@ -372,6 +372,46 @@ mod tests {
                 "a[0]",
                 "unsupported function \"_[_]\"; only shardRange() and || are allowed",
             ),
+            ("package", "CEL parse error: reserved identifier: package"),
+            (
+                "as{}",
+                "unexpected expression kind 8; expected shardRange() call or || operator",
+            ),
+            (
+                "package.as{}",
+                "unexpected expression kind 8; expected shardRange() call or || operator",
+            ),
+            (
+                "package.a(b)",
+                "CEL parse error: reserved identifier: package",
+            ),
+            (".void", "CEL parse error: reserved identifier: void"),
+            ("if(a)", "CEL parse error: reserved identifier: if"),
+            (
+                &field("namespace"),
+                "CEL parse error: reserved identifier: namespace",
+            ),
+            (
+                &field("object.metadata.package"),
+                "unsupported field path \"object.metadata.package\"; supported: object.metadata.uid, object.metadata.namespace",
+            ),
+            (
+                "9223372036854775809",
+                "CEL parse error: invalid int literal",
+            ),
+            (
+                "-9223372036854775808",
+                "unexpected expression kind 5; expected shardRange() call or || operator",
+            ),
+            (
+                "0x10000000000000000",
+                "CEL parse error: invalid int literal",
+            ),
+            (
+                "18446744073709551616u",
+                "CEL parse error: invalid uint literal",
+            ),
+            ("1e999", "CEL parse error: invalid double literal"),
         ] {
             let error = parse(text).expect_err(text);
             assert_eq!(error.to_string(), expected, "{text}");

@@ -98,7 +98,7 @@ fn token(text: &str) -> Result<(Token, &str), ParseError> {
     if first.is_ascii_digit()
         || (first == '.' && text[1..].starts_with(|it: char| it.is_ascii_digit()))
     {
-        return Ok(number(text));
+        return number(text);
     }
     if is_word(first) {
         let end = text.find(|it| !is_word(it)).unwrap_or(text.len());
@@ -125,7 +125,7 @@ fn unrecognised(letter: char) -> ParseError {
 }
 
 /// Reads a number, which begins with a digit or with a dot before one.
-fn number(text: &str) -> (Token, &str) {
+fn number(text: &str) -> Result<(Token, &str), ParseError> {
     let digits = |text: &str, is_digit: fn(&char) -> bool| {
         text.chars()
             .take_while(is_digit)
@@ -158,7 +158,28 @@ fn number(text: &str) -> (Token, &str) {
         go_type = "uint64";
         end += 1;
     }
-    (Token::Literal(go_type), &text[end..])
+    let kind = go_type.trim_end_matches("64");
+    let kind = if kind == "float" { "double" } else { kind };
+    if is_out_of_range(&text[..end], go_type) {
+        return Err(ParseError(format!("invalid {kind} literal")));
+    }
+    Ok((Token::Literal(go_type), &text[end..]))
+}
+
+/// Returns true if no number of a type of Go has such a value. The sign before it is not known, so one more is taken as in range
+/// than there are positive numbers.
+fn is_out_of_range(literal: &str, go_type: &str) -> bool {
+    if go_type == "float64" {
+        return literal.parse::<f64>().is_ok_and(f64::is_infinite);
+    }
+    let digits = literal.trim_end_matches(['u', 'U']);
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    value.map_or(true, |value| {
+        go_type == "int64" && value > i64::MIN.unsigned_abs()
+    })
 }
 
 /// Reads a text or bytes, if there is an opening quote with or without letters before it.

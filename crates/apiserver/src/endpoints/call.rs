@@ -17,7 +17,7 @@ use super::errors::{About, Failure};
 use super::memory_gate::MemoryGate;
 use super::metrics::{LongRunning, WatchCounts};
 use super::negotiation::{self, Form, Output, TableForm};
-use super::params::{FieldValidation, Query, WriteParams, manager_name, write_options};
+use super::params::{FieldValidation, ListParams, Query, WriteParams, manager_name, write_options};
 use super::patches::Patch;
 use super::relay::Kubelets;
 use super::request_info::RequestInfo;
@@ -164,6 +164,18 @@ impl Call<'_> {
     /// 406 when nothing that is accepted can be written.
     pub(super) fn list_output(&self) -> Result<Output, Failure> {
         self.negotiate(negotiation::LIST_MEDIA_TYPES)
+    }
+
+    /// Reads the parameters of a list, a watch or the deletion of a collection.
+    ///
+    /// # Errors
+    /// As [`ListParams::read`].
+    pub(super) fn list_params(&self) -> Result<ListParams, Failure> {
+        ListParams::read(
+            self.query,
+            self.store.resource(),
+            self.features.sharded_lists,
+        )
     }
 
     fn negotiate(&self, produced: &[&str]) -> Result<Output, Failure> {

@@ -106,6 +106,19 @@ impl Failure {
         )
     }
 
+    /// Returns the 405 for a watch of a resource that can only be read.
+    pub(crate) fn watch_not_supported(resource: &Resource) -> Self {
+        let name = resource.qualified_name();
+        let message = format!("watch is not supported on resources of kind {name:?}");
+        let details = StatusDetails {
+            group: resource.group_version.group.clone(),
+            kind: resource.plural.clone(),
+            ..StatusDetails::default()
+        };
+        let status = Status::failure(405, "MethodNotAllowed", message);
+        Self(Box::new(status.with_details(details)))
+    }
+
     /// Returns the 404 for a resource that is not served.
     pub(crate) fn no_such_resource() -> Self {
         Self::plain(

@@ -125,6 +125,10 @@ fn check_path(resource: &Resource, info: &RequestInfo) -> Result<Verb, Failure> 
     };
     let verb = verb_of(info).ok_or_else(Failure::method_not_allowed)?;
     let whole = info.name.is_empty() && matches!(verb, Verb::Create | Verb::DeleteCollection);
+    let is_read = info.subresource.is_empty() && verbs.contains(&Verb::List);
+    if verb == Verb::Watch && is_read && !verbs.contains(&verb) {
+        return Err(Failure::watch_not_supported(resource));
+    }
     if across && whole || !verbs.contains(&verb) {
         return Err(Failure::method_not_allowed());
     }

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http_body_util::BodyExt;
+use ringwatch::clock::Clock;
 use ringwatch_testing::callgrind;
 use tokio::runtime::Runtime;
 
@@ -40,6 +41,9 @@ const RATIO_MAX: f64 = 2.3;
 
 /// The size of requests that only make everything ready.
 const LITTLE: usize = 8;
+
+/// Lets lists select a shard.
+const SHARDS: &str = "--feature-gates=ShardedListAndWatch=true";
 
 /// The definition of custom resources has so long to be served.
 const SERVED_MAX: Duration = Duration::from_secs(60);
@@ -127,7 +131,7 @@ impl Server {
     fn start() -> Self {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build().unwrap();
-        let serving = runtime.block_on(Serving::start([]));
+        let serving = runtime.block_on(Serving::start_by(Clock::real(), &[SHARDS], []));
         let server = Self { runtime, serving };
         server.furnish();
         server

@@ -147,6 +147,15 @@ pub const REQUESTS: &[Growing] = &[
         let uri = format!("{CONFIG_MAPS}?labelSelector={}", terms.join(","));
         Message::new(Request::get(uri), "application/json", "")
     }),
+    answered("ranges of a shard selector", 350, |n| {
+        let range = |i| {
+            let (start, end) = (2 * i, 2 * i + 1);
+            format!("shardRange(object.metadata.uid,'0x{start:016x}','0x{end:016x}')")
+        };
+        let ranges: Vec<_> = (0..n).map(range).collect();
+        let uri = format!("{CONFIG_MAPS}?shardSelector={}", ranges.join("||"));
+        Message::new(Request::get(uri), "application/json", "")
+    }),
 ];
 
 /// Objects that are made before the requests: the path, and the object.

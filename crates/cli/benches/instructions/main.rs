@@ -88,7 +88,7 @@ impl Server {
         let runtime = builder.enable_all().start_paused(true).build().unwrap();
         let serving = runtime.block_on(async {
             let start = Timestamp::from_second(1_767_225_600).unwrap();
-            Serving::start_by(Clock::stepped(start), []).await
+            Serving::start_by(Clock::stepped(start), &[], []).await
         });
         Self { runtime, serving }
     }

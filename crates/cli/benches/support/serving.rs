@@ -35,12 +35,13 @@ pub struct Serving {
 impl Serving {
     /// Starts a server over a store with these objects, given as keys and JSON.
     pub async fn start(objects: impl IntoIterator<Item = (String, Bytes)>) -> Self {
-        Self::start_by(Clock::real(), objects).await
+        Self::start_by(Clock::real(), &[], objects).await
     }
 
-    /// Starts a server that works by a clock, over a store with these objects.
+    /// Starts a server that works by a clock and has these flags, over a store with these objects.
     pub async fn start_by(
         clock: Clock,
+        flags: &[&str],
         objects: impl IntoIterator<Item = (String, Bytes)>,
     ) -> Self {
         // As the server does: without a listener, disabled spans are not cheap.
@@ -54,7 +55,9 @@ impl Serving {
         for (key, value) in objects {
             store.put(&key, value).await;
         }
-        let server = InProcessServer::builder()
+        let builder = InProcessServer::builder();
+        let builder = flags.iter().fold(builder, |it, flag| it.flag(*flag));
+        let server = builder
             .backend(Arc::clone(&store.backend) as Arc<dyn Backend>)
             .flag(format!("--token-auth-file={}", tokens.display()))
             .clock(clock)

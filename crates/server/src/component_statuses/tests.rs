@@ -165,14 +165,16 @@ async fn a_list_asks_all_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn selectors_see_nothing() {
+async fn selectors_see_the_name_alone() {
     let statuses = statuses(vec![checked("a", Ok(()))]);
     for (labels, fields, count) in [
         ("", "", 1),
         ("x=y", "", 0),
         ("x!=y", "", 1),
-        ("", "metadata.name=a", 0),
-        ("", "metadata.name!=a", 1),
+        ("", "metadata.name=a", 1),
+        ("", "metadata.name=b", 0),
+        ("", "metadata.name!=a", 0),
+        ("", "metadata.namespace=a", 0),
     ] {
         let mut options = ListOptions::default();
         options.predicate.label = LabelSelector::parse(labels).expect("a selector");

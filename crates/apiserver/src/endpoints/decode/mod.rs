@@ -213,6 +213,16 @@ pub(super) fn checked(
     }
 }
 
+/// Returns the error about a document that is no object.
+pub(super) fn no_object(document: &Value) -> String {
+    let found = go_json::kind_of(document);
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of \
+         type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+         \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
 /// Checks that a decoded document is an object of the expected kind; its complaints about fields are left to the
 /// caller.
 ///
@@ -226,13 +236,11 @@ pub(super) fn typed(
 ) -> Result<Typed, Failure> {
     let mut value = decoded.value;
     let unrecognized = |error: &str| unrecognized(content, expected, error);
-    let found = go_json::kind_of(&value);
+    if !value.is_object() {
+        return Err(unrecognized(&no_object(&value)));
+    }
     let Some(members) = value.as_object_mut() else {
-        return Err(unrecognized(&format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
-             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
-             string \"json:\\\"kind,omitempty\\\"\" }}"
-        )));
+        return Err(unrecognized(""));
     };
     for name in ["apiVersion", "kind"] {
         let said = members.get(name).filter(|it| !it.is_null());

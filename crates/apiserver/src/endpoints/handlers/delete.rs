@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use ringwatch::meta::{Status, StatusDetails};
 use ringwatch_registry::DeleteOptions;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
@@ -85,7 +85,10 @@ fn document(call: &Call<'_>, content: &Bytes) -> Result<Option<Value>, Failure> 
         return Ok(None);
     }
     match decode::document(call.headers, content, ("v1", "DeleteOptions"))? {
-        Ok(decoded) => Ok(Some(decoded.value)),
+        Ok(decoded) if decoded.value.is_object() => Ok(Some(decoded.value)),
+        Ok(decoded) if decoded.value.is_null() => Ok(Some(json!({}))),
+        // A list of values would be read as those of the members in their order.
+        Ok(decoded) => Err(Failure::bad_request(decode::no_object(&decoded.value))),
         Err(error) => Err(Failure::bad_request(error)),
     }
 }

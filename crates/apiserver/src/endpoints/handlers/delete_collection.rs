@@ -9,7 +9,6 @@ use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::object_response;
-use crate::endpoints::params::ListParams;
 
 /// Deletes the objects and answers with the list of them.
 ///
@@ -20,14 +19,15 @@ pub(crate) async fn delete_collection(
     body: RequestBody,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.output()?;
-    let selection =
-        ListParams::read(call.query, call.features.sharded_lists)?.into_options(call.about())?;
+    let selection = call.list_params()?;
     let options = delete_options(call, body).await?;
     if options.ignore_store_read_error {
         let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
         let error = FieldError::invalid(IGNORE_STORE_READ_ERROR, &true.into(), why);
         return Err(Failure::invalid_options("DeleteOptions", vec![error]));
     }
+    // kube-apiserver's store reads the shard selector and the version.
+    let selection = selection.into_options(call.about())?;
     let list = call
         .store
         .delete_collection(&call.context, call.namespace(), options, selection)

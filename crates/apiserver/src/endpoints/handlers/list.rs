@@ -9,7 +9,6 @@ use crate::endpoints::call::Call;
 use crate::endpoints::errors::Failure;
 use crate::endpoints::memory_gate::MemoryGate;
 use crate::endpoints::object_response;
-use crate::endpoints::params::ListParams;
 
 /// Answers with the list.
 ///
@@ -21,8 +20,7 @@ pub(crate) async fn list(
     memory: &MemoryGate,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.list_output()?;
-    let mut options =
-        ListParams::read(call.query, call.features.sharded_lists)?.into_options(call.about())?;
+    let mut options = call.list_params()?.into_options(call.about())?;
     options.memory = Some(memory.ledger().clone());
     let list = call.store.list(call.namespace(), options).await;
     let list = list.map_err(|error| match error {

@@ -30,7 +30,6 @@ use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
 use crate::endpoints::negotiation::Format;
-use crate::endpoints::params::ListParams;
 use crate::endpoints::spans::WatchSpans;
 use crate::endpoints::websocket;
 
@@ -47,7 +46,7 @@ pub(crate) async fn watch(
     terms: WatchTerms,
 ) -> Result<Response<ResponseBody>, Failure> {
     let output = call.stream_output()?;
-    let mut params = ListParams::read(call.query, call.features.sharded_lists)?;
+    let mut params = call.list_params()?;
     if !call.name().is_empty() {
         params.select_name(call.name())?;
     }

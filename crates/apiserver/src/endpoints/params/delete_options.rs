@@ -90,14 +90,17 @@ fn read_body(body: Value) -> Result<Sent, Failure> {
 }
 
 fn read_query(query: &Query) -> Result<Sent, Failure> {
-    let policy = query.first("propagationPolicy");
+    let said = |name| Some(query.first(name).to_owned()).filter(|it| !it.is_empty());
     Ok(Sent {
         kind: None,
         api_version: None,
         grace_period_seconds: query.integer("gracePeriodSeconds")?,
-        preconditions: None,
+        preconditions: Some(SentPreconditions {
+            uid: said("uid"),
+            resource_version: said("resourceVersion"),
+        }),
         orphan_dependents: query.switch("orphanDependents"),
-        propagation_policy: Some(policy.to_owned()).filter(|policy| !policy.is_empty()),
+        propagation_policy: said("propagationPolicy"),
         dry_run: Some(query.all("dryRun")),
         ignore_store_read_error: query.switch(IGNORE_STORE_READ_ERROR),
     })

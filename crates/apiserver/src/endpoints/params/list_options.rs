@@ -12,7 +12,7 @@ use ringwatch::meta::{
 };
 use ringwatch::storage::{ListOptions, SelectionPredicate, StorageError};
 use ringwatch_apimachinery::{FieldError, FieldErrorKind};
-use ringwatch_registry::Resource;
+use ringwatch_registry::{Resource, Served};
 
 use super::query::Query;
 use crate::endpoints::errors::{About, Failure};
@@ -38,11 +38,15 @@ pub(crate) struct ListParams {
 }
 
 impl ListParams {
-    /// Reads the parameters of a list or watch. The shard selector is ignored unless `sharded_lists`.
+    /// Reads the parameters of a list or watch of a resource. The shard selector is ignored unless `sharded_lists`.
     ///
     /// # Errors
-    /// 400 for what cannot be read, 422 for what must not be combined.
-    pub(crate) fn read(query: &Query, sharded_lists: bool) -> Result<Self, Failure> {
+    /// 400 for what cannot be read and for fields that the resource cannot be selected by, 422 for what must not be combined.
+    pub(crate) fn read(
+        query: &Query,
+        resource: &Resource,
+        sharded_lists: bool,
+    ) -> Result<Self, Failure> {
         let unreadable = |error: ParseError| Failure::bad_request(error.to_string());
         let mut params = Self {
             label: LabelSelector::parse(query.first("labelSelector")).map_err(unreadable)?,
@@ -67,11 +71,11 @@ impl ListParams {
         } else {
             params.validate_list()
         };
-        if errors.is_empty() {
-            Ok(params)
-        } else {
-            Err(Failure::invalid_options("ListOptions", errors))
+        if !errors.is_empty() {
+            return Err(Failure::invalid_options("ListOptions", errors));
         }
+        params.field = stored_fields(params.field, resource)?;
+        Ok(params)
     }
 
     /// Narrows the selection to one name, which the path has given.
@@ -98,13 +102,15 @@ impl ListParams {
         (seconds > 0).then(|| Duration::from_secs(seconds.min(WATCH_SECONDS_MAX)))
     }
 
-    /// Returns the options for the store.
+    /// Returns the options for the store. Objects that are made when they are read have neither versions nor shards.
     ///
     /// # Errors
-    /// 400 for fields that the resource cannot be selected by; 500 for a bad shard selector; what a bad version means to
-    /// the verb.
-    pub(crate) fn into_options(self, about: About<'_>) -> Result<ListOptions, Failure> {
-        let field = stored_fields(self.field, about.resource)?;
+    /// 500 for a bad shard selector; what a bad version means to the verb.
+    pub(crate) fn into_options(mut self, about: About<'_>) -> Result<ListOptions, Failure> {
+        if about.resource.served == Served::Computed {
+            self.shard.clear();
+            self.resource_version.clear();
+        }
         let shard =
             shard_selector(&self.shard).map_err(|error| Failure::invalid_shard_selector(&error))?;
         let resource_version = ResourceVersion::parse(&self.resource_version)
@@ -119,7 +125,7 @@ impl ListParams {
             version_match,
             predicate: SelectionPredicate {
                 label: self.label,
-                field,
+                field: self.field,
                 shard,
                 limit: u64::try_from(self.limit).unwrap_or(0),
                 continue_token: self.continue_token,
@@ -231,7 +237,8 @@ fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSe
     let names: HashSet<String> = names.collect();
     let translate = |name: &str| resource.selectable_field(names.get(name)?);
     selector.renamed(translate).map_err(|name| {
-        Failure::bad_request(if resource.schema.names().next().is_none() {
+        let has_fields = resource.is_custom() || resource.schema.names().next().is_some();
+        Failure::bad_request(if !has_fields {
             format!(
                 "{name:?} is not a known field selector: only \"metadata.name\", \
                  \"metadata.namespace\""
@@ -246,8 +253,14 @@ fn stored_fields(selector: FieldSelector, resource: &Resource) -> Result<FieldSe
 mod tests {
     use super::*;
 
+    fn read(query: &str) -> Result<ListParams, Failure> {
+        let built_in = ringwatch_resources::built_in();
+        let resource = built_in.iter().find(|it| it.plural == "configmaps");
+        ListParams::read(&Query::parse(query), resource.expect("a resource"), false)
+    }
+
     fn message(query: &str) -> String {
-        let error = ListParams::read(&Query::parse(query), false).expect_err(query);
+        let error = read(query).expect_err(query);
         error.status().message.clone()
     }
 
@@ -283,11 +296,10 @@ mod tests {
     #[test]
     fn a_watch_from_anywhere_begins_with_the_state() {
         for query in ["watch=1", "watch=1&resourceVersion=0"] {
-            let params = ListParams::read(&Query::parse(query), false).expect(query);
+            let params = read(query).expect(query);
             assert_eq!(params.send_initial_events, Some(true));
         }
-        let params =
-            ListParams::read(&Query::parse("watch=1&resourceVersion=5"), false).expect("fine");
+        let params = read("watch=1&resourceVersion=5").expect("fine");
         assert_eq!(params.send_initial_events, None);
     }
 
@@ -301,7 +313,7 @@ mod tests {
             ("9223372036854775807", Some(WATCH_SECONDS_MAX)),
         ] {
             let query = format!("watch=1&timeoutSeconds={seconds}");
-            let params = ListParams::read(&Query::parse(&query), false).expect("a number");
+            let params = read(&query).expect("a number");
             let timeout = params.timeout();
             assert_eq!(timeout.map(|it| it.as_secs()), expected, "{seconds}");
             assert!(now.checked_add(timeout.unwrap_or_default()).is_some());

@@ -7,13 +7,11 @@ use crate::endpoints::errors::Failure;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses the query string after the `?`.
+    /// Parses the query string after the `?`. Parameters that are not encoded well are left out.
     pub(crate) fn parse(query: &str) -> Self {
-        Self(
-            form_urlencoded::parse(query.as_bytes())
-                .into_owned()
-                .collect(),
-        )
+        let well = query.split('&').filter(|it| is_encoded_well(it));
+        let parsed = well.flat_map(|it| form_urlencoded::parse(it.as_bytes()).into_owned());
+        Self(parsed.collect())
     }
 
     /// Returns the first value of a parameter; empty if it is not there.
@@ -70,6 +68,15 @@ impl Query {
             Failure::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
         })
     }
+}
+
+/// Returns true if Go's `url.ParseQuery` accepts a parameter: each `%` begins two hexadecimal digits, and there is no `;`.
+fn is_encoded_well(parameter: &str) -> bool {
+    let is_digits = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit))
+    };
+    !parameter.contains(';') && parameter.split('%').skip(1).all(is_digits)
 }
 
 #[cfg(test)]

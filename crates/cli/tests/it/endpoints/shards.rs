@@ -167,7 +167,9 @@ async fn shards_are_watched() {
             kinds(frames(mine, seen).await),
             ["ADDED", "BOOKMARK", "DELETED"]
         );
+        // The end of the state is told there too, so the watch has begun, and has left out the deletion.
         let rest = kinds(frames(other, |_| false).await);
+        assert!(!rest.is_empty(), "{cached}");
         assert!(rest.iter().all(|it| it == "BOOKMARK"), "{cached} {rest:?}");
     }
 }
@@ -334,6 +336,49 @@ async fn bad_shard_selectors_are_refused() {
     let empty = fixture.get(&format!("{CONFIG_MAPS}?shardSelector=")).await;
     assert_eq!(empty.head.status, 200);
     assert!(empty.json()["metadata"].get("shardInfo").is_none());
+}
+
+/// kube-apiserver's store reads shard selectors and versions, when all else of a deletion has been read.
+#[tokio::test]
+async fn a_bad_body_of_a_deletion_is_told_before_a_bad_shard_or_version() {
+    let fixture = Fixture::with_shards(true).await;
+    fixture.config_map("a", json!({})).await;
+    let policy = r#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"x"}"#;
+    for query in ["shardSelector=x", "resourceVersion=x"] {
+        for (body, rest, code) in [("{", "", 400), (policy, "", 422), ("", "&dryRun=x", 422)] {
+            let path = format!("{CONFIG_MAPS}?{query}{rest}");
+            let answer = fixture.ask(request("DELETE", &path, body.into())).await;
+            let (found, message) = answer.failure();
+            assert_eq!(found, code, "{path} {body}: {message}");
+            let path = format!("{CONFIG_MAPS}?{query}{rest}&fieldSelector=spec.x%3Dy");
+            let answer = fixture.ask(request("DELETE", &path, body.into())).await;
+            let (_, message) = answer.failure();
+            assert_eq!(
+                message,
+                "\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            );
+        }
+    }
+}
+
+/// The statuses of components are not stored, and kube-apiserver looks neither at shards nor at versions of them.
+#[tokio::test]
+async fn component_statuses_have_no_shards() {
+    let fixture = Fixture::with_shards(true).await;
+    let (none, all) = (half("uid", false), half("uid", true));
+    for query in [
+        parameter(&none),
+        parameter(&all),
+        parameter("x"),
+        "resourceVersion=x".to_owned(),
+    ] {
+        let path = format!("/api/v1/componentstatuses?{query}");
+        let answer = fixture.get(&path).await;
+        assert_eq!(answer.head.status, 200, "{path}: {}", answer.text());
+        let list = answer.json();
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
+        assert!(list["metadata"].get("shardInfo").is_none(), "{list}");
+    }
 }
 
 #[tokio::test]

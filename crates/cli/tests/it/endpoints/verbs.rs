@@ -223,3 +223,122 @@ async fn a_bad_version_of_a_collection_is_a_bad_request() {
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn options_of_deletions_are_objects() {
+    let fixture = Fixture::start(true).await;
+    fixture.config_map("a", json!({})).await;
+    for path in [CONFIG_MAPS.to_owned(), format!("{CONFIG_MAPS}/a")] {
+        for (body, found) in [
+            ("[]", "array"),
+            (r#"["DeleteOptions"]"#, "array"),
+            ("1", "number"),
+        ] {
+            let refused = fixture.ask(request("DELETE", &path, body.into())).await;
+            let message = format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+                 value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+                 string \"json:\\\"kind,omitempty\\\"\" }}"
+            );
+            assert_eq!(refused.failure(), (400, message), "{path} {body}");
+        }
+    }
+    assert_eq!(
+        fixture.get(&format!("{CONFIG_MAPS}/a")).await.head.status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn preconditions_of_deletions_are_parameters_too() {
+    let fixture = Fixture::start(true).await;
+    fixture.config_map("a", json!({})).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    for (query, message) in [
+        (
+            "uid=other",
+            "the UID in the precondition (other) does not match the UID in record",
+        ),
+        (
+            "resourceVersion=1",
+            "the ResourceVersion in the precondition (1) does not match",
+        ),
+    ] {
+        let refused = fixture.delete(&format!("{path}?{query}")).await;
+        let (code, found) = refused.failure();
+        assert!(code == 409 && found.contains(message), "{code} {found}");
+    }
+    // With a body, the parameters do not count.
+    let body = r#"{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}"#;
+    let dry = fixture
+        .ask(request("DELETE", &format!("{path}?uid=other"), body.into()))
+        .await;
+    assert_eq!(dry.head.status, 200);
+    let refused = fixture
+        .delete(&format!("{CONFIG_MAPS}?resourceVersion=0"))
+        .await;
+    assert_eq!(refused.head.status, 409, "{}", refused.text());
+    let whole = fixture.get(&path).await.json();
+    let query = |it: &str| {
+        whole["metadata"][it]
+            .as_str()
+            .map(|value| format!("{it}={value}"))
+    };
+    let both = [query("uid"), query("resourceVersion")].map(Option::unwrap_or_default);
+    let gone = fixture.delete(&format!("{path}?{}", both.join("&"))).await;
+    assert_eq!(gone.head.status, 200, "{}", gone.text());
+}
+
+#[tokio::test]
+async fn component_statuses_are_selected_by_name_and_not_watched() {
+    let fixture = Fixture::start(true).await;
+    let statuses = "/api/v1/componentstatuses";
+    let one = fixture
+        .get(&format!("{statuses}?fieldSelector=metadata.name%3Detcd-0"))
+        .await;
+    let items = one.json()["items"].clone();
+    assert_eq!(items.as_array().map(Vec::len), Some(1), "{items}");
+    assert_eq!(items[0]["metadata"]["name"], "etcd-0");
+    let refused = fixture.get(&format!("{statuses}?watch=1")).await;
+    let message = "watch is not supported on resources of kind \"componentstatuses\"";
+    assert_eq!(refused.failure(), (405, message.to_owned()));
+    assert_eq!(
+        refused.json()["details"],
+        json!({"kind": "componentstatuses"})
+    );
+}
+
+/// kube-apiserver gives kinds without namespaces that have fields of their own, and custom ones, no `metadata.namespace`.
+#[tokio::test]
+async fn nodes_are_not_selected_by_namespace() {
+    let fixture = Fixture::start(true).await;
+    for resource in ["nodes", "namespaces"] {
+        let refused = fixture
+            .get(&format!(
+                "/api/v1/{resource}?fieldSelector=metadata.namespace%3Da"
+            ))
+            .await;
+        let message = "field label not supported: metadata.namespace";
+        assert_eq!(refused.failure(), (400, message.to_owned()), "{resource}");
+    }
+    let volumes = fixture
+        .get("/api/v1/persistentvolumes?fieldSelector=metadata.namespace%3Da")
+        .await;
+    assert_eq!(volumes.head.status, 200);
+}
+
+#[tokio::test]
+async fn parameters_that_are_not_encoded_well_are_left_out() {
+    let fixture = Fixture::start(true).await;
+    for query in [
+        "limit=%zz",
+        "limit=x;y",
+        "limit=%",
+        "limit%=x",
+        "labelSelector=%2",
+        "limit=x%00%",
+    ] {
+        let list = fixture.get(&format!("{CONFIG_MAPS}?{query}")).await;
+        assert_eq!(list.head.status, 200, "{query}: {}", list.text());
+    }
+}
