@@ -40,7 +40,7 @@ pub enum Step {
 }
 
 /// The decision of an authorizer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// True if the request is allowed.
     pub allowed: bool,
@@ -48,6 +48,8 @@ pub struct Decision {
     pub denied: bool,
     /// The reason, in kube-apiserver's words; empty if there is none.
     pub reason: String,
+    /// The errors of webhooks that have not answered, which are no refusal; empty if there are none.
+    pub error: String,
 }
 
 impl Decision {
@@ -263,6 +265,7 @@ fn has(steps: &[Step], wanted: AuthorizationMode) -> bool {
 struct Deciding {
     made: Option<Decision>,
     reasons: Vec<String>,
+    errors: Vec<String>,
 }
 
 impl Deciding {
@@ -271,10 +274,10 @@ impl Deciding {
         Self {
             made: is_master.then(|| Decision {
                 allowed: true,
-                denied: false,
-                reason: String::new(),
+                ..Decision::default()
             }),
             reasons: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -287,32 +290,44 @@ impl Deciding {
             Answer::Allowed(reason) => {
                 self.made = Some(Decision {
                     allowed: true,
-                    denied: false,
                     reason,
+                    ..Decision::default()
                 });
             }
             Answer::Denied(reason) => {
-                self.reasons
-                    .extend(Some(reason).filter(|it| !it.is_empty()));
-                self.made = Some(Decision {
-                    allowed: false,
-                    denied: true,
-                    reason: self.reasons.join("\n"),
-                });
+                self.note(reason);
+                self.made = Some(self.not_allowed(true));
             }
-            Answer::NoOpinion(reason) => {
-                self.reasons
-                    .extend(Some(reason).filter(|it| !it.is_empty()));
+            Answer::NoOpinion(reason) => self.note(reason),
+            Answer::Failed { why, denies } => {
+                self.errors.push(why);
+                self.made = denies.then(|| self.not_allowed(true));
             }
         }
     }
 
-    fn end(self) -> Decision {
-        self.made.unwrap_or_else(|| Decision {
+    fn note(&mut self, reason: String) {
+        let reason = Some(reason).filter(|it| !it.is_empty());
+        self.reasons.extend(reason);
+    }
+
+    fn not_allowed(&self, denied: bool) -> Decision {
+        let errors = self.errors.iter().map(String::as_str).collect::<Vec<_>>();
+        Decision {
             allowed: false,
-            denied: false,
+            denied,
             reason: self.reasons.join("\n"),
-        })
+            error: if errors.is_empty() {
+                String::new()
+            } else {
+                aggregate(errors)
+            },
+        }
+    }
+
+    fn end(mut self) -> Decision {
+        let made = self.made.take();
+        made.unwrap_or_else(|| self.not_allowed(false))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Discovery of the upstream: the resources of each version of its API, asked for when they are needed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::lock;
@@ -55,15 +55,40 @@ struct ResourceList {
     resources: Vec<Described>,
 }
 
-/// The last answer about a version of an API; `None` before the first.
-type Answer = Option<(Resources, Instant)>;
+/// The last answer about a version of an API.
+#[derive(Clone, Debug)]
+struct Answer {
+    resources: Resources,
+    /// The time at which the upstream was asked last.
+    asked: Instant,
+    /// The time at which it was asked and has answered last.
+    answered: Instant,
+}
+
+/// A version of an API.
+#[derive(Debug, Default)]
+struct Version {
+    /// `None` before the first answer.
+    known: Mutex<Option<Answer>>,
+    /// Locked while the upstream is asked.
+    asking: lock::Mutex<()>,
+}
 
 /// The resources of an upstream.
 #[derive(Debug)]
 pub(crate) struct Discovery {
     upstream: Arc<Upstream>,
-    /// The last answers. Each is locked while it is asked for again.
-    versions: Mutex<HashMap<GroupVersion, Arc<lock::Mutex<Answer>>>>,
+    versions: Mutex<HashMap<GroupVersion, Arc<Version>>>,
+}
+
+impl Version {
+    fn known(&self) -> Option<Answer> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Answer>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Discovery {
@@ -84,34 +109,66 @@ impl Discovery {
         &self,
         version: &GroupVersion,
     ) -> Result<Resources, StorageError> {
-        let Some(known) = self.known(version) else {
+        let Some(place) = self.place(version) else {
             return Ok(Resources::default());
         };
-        let mut known = known.lock().await;
-        let now = self.upstream.clock().now();
-        if let Some((resources, asked)) = &*known
-            && now.saturating_duration_since(*asked) < CURRENT_FOR
-        {
-            return Ok(Arc::clone(resources));
+        if let Some(current) = self.current(&place) {
+            return Ok(current);
         }
+        let _asking = match (place.asking.try_lock(), place.known()) {
+            (Some(asking), _) => asking,
+            (None, Some(older)) => return Ok(older.resources),
+            (None, None) => place.asking.lock().await,
+        };
+        if let Some(current) = self.current(&place) {
+            return Ok(current);
+        }
+        let now = self.upstream.clock().now();
         let asked = self.ask(version);
         let asked = self.upstream.clock().timeout(ANSWER_TIMEOUT, asked).await;
-        let resources = match (asked.unwrap_or_else(|_| Err(too_late())), &*known) {
-            (Ok(resources), Some((older, _))) if *older == resources => Arc::clone(older),
-            (Ok(resources), _) => resources,
-            (Err(_), Some((older, _))) => Arc::clone(older),
-            (Err(error), None) => return Err(error),
+        let asked = asked.unwrap_or_else(|_| Err(too_late()));
+        let (resources, answered) = match (asked, place.known()) {
+            (Ok(resources), Some(older)) if older.resources == resources => (older.resources, now),
+            (Ok(resources), _) => (resources, now),
+            (Err(_), Some(older)) => (older.resources, older.answered),
+            (Err(error), None) => {
+                self.lock().remove(version);
+                return Err(error);
+            }
         };
         if resources.is_empty() {
             // Whoever asks for APIs that are not there fills no memory.
             self.lock().remove(version);
         }
-        *known = Some((Arc::clone(&resources), now));
+        *place.lock() = Some(Answer {
+            resources: Arc::clone(&resources),
+            asked: now,
+            answered,
+        });
         Ok(resources)
     }
 
+    /// Returns how long ago the upstream has told the resources of a version of an API, if it has not since it was asked again;
+    /// else zero.
+    pub(crate) fn unanswered(&self, version: &GroupVersion) -> Duration {
+        let place = self.lock().get(version).map(Arc::clone);
+        let known = place.and_then(|place| place.known());
+        let failed = known.filter(|it| it.answered != it.asked);
+        let now = self.upstream.clock().now();
+        let since = failed.map(|it| now.saturating_duration_since(it.answered));
+        since.unwrap_or_default()
+    }
+
+    /// Returns the last answer if it need not be asked for again.
+    fn current(&self, place: &Version) -> Option<Resources> {
+        let known = place.known()?;
+        let now = self.upstream.clock().now();
+        let is_current = now.saturating_duration_since(known.asked) < CURRENT_FOR;
+        is_current.then_some(known.resources)
+    }
+
     /// Returns the place of the last answer; `None` if there are too many.
-    fn known(&self, version: &GroupVersion) -> Option<Arc<lock::Mutex<Answer>>> {
+    fn place(&self, version: &GroupVersion) -> Option<Arc<Version>> {
         let mut versions = self.lock();
         if let Some(known) = versions.get(version) {
             return Some(Arc::clone(known));
@@ -119,9 +176,9 @@ impl Discovery {
         if versions.len() >= VERSIONS_MAX {
             return None;
         }
-        let known = Arc::default();
-        versions.insert(version.clone(), Arc::clone(&known));
-        Some(known)
+        let new = Arc::default();
+        versions.insert(version.clone(), Arc::clone(&new));
+        Some(new)
     }
 
     async fn ask(&self, version: &GroupVersion) -> Result<Resources, StorageError> {
@@ -144,7 +201,7 @@ impl Discovery {
         Ok(Arc::new(resources.collect()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<GroupVersion, Arc<lock::Mutex<Answer>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<GroupVersion, Arc<Version>>> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

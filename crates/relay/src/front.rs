@@ -6,7 +6,7 @@
 //!              +--no--> the upstream, with the client's own credentials or as the client (impersonation)
 //! ```
 //!
-//! Who asks has been found by the filters before. What is passed on is authorized by the upstream alone.
+//! The filters before have found who asks. What is passed on is authorized by the upstream alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::header::{AGE, VIA};
-use http::{HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use ringwatch::clock::Instant;
 use ringwatch::storage::{Interface, StorageError};
 use ringwatch_apimachinery::{GroupVersion, User};
 use ringwatch_apiserver::endpoints::{
-    Api, RequestBody, RequestInfo, ResponseBody, TextError, set_impersonation,
+    Api, RequestBody, RequestInfo, ResponseBody, TextError, impersonates, set_impersonation,
 };
 use ringwatch_apiserver::filters::{Credentials, Handler};
 use ringwatch_authentication::is_anonymous;
@@ -33,6 +33,8 @@ use super::upstream::{Shown, Upstream};
 
 /// The time after which the kind of a resource is asked for again, so that changes of its definition are noticed.
 const KIND_CURRENT_FOR: Duration = Duration::from_secs(30);
+/// Maximum time that a request waits until its cache is filled. After it the client is told when to ask again.
+const FILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a [`Front`].
 #[derive(Debug)]
@@ -97,8 +99,8 @@ impl Front {
         }
     }
 
-    /// Begins the cache of a resource, if it can be cached and has none yet. Returns how long ago its cache has lost the upstream,
-    /// zero if it has not, and `None` if it is not cached.
+    /// Begins the cache of a resource, if it can be cached and has none yet. Returns the resource as it is cached, and `None` if it
+    /// is not.
     ///
     /// # Errors
     /// The upstream cannot be asked about the resource; there are too many.
@@ -106,7 +108,7 @@ impl Front {
         &self,
         version: &GroupVersion,
         plural: &str,
-    ) -> Result<Option<Duration>, StorageError> {
+    ) -> Result<Option<ResourceType>, StorageError> {
         let resources = self.discovery.resources(version).await?;
         let name = (version.clone(), plural.to_owned());
         let described = resources.get(plural).filter(|it| it.can_be_followed());
@@ -115,14 +117,13 @@ impl Front {
             return Ok(None);
         };
         if let Some(cached) = self.current(&name, &resources) {
-            return Ok(cached.map(|it| self.config.caches.away(&it)));
+            return Ok(cached);
         }
-        let cached = match self.kinds.find(version, plural, described).await {
-            Ok(kind) => self.know(name, kind, resources)?,
+        match self.kinds.find(version, plural, described).await {
+            Ok(kind) => self.know(name, kind, resources),
             // What was known still counts.
-            Err(error) => Some(self.known_to_be_cached(&name).ok_or(error)?),
-        };
-        Ok(cached.map(|it| self.config.caches.away(&it)))
+            Err(error) => self.known_to_be_cached(&name).map(Some).ok_or(error),
+        }
     }
 
     /// Begins the cache of a resource and waits until it is filled; returns false if it is not cached.
@@ -130,9 +131,7 @@ impl Front {
     /// # Errors
     /// As [`Self::cache`]; the cache cannot be filled.
     pub async fn fill(&self, version: &GroupVersion, plural: &str) -> Result<bool, StorageError> {
-        self.cache(version, plural).await?;
-        let cached = self.known_to_be_cached(&(version.clone(), plural.to_owned()));
-        let Some(resource) = cached else {
+        let Some(resource) = self.cache(version, plural).await? else {
             return Ok(false);
         };
         self.config.caches.filled(&resource).await?;
@@ -241,6 +240,30 @@ impl Front {
             && !is_anonymous(user)
     }
 
+    /// Answers a read of a cached resource. The first wait until its cache is filled, as they would for the upstream's list.
+    async fn answer(
+        &self,
+        request: Request<RequestBody>,
+        user: User,
+        info: &RequestInfo,
+        resource: &ResourceType,
+    ) -> Response<ResponseBody> {
+        let caches = &self.config.caches;
+        let clock = self.config.upstream.clock();
+        // The API says why a cache is not filled.
+        let _ = clock.timeout(FILL_TIMEOUT, caches.filled(resource)).await;
+        let version = GroupVersion::new(&resource.group, &resource.version);
+        let away = caches.away(resource);
+        // A watch stays open while a relay that the upstream is has lost its own, or nothing comes through.
+        let away = away.max(self.discovery.unanswered(&version)).as_secs();
+        let may_be_old = may_be_old(info, request.uri().query().unwrap_or_default());
+        let mut response = self.config.api.handle(request, user).await;
+        if away > 0 && may_be_old && response.status().is_success() {
+            response.headers_mut().insert(AGE, away.into());
+        }
+        response
+    }
+
     /// Passes a request on to the upstream.
     async fn pass_on(
         &self,
@@ -260,9 +283,10 @@ impl Front {
         }
         let shown = match request.extensions_mut().remove::<Credentials>() {
             Some(Credentials(own)) => Shown::Own(Some(own)),
-            None if is_anonymous(user) => Shown::Own(None),
+            None if is_anonymous(user) && !impersonates(request.headers()) => Shown::Own(None),
             None => {
                 set_impersonation(request.headers_mut(), user);
+                strip_proxied_user(request.headers_mut());
                 Shown::Relay
             }
         };
@@ -285,19 +309,15 @@ impl Handler for Front {
             return self.pass_on(request, &user).await;
         }
         let version = GroupVersion::new(&info.group, &info.version);
-        let away = match self.cache(&version, &info.resource).await {
-            Ok(Some(away)) => away,
+        let resource = match self.cache(&version, &info.resource).await {
+            Ok(Some(resource)) => resource,
             Ok(None) => return self.pass_on(request, &user).await,
             Err(error) => {
                 tracing::debug!(%error, resource = info.resource, "a resource cannot be cached");
                 return self.pass_on(request, &user).await;
             }
         };
-        let mut response = self.config.api.handle(request, user).await;
-        if !away.is_zero() && response.status().is_success() {
-            response.headers_mut().insert(AGE, away.as_secs().into());
-        }
-        response
+        self.answer(request, user, &info, &resource).await
     }
 
     /// Returns true for what is answered here, health aside, which everybody may ask for.
@@ -320,6 +340,26 @@ fn resource_type(kind: &Kind) -> ResourceType {
         is_namespaced: resource.namespaced,
         prefix: format!("/{}/", resource.storage_prefix),
     }
+}
+
+/// Removes the headers by which a front proxy names a user. An upstream may take the relay's own certificate for one's.
+fn strip_proxied_user(headers: &mut HeaderMap) {
+    let is_proxied = |name: &&HeaderName| name.as_str().starts_with("x-remote-");
+    let proxied: Vec<_> = headers.keys().filter(is_proxied).cloned().collect();
+    for name in proxied {
+        headers.remove(name);
+    }
+}
+
+/// Returns true if a request can be answered with what a cache had before it lost its upstream: a read that names a version, or
+/// a watch that does not begin with the newest state.
+fn may_be_old(info: &RequestInfo, query: &str) -> bool {
+    let has = |wanted: &str| {
+        let mut parameters = form_urlencoded::parse(query.as_bytes());
+        parameters.any(|(name, value)| name == wanted && !value.is_empty())
+    };
+    let is_watch = info.verb.on_resource() == Some(Verb::Watch);
+    has("resourceVersion") || is_watch && !has("sendInitialEvents")
 }
 
 fn unavailable(why: &str) -> Response<ResponseBody> {

@@ -11,7 +11,7 @@ use ringwatch_authorization::{Attributes, Authorizer, Decision};
 use ringwatch_registry::Verb;
 
 use super::body::ResponseBody;
-use super::errors::Failure;
+use super::errors::{Failure, TextError};
 use super::negotiation::{status_format, wants_pretty};
 use super::params::Query;
 use super::request_info::RequestInfo;
@@ -129,6 +129,11 @@ fn refused(
         reason = decision.reason,
         "forbidden"
     );
+    if !decision.error.is_empty() {
+        let path = attributes.path;
+        let text = format!("Internal Server Error: {path:?}: {}", decision.error);
+        return Some(TextError::Internal(&text).response());
+    }
     let failure = Failure::forbidden(attributes, &decision.explain(attributes));
     let pretty = wants_pretty(query, headers);
     let mut refusal = response::failure(status_format(headers, pretty), &failure);

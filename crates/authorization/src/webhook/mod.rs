@@ -53,6 +53,11 @@ pub(super) enum Answer {
     Denied(String),
     /// The webhook neither allows nor denies; the next authorizer decides.
     NoOpinion(String),
+    /// The webhook has not answered, for this reason. The next authorizer decides unless this denies.
+    Failed {
+        why: String,
+        denies: bool,
+    },
 }
 
 impl answer_cache::Answer for Answer {
@@ -61,8 +66,10 @@ impl answer_cache::Answer for Answer {
     }
 
     fn heap_bytes(&self) -> usize {
-        let (Self::Allowed(reason) | Self::Denied(reason) | Self::NoOpinion(reason)) = self;
-        reason.len()
+        match self {
+            Self::Allowed(text) | Self::Denied(text) | Self::NoOpinion(text) => text.len(),
+            Self::Failed { why, .. } => why.len(),
+        }
     }
 }
 
@@ -98,7 +105,7 @@ impl WebhookAuthorizer {
             Ok(answer) => {
                 let ttl = match answer {
                     Answer::Allowed(_) => self.config.authorized_ttl,
-                    Answer::Denied(_) | Answer::NoOpinion(_) => self.config.unauthorized_ttl,
+                    _ => self.config.unauthorized_ttl,
                 };
                 self.cache.put(question, &answer, ttl, self.clock.now());
                 answer
@@ -125,9 +132,9 @@ impl WebhookAuthorizer {
     fn failed(&self, why: &str) -> Answer {
         let name = &self.config.name;
         tracing::warn!(%name, why, "cannot call the authorization webhook");
-        match self.config.failure_policy {
-            FailurePolicy::NoOpinion => Answer::NoOpinion(String::new()),
-            FailurePolicy::Deny => Answer::Denied(String::new()),
+        Answer::Failed {
+            why: why.to_owned(),
+            denies: self.config.failure_policy == FailurePolicy::Deny,
         }
     }
 

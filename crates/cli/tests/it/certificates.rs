@@ -36,13 +36,14 @@ struct Pair {
     key: String,
 }
 
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
+/// An authority that signs certificates.
+pub(crate) struct Authority {
+    pub(crate) pem: String,
+    pub(crate) issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, name);

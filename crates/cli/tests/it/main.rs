@@ -40,6 +40,7 @@ mod object_counts;
 mod oidc;
 mod operations;
 mod quotas;
+mod relay;
 mod separate_types;
 mod serve_errors;
 mod served_whole;

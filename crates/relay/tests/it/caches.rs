@@ -8,27 +8,13 @@ use ringwatch::meta::{FieldSchema, ResourceVersion};
 use ringwatch::storage::cacher::CacheMetrics;
 use ringwatch::storage::{Interface, ListOptions, StorageError};
 use ringwatch_relay::{Caches, ResourceType};
-use tokio::task::JoinSet;
 
 use crate::scripted::{Scripted, event, things};
-use crate::support::eventually;
+use crate::support::{eventually, run};
 
 fn caches(upstream: &Scripted) -> Arc<Caches> {
     let metrics = CacheMetrics::default();
     Arc::new(Caches::new(upstream.client(), metrics, Ledger::unlimited()))
-}
-
-/// Runs the followers until the set is dropped, as a server does.
-fn run(caches: &Arc<Caches>) -> JoinSet<()> {
-    let caches = Arc::clone(caches);
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        let mut followers = JoinSet::new();
-        loop {
-            followers.spawn(caches.next_follower().await);
-        }
-    });
-    tasks
 }
 
 fn any() -> ListOptions {

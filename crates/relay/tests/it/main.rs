@@ -7,7 +7,10 @@
 
 mod caches;
 mod conformance;
+mod definitions;
+mod discovery;
 mod following;
+mod front;
 mod lies;
 mod scripted;
 mod support;

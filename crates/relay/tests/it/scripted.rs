@@ -1,6 +1,6 @@
 //! An upstream that answers with a script.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -39,6 +39,11 @@ pub(crate) struct Script {
     pub(crate) lists: usize,
     /// The queries of these lists.
     pub(crate) listed: Vec<String>,
+    /// The statuses and bodies of the answers to other paths; `None` for one that never comes.
+    pub(crate) answers: HashMap<String, Option<(u16, String)>>,
+    /// The paths of these answers that were asked for, and the heads of the requests.
+    pub(crate) asked: Vec<String>,
+    pub(crate) heads: Vec<String>,
 }
 
 /// A version and the names and versions of the objects at it.
@@ -178,6 +183,25 @@ async fn serve(stream: TcpStream, script: Arc<Mutex<Script>>) {
         }
     }
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    let other = {
+        let mut script = script.lock().unwrap();
+        let other = script.answers.get(&target).cloned();
+        other.inspect(|_| {
+            script.asked.push(target.clone());
+            script.heads.push(head.to_lowercase());
+        })
+    };
+    match other {
+        Some(Some((status, body))) => {
+            let head = format!(
+                "HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+            return;
+        }
+        Some(None) => std::future::pending().await,
+        None => {}
+    }
     let (answer, ends, rest) = {
         let mut script = script.lock().unwrap();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";

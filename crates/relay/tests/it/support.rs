@@ -13,7 +13,7 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::FieldSchema;
 use ringwatch::storage::Versioner;
 use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
-use ringwatch_relay::{ResourceType, Source, Store, Upstream};
+use ringwatch_relay::{Caches, ResourceType, Source, Store, Upstream};
 use ringwatch_server::InProcessServer;
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use serde_json::Value;
@@ -25,9 +25,13 @@ const LOOKS_MAX: u32 = 3000;
 
 /// Returns the client of the admin of a server.
 pub(crate) fn client(server: &InProcessServer) -> Arc<Upstream> {
+    client_by(server, Clock::real())
+}
+
+/// Returns the client of the admin of a server that goes by a clock.
+pub(crate) fn client_by(server: &InProcessServer, clock: Clock) -> Arc<Upstream> {
     let kubeconfig = Kubeconfig::parse(&server.kubeconfig(), Path::new("kubeconfig"));
-    let client = Upstream::new(&kubeconfig.unwrap(), Clock::real());
-    Arc::new(client.unwrap())
+    Arc::new(Upstream::new(&kubeconfig.unwrap(), clock).unwrap())
 }
 
 /// Sends a request to a server as its admin, and returns the status and the object of the answer.
@@ -65,6 +69,19 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
         tokio::time::sleep(LOOK_EVERY).await;
     }
     panic!("it did not come about that {what}");
+}
+
+/// Runs the followers until the set is dropped, as a server does.
+pub(crate) fn run(caches: &Arc<Caches>) -> JoinSet<()> {
+    let caches = Arc::clone(caches);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut followers = JoinSet::new();
+        loop {
+            followers.spawn(caches.next_follower().await);
+        }
+    });
+    tasks
 }
 
 /// The cache of a resource of an upstream, which fills and follows it until this is dropped.

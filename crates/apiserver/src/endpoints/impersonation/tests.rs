@@ -46,8 +46,7 @@ impl Deciding for Rules {
         self.asked.lock().expect("sound").push(line);
         Decision {
             allowed,
-            denied: false,
-            reason: String::new(),
+            ..Decision::default()
         }
     }
 }
@@ -271,8 +270,7 @@ async fn an_account_is_authorized_for_its_node_whichever_that_is() {
             self.0.lock().expect("sound").push(extra);
             Decision {
                 allowed: true,
-                denied: false,
-                reason: String::new(),
+                ..Decision::default()
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod container;
 mod proxies;
+mod relayed;
 mod spdy;
 mod stand_in;
 mod streams;
@@ -132,20 +133,25 @@ impl Cluster {
 
     /// As `raw`, without credentials but those in the headers.
     async fn raw_of_anybody(&self, request: &str, headers: &str) -> (TlsStream<TcpStream>, String) {
-        let tls = tls_client::config(Trust::Anyone, None).expect("no files");
-        let kubeconfig = fs::read_to_string(self.server.kubeconfig()).expect("a kubeconfig");
-        let (_, port) = kubeconfig.split_once("127.0.0.1:").expect("a URL");
-        let digits = port.split(|character: char| !character.is_ascii_digit());
-        let port: u16 = digits.clone().next().unwrap().parse().expect("a port");
-        let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-        let name = ServerName::try_from("127.0.0.1").expect("a name");
-        let connected = TlsConnector::from(tls).connect(name, tcp.expect("tcp"));
-        let mut stream = connected.await.expect("a connection");
-        let request = format!("{request}\r\nHost: x\r\n{headers}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.expect("written");
-        let head = tokio::time::timeout(PATIENCE, head(&mut stream)).await;
-        (stream, head.expect("in time").expect("a head"))
+        raw(&self.server, request, headers).await
     }
+}
+
+/// Opens a connection to a server, and returns it with the head of the answer to a request over it.
+async fn raw(server: &Server, request: &str, headers: &str) -> (TlsStream<TcpStream>, String) {
+    let tls = tls_client::config(Trust::Anyone, None).expect("no files");
+    let kubeconfig = fs::read_to_string(server.kubeconfig()).expect("a kubeconfig");
+    let (_, port) = kubeconfig.split_once("127.0.0.1:").expect("a URL");
+    let digits = port.split(|character: char| !character.is_ascii_digit());
+    let port: u16 = digits.clone().next().unwrap().parse().expect("a port");
+    let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+    let name = ServerName::try_from("127.0.0.1").expect("a name");
+    let connected = TlsConnector::from(tls).connect(name, tcp.expect("tcp"));
+    let mut stream = connected.await.expect("a connection");
+    let request = format!("{request}\r\nHost: x\r\n{headers}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let head = tokio::time::timeout(PATIENCE, head(&mut stream)).await;
+    (stream, head.expect("in time").expect("a head"))
 }
 
 #[tokio::test]

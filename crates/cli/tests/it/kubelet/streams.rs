@@ -11,14 +11,16 @@ use super::*;
 const TRY_WEB_SOCKETS: (&str, &str) = ("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "true");
 
 /// A kubectl, a server and a kubelet with the running pod `p`.
-struct Looking {
-    cluster: Cluster,
+pub(super) struct Looking {
+    pub(super) cluster: Cluster,
     program: PathBuf,
+    /// That by which kubectl finds the server.
+    pub(super) kubeconfig: PathBuf,
 }
 
 impl Looking {
     /// One for each version of kubectl.
-    async fn start(case: &str, web_sockets: bool) -> Vec<Self> {
+    pub(super) async fn start(case: &str, web_sockets: bool) -> Vec<Self> {
         let mut all = Vec::new();
         for minor in [29, 33] {
             let Some(program) = tools::kubectl(minor) else {
@@ -33,7 +35,12 @@ impl Looking {
             if web_sockets {
                 cluster.worker_takes_web_sockets().await;
             }
-            all.push(Self { cluster, program });
+            let kubeconfig = cluster.server.kubeconfig();
+            all.push(Self {
+                cluster,
+                program,
+                kubeconfig,
+            });
         }
         all
     }
@@ -43,7 +50,7 @@ impl Looking {
         command
             .env(TRY_WEB_SOCKETS.0, TRY_WEB_SOCKETS.1)
             .arg("--kubeconfig")
-            .arg(self.cluster.server.kubeconfig())
+            .arg(&self.kubeconfig)
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -62,7 +69,7 @@ impl Looking {
         waited.expect("in time").expect("no panic").expect("an end")
     }
 
-    async fn looks_into_a_container(&mut self) {
+    pub(super) async fn looks_into_a_container(&mut self) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         for (words, input, code, out, err) in [
             (&["exec", "p", "--", "run"][..], "", 0, "it runs\n", ""),
@@ -87,7 +94,7 @@ impl Looking {
     }
 
     /// Speaks to the pod through a port of this machine.
-    async fn forwards_a_port(&self) {
+    pub(super) async fn forwards_a_port(&self) {
         let mut forwarding = self.command(&["port-forward", "p", ":8080"]);
         let mut output = BufReader::new(forwarding.stdout.take().expect("an output"));
         let spoken = tokio::task::spawn_blocking(move || {

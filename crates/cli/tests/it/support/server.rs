@@ -1,7 +1,7 @@
-//! A ringwatch server of its own, as a process, in a temporary folder.
+//! A ringwatch server of its own, as a process, in a temporary folder: one with a store, or a relay.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) struct Server {
     arguments: Vec<String>,
     /// The command that runs the server's, with its arguments; empty for none.
     under: Vec<String>,
+    /// The kubeconfig of the upstream; `None` for a server that is no relay.
+    upstream: Option<PathBuf>,
 }
 
 impl Server {
@@ -32,29 +34,36 @@ impl Server {
 
     /// The same by means of another command, which becomes the server (as `env` does).
     pub(crate) fn start_under(under: &[&str], arguments: &[&str]) -> Self {
+        Self::start_any(under, None, arguments)
+    }
+
+    /// Starts a relay in front of the server of a kubeconfig.
+    pub(crate) fn relay(upstream: &Path, arguments: &[&str]) -> Self {
+        Self::start_any(&[], Some(upstream.to_owned()), arguments)
+    }
+
+    fn start_any(under: &[&str], upstream: Option<PathBuf>, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let port = ReservedPort::new();
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let under: Vec<String> = under.iter().map(ToString::to_string).collect();
-        let child = spawn(&folder, port.number(), &under, &arguments);
+        let words = words(&under, upstream.as_deref());
+        let child = spawn(&folder, port.number(), &words, &arguments);
         Self {
             child,
             folder,
             port,
             arguments,
             under,
+            upstream,
         }
     }
 
     /// Starts the server again on the same folder and port. It must have ended.
     pub(crate) fn start_again(&mut self) {
         assert!(!self.is_running(), "the server still runs");
-        self.child = spawn(
-            &self.folder,
-            self.port.number(),
-            &self.under,
-            &self.arguments,
-        );
+        let words = words(&self.under, self.upstream.as_deref());
+        self.child = spawn(&self.folder, self.port.number(), &words, &self.arguments);
     }
 
     /// The same with other flags from now on.
@@ -116,7 +125,7 @@ impl Server {
     }
 
     /// The folder for whatever the test needs beside the server.
-    pub(crate) fn folder(&self) -> &std::path::Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
@@ -192,21 +201,34 @@ impl Drop for Server {
     }
 }
 
-fn spawn(folder: &TempDir, port: u16, under: &[String], arguments: &[String]) -> Child {
+/// Returns the first words of the command line: the program with its subcommand, and what that is run by.
+fn words(under: &[String], upstream: Option<&Path>) -> Vec<String> {
+    let mut words = under.to_vec();
+    words.push(env!("CARGO_BIN_EXE_ringwatch").to_owned());
+    match upstream {
+        None => words.push("serve".to_owned()),
+        Some(upstream) => {
+            let kubeconfig = upstream.display().to_string();
+            words.extend(["relay".to_owned(), "--kubeconfig".to_owned(), kubeconfig]);
+        }
+    }
+    words
+}
+
+fn spawn(folder: &TempDir, port: u16, words: &[String], arguments: &[String]) -> Child {
     let path = folder.path().join("log");
     let log = File::options()
         .create(true)
         .append(true)
         .open(path)
         .expect("a log file");
-    let binary = env!("CARGO_BIN_EXE_ringwatch").to_owned();
-    let words: Vec<_> = under.iter().chain([&binary]).collect();
-    Command::new(words[0])
+    let has_store = words.iter().any(|word| word == "serve");
+    Command::new(&words[0])
         .args(&words[1..])
-        .args(["serve", "--data-dir"])
+        .arg("--data-dir")
         .arg(folder.path().join("data"))
         .args(["--secure-port", &port.to_string()])
-        .args(without_accounts(arguments))
+        .args(without_accounts(arguments).filter(|_| has_store))
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a log file"))
