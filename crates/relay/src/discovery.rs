@@ -8,6 +8,7 @@ use futures::lock;
 use ringwatch::clock::Instant;
 use ringwatch::storage::StorageError;
 use ringwatch_apimachinery::GroupVersion;
+use ringwatch_apimachinery::work::{self, Work};
 use serde::Deserialize;
 
 use super::error::{Malformed, too_late};
@@ -184,12 +185,13 @@ impl Discovery {
     async fn ask(&self, version: &GroupVersion) -> Result<Resources, StorageError> {
         let path = api_path(&version.group, &version.version);
         let answer = self.upstream.get(&path, "application/json").await?;
-        if answer.status == http::StatusCode::NOT_FOUND {
+        if answer.is_missing() {
             return Ok(Resources::default());
         }
         if !answer.status.is_success() {
             return Err(Refusal::answer(&answer).error(Asked::List { continued: false }));
         }
+        work::at_size(Work::Body, &answer.body).await;
         let list: ResourceList = serde_json::from_slice(&answer.body)
             .map_err(|error| Malformed(format!("discovery at {path}: {error}")))?;
         if list.group_version != version.to_string() {

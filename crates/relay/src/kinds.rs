@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use http::StatusCode;
 use ringwatch::storage::StorageError;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::GroupVersion;
+use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_registry::{Resource, Served, Verb};
 use ringwatch_resources::built_in;
 use serde_json::{Value, json};
@@ -103,12 +103,13 @@ impl Kinds {
         let answer = self.upstream.get(&path, "application/json");
         let answer = self.upstream.clock().timeout(ANSWER_TIMEOUT, answer).await;
         let answer = answer.map_err(|_| too_late())??;
-        if answer.status == StatusCode::NOT_FOUND {
+        if answer.is_missing() {
             return Ok(None);
         }
         if !answer.status.is_success() {
             return Err(Refusal::answer(&answer).error(Asked::Object(&path)));
         }
+        work::at_size(Work::Body, &answer.body).await;
         let mut object: Value = serde_json::from_slice(&answer.body)
             .map_err(|error| Malformed(format!("the definition at {path}: {error}")))?;
         store_as(&mut object, &version.version);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::Method;
 use ringwatch_apimachinery::review_webhook::ReviewVersion;
 use ringwatch_apimachinery::webhook_client::{CallError, ClientConfig, Target, WebhookClient};
 use ringwatch_authentication::{TokenWebhook, TokenWebhookConfig};
@@ -96,7 +96,7 @@ impl WebhookClient for Reviews {
         if answer.status.is_success() {
             return Ok(answer.body);
         }
-        let is_passing = answer.status == StatusCode::TOO_MANY_REQUESTS;
+        let is_passing = answer.is_overload();
         Err(failed(Refusal::answer(&answer).message, is_passing))
     }
 }

@@ -55,6 +55,18 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
+impl Answer {
+    /// Returns true if the upstream has not what was asked for.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
+    /// Returns true if the upstream wants to be asked later.
+    pub(crate) fn is_overload(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS
+    }
+}
+
 /// The answer to the request for a stream.
 #[derive(Debug)]
 pub(crate) enum Opened {

@@ -125,13 +125,8 @@ impl Assembly<'_> {
         let deciding = (security.authorizers, security.admission);
         let resources = self.resources(storages, deciding, &mut registry, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
-        let mut enabled = Enabled::new(
-            self.flags,
-            &resources,
-            &self.clock,
-            &mut registry,
-            background,
-        );
+        let (flags, clock) = (self.flags, &self.clock);
+        let mut enabled = Enabled::new(flags, &resources, clock, &mut registry, background);
         let file = security.encryption;
         enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
@@ -149,7 +144,7 @@ impl Assembly<'_> {
             storeless: served.storeless,
             clock: self.clock.clone(),
             version: self.flags.version.version(),
-            server_address: self.external_address(),
+            server_address: self.flags.external_address(self.address),
             extra_root_paths: paths.paths(),
             metrics: responses.metrics,
             ledger: ledger.clone(),
@@ -187,12 +182,6 @@ impl Assembly<'_> {
             closing: self.steps.closing.clone(),
         };
         self.assembled(connections, resources, enabled, observers.audit)
-    }
-
-    /// Returns the host and port of URLs that lead to the server.
-    fn external_address(&self) -> String {
-        let flags = self.flags;
-        flags.cluster.external_address(&flags.serving, self.address)
     }
 
     /// Builds the stores, with what decides about requests and writes.
@@ -308,11 +297,13 @@ impl Assembly<'_> {
         resources: &Resources,
         background: &mut Background,
     ) {
-        let (encodings, feed) = (&responses.encodings, &resources.storages.feed);
-        let feed = feed.clone();
+        let (encodings, feed) = (responses.encodings.clone(), resources.storages.feed.clone());
         let shrink_windows = move || feed.shrink_windows();
-        let shrink = memory::shrink_caches(ledger.clone(), encodings.clone(), shrink_windows);
-        background.run_serving(shrink);
+        background.run_serving(memory::shrink_caches(
+            ledger.clone(),
+            encodings,
+            shrink_windows,
+        ));
     }
 
     /// Builds the parts that record requests.
@@ -374,7 +365,7 @@ impl Assembly<'_> {
             self.steps.shutting_down.clone(),
             &self.clock,
         );
-        let address = self.external_address();
+        let address = self.flags.external_address(self.address);
         let quota = self.flags.quota_bytes();
         let mut paths = health.paths();
         paths.extend(["/metrics", "/version", STATUSZ, FLAGZ].map(String::from));

@@ -27,6 +27,7 @@ mod tls;
 mod values;
 mod version;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -365,6 +366,12 @@ impl ServeFlags {
         let mut notices = self.inventory.notices();
         notices.extend(protocol.notices());
         notices
+    }
+
+    /// Returns the host and port of URLs that lead to a server that listens at an address.
+    #[must_use]
+    pub fn external_address(&self, listening: SocketAddr) -> String {
+        self.cluster.external_address(&self.serving, listening)
     }
 
     /// Returns the store of objects.

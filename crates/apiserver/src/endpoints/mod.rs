@@ -40,8 +40,8 @@ mod websocket;
 pub mod zpages;
 
 pub use aggregation::{
-    DiscoveryError, ProxiedResponse, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
-    set_identity, set_impersonation,
+    DiscoveryError, Remote, Remotes, ResourceDiscovery, aggregated, legacy, set_identity,
+    set_impersonation,
 };
 pub use api::Api;
 pub use api_config::{ApiConfig, ApiFeatures};
@@ -53,8 +53,8 @@ pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
 pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
 pub use relay::{
-    Backend, KeptConnections, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT, RelayError,
-    UpgradeError, fetch, fetch_stream, pass_on, probe,
+    Backend, KeptConnections, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT,
+    ProxiedResponse, RelayError, UpgradeError, fetch, fetch_stream, pass_on, probe,
 };
 pub use request_info::{RequestInfo, RequestVerb};
 pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};

@@ -5,10 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::FutureExt;
 use http::header::{AUTHORIZATION, CACHE_CONTROL};
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
@@ -22,6 +21,7 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
 use super::drain::Draining;
+use super::handler::{Credentials, Handler, OwnPaths};
 use super::{
     ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline,
     impersonation,
@@ -29,52 +29,9 @@ use super::{
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
-    self, Api, Impersonation, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
+    self, Impersonation, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
     ResponseBody, TextError,
 };
-
-/// Answers the requests of authenticated users.
-#[async_trait]
-pub trait Handler: Send + Sync + 'static {
-    /// Answers a request of this user, whom the filters have authenticated and authorized.
-    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
-
-    /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
-    /// returns false.
-    fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
-        let _ = (info, user);
-        true
-    }
-
-    /// Returns true if the handler is given the [`Credentials`] of requests, to show them to another server.
-    fn takes_credentials(&self) -> bool {
-        false
-    }
-}
-
-/// The header `Authorization` of a request, among its extensions.
-#[derive(Clone, Debug)]
-pub struct Credentials(pub HeaderValue);
-
-#[async_trait]
-impl Handler for Api {
-    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
-        Self::handle(self, request, user).await
-    }
-}
-
-/// The paths that the server serves besides the API, such as health.
-#[async_trait]
-pub trait OwnPaths: Send + Sync + 'static {
-    /// Answers the request if the path is one of the server's own; else returns `None`.
-    async fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        query: &str,
-        headers: &HeaderMap,
-    ) -> Option<Response<ResponseBody>>;
-}
 
 /// The outcome of a request's authentication, as far as its connection goes.
 #[derive(Clone, Copy, Debug)]

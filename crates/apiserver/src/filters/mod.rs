@@ -23,6 +23,7 @@ mod cors;
 mod deadline;
 mod drain;
 mod goaway;
+mod handler;
 mod held_body;
 mod impersonation;
 mod in_flight;
@@ -33,12 +34,11 @@ mod traced;
 mod transport_security;
 
 pub use audit::ClientSide;
-pub use chain::{
-    Authentication, Credentials, Filters, Handler, Limits, OnAuthentication, OwnPaths,
-};
+pub use chain::{Authentication, Filters, Limits, OnAuthentication};
 pub use cors::AllowedOrigin;
 pub use drain::Drain;
 pub use goaway::GoawayChance;
+pub use handler::{Credentials, Handler, OwnPaths};
 pub use held_body::HeldBody;
 pub use in_flight::{InFlight, Permit};
 pub use large_work::{Answering, LargeWork, Requester};

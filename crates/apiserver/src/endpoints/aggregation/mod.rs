@@ -32,10 +32,6 @@ use crate::{RemoteApi, ServiceAddresses};
 /// `watch/namespaces/{namespace}/{resource}/{name}/{subresource}`.
 const AUTHORISED_PARTS: usize = 6;
 
-/// Marks a response whose body comes from another server and may never end.
-#[derive(Clone, Copy, Debug)]
-pub struct ProxiedResponse;
-
 /// An API that another server serves, with that server's discovery.
 #[derive(Clone, Debug)]
 pub struct Remote {

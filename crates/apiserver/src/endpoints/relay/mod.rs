@@ -31,7 +31,7 @@ pub(super) use headers::{FORWARDED_URI, passed_on, strip, strip_answer};
 pub use kept::KeptConnections;
 pub(super) use kubelets::is_proxyable;
 pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
-pub use pass_on::{NotPassedOn, pass_on};
+pub use pass_on::{NotPassedOn, ProxiedResponse, pass_on};
 pub(super) use switched::Switched;
 pub(super) use throttle::Throttle;
 pub use upgrade::UpgradeError;

@@ -8,9 +8,12 @@ use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
 use super::headers::{strip, strip_answer};
 use super::upgrade::{UpgradeError, upgrade};
-use crate::endpoints::aggregation::ProxiedResponse;
 use crate::endpoints::body::{RequestBody, ResponseBody};
 use crate::outgoing_call;
+
+/// Marks a response whose body comes from another server and may never end.
+#[derive(Clone, Copy, Debug)]
+pub struct ProxiedResponse;
 
 /// The failure to pass a request on.
 #[derive(Debug, thiserror::Error)]

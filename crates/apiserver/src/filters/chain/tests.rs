@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use http::Method;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
+use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;

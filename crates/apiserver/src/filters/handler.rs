@@ -1,0 +1,50 @@
+//! The handlers behind the filters: of the API, and of a server's own paths.
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use ringwatch_apimachinery::User;
+
+use crate::endpoints::{Api, RequestBody, RequestInfo, ResponseBody};
+
+/// Answers the requests of authenticated users.
+#[async_trait]
+pub trait Handler: Send + Sync + 'static {
+    /// Answers a request of this user, whom the filters have authenticated and authorized.
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
+
+    /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
+    /// returns false.
+    fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
+        let _ = (info, user);
+        true
+    }
+
+    /// Returns true if the handler is given the [`Credentials`] of requests, to show them to another server.
+    fn takes_credentials(&self) -> bool {
+        false
+    }
+}
+
+/// The header `Authorization` of a request, among its extensions.
+#[derive(Clone, Debug)]
+pub struct Credentials(pub HeaderValue);
+
+#[async_trait]
+impl Handler for Api {
+    async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
+        Self::handle(self, request, user).await
+    }
+}
+
+/// The paths that the server serves besides the API, such as health.
+#[async_trait]
+pub trait OwnPaths: Send + Sync + 'static {
+    /// Answers the request if the path is one of the server's own; else returns `None`.
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Option<Response<ResponseBody>>;
+}
