@@ -35,9 +35,7 @@ use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
 use ringwatch_spans::Tracer;
 use tokio::sync::{oneshot, watch};
 
-use super::admission_config::AdmissionConfig;
 use super::audit::{AuditBackends, AuditFiles};
-use super::authorization_config::Authorizers;
 use super::backend_factory::{OpenBackend, OpenOverride, compactor, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
@@ -123,9 +121,9 @@ impl Assembly<'_> {
             Storages::new(factory, &self.flags.cluster_options(), &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
         let deciding = (security.authorizers, security.admission);
-        let resources = self.resources(storages, deciding, &mut registry, background);
-        self.shrink_caches(&ledger, &responses, &resources, background);
         let (flags, clock) = (self.flags, &self.clock);
+        let resources = Resources::new(flags, storages, deciding, clock, &mut registry, background);
+        self.shrink_caches(&ledger, &responses, &resources, background);
         let mut enabled = Enabled::new(flags, &resources, clock, &mut registry, background);
         let file = security.encryption;
         enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
@@ -182,18 +180,6 @@ impl Assembly<'_> {
             closing: self.steps.closing.clone(),
         };
         self.assembled(connections, resources, enabled, observers.audit)
-    }
-
-    /// Builds the stores, with what decides about requests and writes.
-    fn resources(
-        &self,
-        storages: Storages,
-        deciding: (Authorizers, AdmissionConfig),
-        registry: &mut Registry,
-        background: &mut Background,
-    ) -> Resources {
-        let (flags, clock) = (self.flags, &self.clock);
-        Resources::new(flags, storages, deciding, clock, registry, background)
     }
 
     /// Builds the factory of storages, and runs the compactor, from which storages learn the compacted revision.
