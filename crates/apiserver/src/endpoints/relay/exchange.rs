@@ -60,17 +60,25 @@ pub(crate) async fn exchange(
     Ok(Relayed::Switched(answer.map(|_| ()), switched))
 }
 
-/// Sends the request over a kept connection, or over a new one if there is none or if it turns out to be closed.
+/// Sends the request over a kept connection, or over a new one if there is none or if it turns out to be closed. A server may close
+/// a kept connection while the request is on its way; then one that changes nothing is sent again, and any other fails.
 async fn answered(
     backend: &Backend,
     mut request: Request<RequestBody>,
 ) -> Result<(Response<Incoming>, Line), RelayError> {
     if let Some(kept) = &backend.kept {
         while let Some(mut line) = kept.take().await {
-            match line.send(request).await {
+            let (parts, body) = request.into_parts();
+            let again = (parts.method.is_safe() && body.is_end_stream()).then(|| parts.clone());
+            match line.send(Request::from_parts(parts, body)).await {
                 Ok(answer) => return Ok((answer, line)),
                 Err(Unanswered::Unsent(unsent)) => request = *unsent,
-                Err(Unanswered::Failed(error)) => return Err(error.into()),
+                Err(Unanswered::Failed(error)) => match again {
+                    Some(parts) if error.is_incomplete_message() => {
+                        request = Request::from_parts(parts, full(""));
+                    }
+                    _ => return Err(error.into()),
+                },
             }
         }
     }

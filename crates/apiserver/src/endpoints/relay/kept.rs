@@ -175,3 +175,125 @@ impl KeptConnections {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Method;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::Notify;
+
+    use super::super::exchange::fetch;
+    use super::*;
+    use crate::endpoints::body::full;
+
+    async fn listen() -> (TcpListener, Backend) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let clock = Clock::real();
+        let backend = Backend {
+            host: "127.0.0.1".to_owned(),
+            port,
+            tls: None,
+            name: "127.0.0.1".to_owned(),
+            may_be_local: true,
+            connect_timeout: Duration::from_secs(5),
+            bytes_per_second: None,
+            kept: Some(KeptConnections::new(clock.clone())),
+            clock,
+        };
+        (listener, backend)
+    }
+
+    async fn ask(backend: &Backend, method: Method) -> Result<Bytes, RelayError> {
+        let request = Request::builder().method(method).uri("/");
+        let request = request.body(full("")).expect("a request");
+        let answer = fetch(backend, request, 100).await?;
+        Ok(answer.into_body())
+    }
+
+    /// Reads a request without a body; returns false if the client has closed the connection.
+    async fn read(stream: &mut TcpStream) -> bool {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            match stream.read_u8().await {
+                Ok(byte) => head.push(byte),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    async fn answer(stream: &mut TcpStream, body: &str) {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        let sent = stream.write_all((head + body).as_bytes()).await;
+        sent.expect("a client");
+    }
+
+    #[tokio::test]
+    async fn the_next_request_uses_the_connection_again() {
+        let (listener, backend) = listen().await;
+        let server = async {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            for body in ["one", "two"] {
+                assert!(read(&mut stream).await);
+                answer(&mut stream, body).await;
+            }
+        };
+        let client = async {
+            assert_eq!(ask(&backend, Method::GET).await.expect("answered"), "one");
+            assert_eq!(ask(&backend, Method::POST).await.expect("answered"), "two");
+        };
+        tokio::join!(server, client);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_closed_meanwhile_is_not_used() {
+        let (listener, backend) = listen().await;
+        let is_closed = Notify::new();
+        let server = async {
+            for body in ["one", "two"] {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                assert!(read(&mut stream).await);
+                answer(&mut stream, body).await;
+                drop(stream);
+                is_closed.notify_one();
+            }
+        };
+        let client = async {
+            assert_eq!(ask(&backend, Method::POST).await.expect("answered"), "one");
+            is_closed.notified().await;
+            assert_eq!(ask(&backend, Method::POST).await.expect("answered"), "two");
+        };
+        tokio::join!(server, client);
+    }
+
+    #[tokio::test]
+    async fn a_read_that_a_kept_connection_does_not_answer_is_sent_again_and_a_write_is_not() {
+        for method in [Method::GET, Method::POST] {
+            let (listener, backend) = listen().await;
+            let server = async {
+                let (mut stream, _) = listener.accept().await.expect("a client");
+                assert!(read(&mut stream).await);
+                answer(&mut stream, "one").await;
+                assert!(read(&mut stream).await);
+                drop(stream);
+                if method.is_safe() {
+                    let (mut stream, _) = listener.accept().await.expect("a client");
+                    assert!(read(&mut stream).await);
+                    answer(&mut stream, "two").await;
+                }
+            };
+            let client = async {
+                assert_eq!(ask(&backend, Method::GET).await.expect("answered"), "one");
+                let second = ask(&backend, method.clone()).await;
+                match method.is_safe() {
+                    true => assert_eq!(second.expect("sent again"), "two"),
+                    false => assert!(second.is_err(), "a write may have happened"),
+                }
+            };
+            tokio::join!(server, client);
+        }
+    }
+}
