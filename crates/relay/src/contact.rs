@@ -27,7 +27,7 @@ impl Contact {
         }
     }
 
-    /// Returns the time since which there has been no contact; `None` while there is.
+    /// Returns for how long there has been no contact; `None` while there is.
     pub(crate) fn lost_for(&self) -> Option<Duration> {
         let lost = *self.lock();
         lost.map(|lost| self.clock.now().saturating_duration_since(lost))

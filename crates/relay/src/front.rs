@@ -19,7 +19,7 @@ use ringwatch::clock::Instant;
 use ringwatch::storage::{Interface, StorageError};
 use ringwatch_apimachinery::{GroupVersion, User};
 use ringwatch_apiserver::endpoints::{
-    Api, RequestBody, RequestInfo, ResponseBody, TextError, impersonates, set_impersonation,
+    Api, RequestBody, RequestInfo, ResponseBody, TextError, set_impersonation,
 };
 use ringwatch_apiserver::filters::{Credentials, Handler};
 use ringwatch_authentication::is_anonymous;
@@ -278,14 +278,17 @@ impl Front {
         {
             return unavailable("the request came from this relay: its upstream leads back to it");
         }
-        if let Some(path) = request.uri().path_and_query() {
-            *request.uri_mut() = Uri::from(path.clone());
-        }
+        let Some(path) = request.uri().path_and_query().cloned() else {
+            // CONNECT names another server, not a path of this one.
+            return unavailable("a relay is no proxy of other servers");
+        };
+        *request.uri_mut() = Uri::from(path);
         let shown = match request.extensions_mut().remove::<Credentials>() {
-            Some(Credentials(own)) => Shown::Own(Some(own)),
-            None if is_anonymous(user) && !impersonates(request.headers()) => Shown::Own(None),
+            Some(Credentials(own)) => Shown::Own(own),
             None => {
-                set_impersonation(request.headers_mut(), user);
+                if let Err(error) = set_impersonation(request.headers_mut(), user) {
+                    return TextError::Internal(&error.to_string()).response();
+                }
                 strip_proxied_user(request.headers_mut());
                 Shown::Relay
             }
@@ -305,7 +308,8 @@ impl Handler for Front {
     async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody> {
         let (method, uri) = (request.method(), request.uri());
         let info = RequestInfo::new(method, uri.path(), uri.query().unwrap_or_default());
-        if method != Method::GET || !self.may_be_cached(&info, &user) {
+        let is_stranger = matches!(request.extensions().get(), Some(Credentials(None)));
+        if method != Method::GET || is_stranger || !self.may_be_cached(&info, &user) {
             return self.pass_on(request, &user).await;
         }
         let version = GroupVersion::new(&info.group, &info.version);

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use http::Method;
 use ringwatch::storage::StorageError;
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::GroupVersion;
@@ -18,6 +19,9 @@ use super::error::{Malformed, too_late};
 use super::refusal::{Asked, Refusal};
 use super::resource::escaped;
 use super::upstream::Upstream;
+
+/// The path of reviews of the relay's own access.
+const OWN_ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// The verbs that are answered from caches.
 const VERBS: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
@@ -68,8 +72,8 @@ impl Kinds {
         }
     }
 
-    /// Returns the kind of a resource that the upstream describes; `None` if nothing is known of its objects: an aggregated API
-    /// serves it, or this program knows it in another form.
+    /// Returns the kind of a resource that the upstream describes; `None` if it cannot be cached: this relay may not read it, an
+    /// aggregated API serves it, or this program knows it in another form.
     ///
     /// # Errors
     /// The upstream cannot be asked for the definition of a custom resource, or sends a broken one.
@@ -79,6 +83,9 @@ impl Kinds {
         plural: &str,
         described: &Described,
     ) -> Result<Option<Kind>, StorageError> {
+        if !self.may_follow(&version.group, plural).await? {
+            return Ok(None);
+        }
         let key = (version.clone(), plural.to_owned());
         let Some(known) = self.built_in.get(&key) else {
             return self.custom(version, plural).await;
@@ -90,6 +97,25 @@ impl Kinds {
             resource: read_only(Resource::clone(known)),
             definition: None,
         }))
+    }
+
+    /// Returns false if the upstream says that this relay may not read a resource. Clients who may are passed on then.
+    async fn may_follow(&self, group: &str, plural: &str) -> Result<bool, StorageError> {
+        for verb in ["get", "list", "watch"] {
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": {"verb": verb, "group": group, "resource": plural}},
+            });
+            let review = Some(review.to_string().into());
+            let answer = (self.upstream).ask(Method::POST, OWN_ACCESS, "application/json", review);
+            let answer = self.upstream.clock().timeout(ANSWER_TIMEOUT, answer).await;
+            let answer = answer.map_err(|_| too_late())??;
+            let review: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            if review["status"]["allowed"] == false {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Reads the definition of a custom resource.

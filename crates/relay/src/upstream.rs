@@ -1,7 +1,7 @@
 //! The client of one upstream, with its own identity.
 //!
-//! Each request has a connection of its own, polled by the task that asks, so it ends when the asker goes away and
-//! nothing is spawned. An answer is bounded in bytes and time; a stream in the time until it begins.
+//! A connection is polled by the task that asks, so it ends when the asker goes away and nothing is spawned; one whose answer
+//! was read whole is kept for the next request. An answer is bounded in bytes and time; a stream in the time until it begins.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -40,8 +40,8 @@ mod websocket;
 pub mod zpages;
 
 pub use aggregation::{
-    DiscoveryError, Remote, Remotes, ResourceDiscovery, aggregated, legacy, set_identity,
-    set_impersonation,
+    DiscoveryError, NotNameable, Remote, Remotes, ResourceDiscovery, aggregated, legacy,
+    set_identity, set_impersonation,
 };
 pub use api::Api;
 pub use api_config::{ApiConfig, ApiFeatures};
@@ -54,7 +54,7 @@ pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonat
 pub use metrics::Metrics;
 pub use relay::{
     Backend, KeptConnections, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT,
-    ProxiedResponse, RelayError, UpgradeError, fetch, fetch_stream, pass_on, probe,
+    ProxiedResponse, RelayError, fetch, fetch_stream, pass_on, probe,
 };
 pub use request_info::{RequestInfo, RequestVerb};
 pub use tunnel::{Duplex, ProtocolEnd, Tunnel, Upgraded};

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
 use ringwatch_audit::{Auditor, Recording};
-use ringwatch_authentication::{Authenticator, Peer};
+use ringwatch_authentication::{Authenticator, Peer, is_anonymous};
 use ringwatch_authorization::{Attributes, Authorizer};
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Watches};
@@ -209,11 +209,7 @@ impl Filters {
         let shown = request.headers().get(AUTHORIZATION);
         // Certificates come first, and a token beside one has not been looked at.
         let is_proof = peer.user.is_none() && !peer.is_front_proxy_at(now);
-        let shown = shown.filter(|_| is_proof && self.api.takes_credentials());
-        let shown = shown.cloned();
-        if let Some(shown) = shown {
-            request.extensions_mut().insert(Credentials(shown));
-        }
+        let shown = shown.filter(|_| is_proof).cloned();
         let headers = request.headers_mut();
         let authenticator = &self.authenticator;
         let authenticated = authenticator.authenticate(peer, from, headers, path, now);
@@ -229,6 +225,9 @@ impl Filters {
             });
             return self.unidentified(request, &terms, &refusal).await;
         };
+        if self.api.takes_credentials() && (shown.is_some() || is_anonymous(&user)) {
+            request.extensions_mut().insert(Credentials(shown));
+        }
         on_authentication(Authentication::User(&user));
         self.traced(request, user, &terms).await
     }

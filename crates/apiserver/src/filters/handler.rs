@@ -9,7 +9,7 @@ use crate::endpoints::{Api, RequestBody, RequestInfo, ResponseBody};
 /// Answers the requests of authenticated users.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request of this user, whom the filters have authenticated and authorized.
+    /// Answers a request of this user, whom the filters have authenticated, and authorized if [`Self::needs_authorization`].
     async fn handle(&self, request: Request<RequestBody>, user: User) -> Response<ResponseBody>;
 
     /// Returns true if the filters are to authorize a request. A handler that passes it on to a server which does that itself
@@ -25,9 +25,10 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// The header `Authorization` of a request, among its extensions.
+/// The header `Authorization` by which the user of a request was found, among its extensions; `None` for a request without
+/// credentials. Requests whose user was found by a certificate, or otherwise, have none of these.
 #[derive(Clone, Debug)]
-pub struct Credentials(pub HeaderValue);
+pub struct Credentials(pub Option<HeaderValue>);
 
 #[async_trait]
 impl Handler for Api {

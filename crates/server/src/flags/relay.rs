@@ -13,7 +13,7 @@ use super::{
     ServingFlags, TlsFlags,
 };
 
-/// Serve the watch cache of another Kubernetes API server, and pass on to it whatever is no read.
+/// Serve a watch cache of another Kubernetes API server, and pass on to it whatever is not cached.
 #[derive(Args, Clone, Debug)]
 #[command(next_line_help = true, args_override_self = true)]
 pub struct RelayFlags {

@@ -11,9 +11,28 @@ pub fn set_identity(headers: &mut HeaderMap, user: &User) {
     set_user(headers, "x-remote-", user);
 }
 
+/// A user who cannot be named in headers: a name, a group or an attribute would arrive as another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the user has a name, a group or an attribute that a header does not carry as it is")]
+pub struct NotNameable;
+
 /// Sets the headers with which a client acts as the user, and removes those that the client of this server has sent.
-pub fn set_impersonation(headers: &mut HeaderMap, user: &User) {
+///
+/// # Errors
+/// [`NotNameable`], since the request would be made as somebody else.
+pub fn set_impersonation(headers: &mut HeaderMap, user: &User) -> Result<(), NotNameable> {
+    let values = [&user.name, &user.uid].into_iter().chain(&user.groups);
+    let mut values = values.chain(user.extra.values().flatten());
+    if user.name.is_empty() || !values.all(|value| is_carried(value)) {
+        return Err(NotNameable);
+    }
     set_user(headers, "impersonate-", user);
+    Ok(())
+}
+
+/// Returns true if a header carries a value as it is: Go takes blanks at its ends away.
+fn is_carried(value: &str) -> bool {
+    value.trim_matches([' ', '\t']) == value && HeaderValue::from_bytes(value.as_bytes()).is_ok()
 }
 
 fn set_user(headers: &mut HeaderMap, prefix: &str, user: &User) {
@@ -62,6 +81,28 @@ fn escaped(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_impersonated_under_another_name() {
+        let user = |name: &str, group: &str| User {
+            name: name.to_owned(),
+            groups: vec![group.to_owned()],
+            ..User::default()
+        };
+        let mut headers = HeaderMap::new();
+        set_impersonation(&mut headers, &user("ann", "a b")).expect("carried");
+        assert_eq!(headers["impersonate-user"], "ann");
+        for (name, group) in [
+            ("", "a"),
+            ("ann ", "a"),
+            ("ann", " a"),
+            ("a\nn", "a"),
+            ("ann", "a\0"),
+        ] {
+            let refused = set_impersonation(&mut headers, &user(name, group));
+            assert_eq!(refused, Err(NotNameable), "{name:?} {group:?}");
+        }
+    }
 
     #[test]
     fn what_the_client_says_of_itself_is_replaced() {

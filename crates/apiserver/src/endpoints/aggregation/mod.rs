@@ -20,7 +20,7 @@ use ringwatch::clock::Clock;
 use rustls::ClientConfig;
 
 pub use self::discovery::{DiscoveryError, ResourceDiscovery, aggregated, legacy};
-pub use self::identity::{set_identity, set_impersonation};
+pub use self::identity::{NotNameable, set_identity, set_impersonation};
 pub(super) use self::proxy::{RequestHead, proxy};
 use ringwatch_apimachinery::GroupVersion;
 

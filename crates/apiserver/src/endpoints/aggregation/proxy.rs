@@ -13,7 +13,7 @@ use super::{Remote, Remotes};
 use crate::endpoints::body::respond;
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::errors::{self, TextError};
-use crate::endpoints::relay::{FORWARDED_URI, NotPassedOn, pass_on, passed_on};
+use crate::endpoints::relay::{FORWARDED_URI, pass_on, passed_on, upgrade};
 
 /// The message about a server that redirects: authorization would not apply to the other address.
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
@@ -64,14 +64,15 @@ pub(crate) async fn proxy(
     request
         .headers_mut()
         .extend(HeaderValue::try_from(via).map(|via| (VIA, via)));
-    if !is_upgrade(head.headers) {
-        let path = HeaderValue::try_from(request.uri().path());
-        let path = path.map(|path| (FORWARDED_URI, path));
-        request.headers_mut().extend(path);
+    if is_upgrade(head.headers) {
+        let upgraded = upgrade(&backend, request).await;
+        return upgraded.unwrap_or_else(|error| unavailable(&error.to_string()));
     }
+    let path = HeaderValue::try_from(request.uri().path());
+    let path = path.map(|path| (FORWARDED_URI, path));
+    request.headers_mut().extend(path);
     let answer = match pass_on(&backend, request).await {
         Ok(answer) => answer,
-        Err(error @ NotPassedOn::NotUpgraded(_)) => return unavailable(&error.to_string()),
         Err(error) => return unreachable(&error.to_string()),
     };
     let redirects = answer.status().is_redirection() && answer.headers().contains_key(LOCATION);

@@ -9,6 +9,8 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
+use ringwatch_apimachinery::upgrade::is_upgrade;
+
 use super::backend::{Backend, RelayError};
 use super::kept::{KeptConnections, Line, Unanswered};
 use super::switched::Switched;
@@ -69,7 +71,8 @@ async fn answered(
     if let Some(kept) = &backend.kept {
         while let Some(mut line) = kept.take().await {
             let (parts, body) = request.into_parts();
-            let again = (parts.method.is_safe() && body.is_end_stream()).then(|| parts.clone());
+            let changes_nothing = parts.method.is_safe() && !is_upgrade(&parts.headers);
+            let again = (changes_nothing && body.is_end_stream()).then(|| parts.clone());
             match line.send(Request::from_parts(parts, body)).await {
                 Ok(answer) => return Ok((answer, line)),
                 Err(Unanswered::Unsent(unsent)) => request = *unsent,

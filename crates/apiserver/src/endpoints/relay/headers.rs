@@ -1,7 +1,7 @@
 //! Rewrites the headers of relayed requests and of their responses.
 
 use http::header::{CONNECTION, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, HeaderValue, Method, Request};
 
 use crate::endpoints::body::RequestBody;
 use crate::endpoints::errors::Failure;
@@ -53,6 +53,15 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     for name in &HOP_BY_HOP {
         headers.remove(name);
     }
+}
+
+/// Removes hop-by-hop headers but for the protocol to which the client wants to switch. A proxy on the way would remove whatever
+/// else the client's `Connection` names, such as headers that name the user.
+pub(crate) fn strip_for_upgrade(headers: &mut HeaderMap) {
+    let protocol = headers.get(UPGRADE).cloned();
+    strip(headers);
+    headers.extend(protocol.map(|protocol| (UPGRADE, protocol)));
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
 }
 
 /// Removes the headers of a backend's response that are not forwarded: hop-by-hop and CORS headers.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -27,12 +27,13 @@ const KEPT_MAX: usize = 64;
 /// Maximum time for which a connection is kept: API servers close idle ones after 90 seconds.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
+type Connection = http1::Connection<TokioIo<Stream>, RequestBody>;
+
 /// A connection over which one request is sent at a time.
 pub(super) struct Line {
     sender: SendRequest<RequestBody>,
-    connection: http1::Connection<TokioIo<Stream>, RequestBody>,
-    /// The end of the connection, once it has come.
-    over: Option<Result<(), hyper::Error>>,
+    /// `None` once it has ended.
+    connection: Option<Connection>,
 }
 
 /// The failure to get an answer over a connection.
@@ -54,8 +55,7 @@ impl Line {
         let (sender, connection) = handshake.await?;
         Ok(Self {
             sender,
-            connection,
-            over: None,
+            connection: Some(connection),
         })
     }
 
@@ -67,18 +67,18 @@ impl Line {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, Unanswered> {
-        let Self {
-            sender,
-            connection,
-            over,
-        } = self;
+        let Self { sender, connection } = self;
         let mut answer = pin!(sender.try_send_request(request));
         let answer = poll_fn(|context| {
-            if over.is_none()
-                && let Poll::Ready(ended) = connection.poll_without_shutdown(context)
-            {
-                *over = Some(ended);
+            let ended = connection
+                .as_mut()
+                .map(|it| it.poll_without_shutdown(context));
+            let polled = answer.as_mut().poll(context);
+            if polled.is_ready() || !matches!(ended, Some(Poll::Ready(_))) {
+                return polled;
             }
+            // A connection that ends in order gives a request that waits in it back when it is dropped, and not before.
+            *connection = None;
             answer.as_mut().poll(context)
         });
         answer
@@ -89,13 +89,12 @@ impl Line {
             })
     }
 
-    /// Moves bytes both ways, until the connection has ended.
+    /// Moves bytes both ways, until the connection has ended. Its error is also returned by the body.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) {
-        if self.over.is_none()
-            && let Poll::Ready(ended) = self.connection.poll_without_shutdown(context)
+        if let Some(connection) = &mut self.connection
+            && connection.poll_without_shutdown(context).is_ready()
         {
-            // An error of the connection is also returned by the body.
-            self.over = Some(ended);
+            self.connection = None;
         }
     }
 
@@ -103,18 +102,17 @@ impl Line {
     ///
     /// # Errors
     /// The connection broke.
-    pub(super) async fn switch(mut self) -> Result<Parts<TokioIo<Stream>>, RelayError> {
-        match self.over.take() {
-            Some(ended) => ended?,
-            None => poll_fn(|context| self.connection.poll_without_shutdown(context)).await?,
-        }
-        Ok(self.connection.into_parts())
+    pub(super) async fn switch(self) -> Result<Parts<TokioIo<Stream>>, RelayError> {
+        let mut connection = self.connection.ok_or(RelayError::Closed)?;
+        poll_fn(|context| connection.poll_without_shutdown(context)).await?;
+        Ok(connection.into_parts())
     }
 
-    /// Returns true if the next request can be sent: the last answer was read whole, and the server has not closed the connection.
+    /// Returns true if the next request can be sent: the last one was sent and its answer read whole, and the server has not closed
+    /// the connection.
     fn poll_free(&mut self, context: &mut Context<'_>) -> bool {
         self.poll(context);
-        self.over.is_none() && matches!(self.sender.poll_ready(context), Poll::Ready(Ok(())))
+        self.connection.is_some() && matches!(self.sender.poll_ready(context), Poll::Ready(Ok(())))
     }
 }
 
@@ -158,17 +156,19 @@ impl KeptConnections {
         }
     }
 
-    /// Keeps a connection whose answer has been read whole.
-    pub(super) fn keep(&self, line: Line) {
-        if line.over.is_some() {
-            return;
-        }
+    /// Keeps a connection whose answer has been read whole, if the next request can be sent over it. Those that have been kept for
+    /// too long are closed.
+    pub(super) fn keep(&self, mut line: Line) {
         let now = self.clock.now();
+        let is_free = line.poll_free(&mut Context::from_waker(Waker::noop()));
         let mut lines = self.lock();
-        if lines.len() >= KEPT_MAX {
-            lines.pop_front();
+        lines.retain(|(_, since)| now.saturating_duration_since(*since) <= KEPT_FOR);
+        if is_free {
+            if lines.len() >= KEPT_MAX {
+                lines.pop_front();
+            }
+            lines.push_back((line, now));
         }
-        lines.push_back((line, now));
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Line, Instant)>> {

@@ -34,5 +34,4 @@ pub use kubelets::{KubeletTls, Kubelets, PROXY_CONNECT_TIMEOUT};
 pub use pass_on::{NotPassedOn, ProxiedResponse, pass_on};
 pub(super) use switched::Switched;
 pub(super) use throttle::Throttle;
-pub use upgrade::UpgradeError;
 pub(super) use upgrade::upgrade;

@@ -1,14 +1,15 @@
 //! Passes a request on to another API server, as it is.
 
-use http::{Request, Response};
+use http::header::UPGRADE;
+use http::{Request, Response, Version};
 use ringwatch_apimachinery::upgrade::is_upgrade;
 use ringwatch_spans::inject;
 
 use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
-use super::headers::{strip, strip_answer};
-use super::upgrade::{UpgradeError, upgrade};
-use crate::endpoints::body::{RequestBody, ResponseBody};
+use super::headers::{strip, strip_answer, strip_for_upgrade};
+use crate::endpoints::body::{RequestBody, ResponseBody, full};
+use crate::endpoints::tunnel::Tunnel;
 use crate::outgoing_call;
 
 /// Marks a response whose body comes from another server and may never end.
@@ -21,9 +22,6 @@ pub enum NotPassedOn {
     /// The other server cannot be reached, or does not answer the request.
     #[error("{0}")]
     Unanswered(#[from] RelayError),
-    /// The other server does not switch protocols as it should.
-    #[error("{0}")]
-    NotUpgraded(#[from] UpgradeError),
     /// The other server switches protocols though nobody asked for it.
     #[error("an upgrade that nobody asked for")]
     Upgraded,
@@ -38,10 +36,15 @@ pub async fn pass_on(
     backend: &Backend,
     mut request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, NotPassedOn> {
-    if is_upgrade(request.headers()) {
-        return Ok(upgrade(backend, request).await?);
+    // However it came, it is sent over HTTP/1.1, where a body of unknown length is sent in chunks.
+    *request.version_mut() = Version::HTTP_11;
+    let headers = request.headers_mut();
+    // Some proxies say `Connection: upgrade` of all requests.
+    let asks_for_upgrade = is_upgrade(headers) && headers.contains_key(UPGRADE);
+    match asks_for_upgrade {
+        true => strip_for_upgrade(headers),
+        false => strip(headers),
     }
-    strip(request.headers_mut());
     let authority = format!("{}:{}", backend.name, backend.port);
     let path = request.uri().path_and_query();
     let path = path.map_or("/", |it| it.as_str());
@@ -56,6 +59,12 @@ pub async fn pass_on(
             strip_answer(answer.headers_mut());
             answer.extensions_mut().insert(ProxiedResponse);
             Ok(answer)
+        }
+        Ok(Relayed::Switched(head, switched)) if asks_for_upgrade => {
+            outgoing_call::answered(&span, head.status());
+            let mut response = head.map(|()| full(""));
+            response.extensions_mut().insert(Tunnel::new(switched));
+            Ok(response)
         }
         Ok(Relayed::Switched(..)) => Err(NotPassedOn::Upgraded),
         Err(error) => {

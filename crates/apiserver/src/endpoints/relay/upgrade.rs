@@ -4,13 +4,13 @@ use http::{Request, Response};
 
 use super::backend::{Backend, RelayError};
 use super::exchange::{Relayed, exchange};
-use super::headers::strip;
+use super::headers::{strip, strip_for_upgrade};
 use crate::endpoints::body::{RequestBody, ResponseBody, full};
 use crate::endpoints::tunnel::Tunnel;
 
 /// The failure of an upgrade.
 #[derive(Debug, thiserror::Error)]
-pub enum UpgradeError {
+pub(crate) enum UpgradeError {
     /// The backend cannot be reached.
     #[error("error dialing backend: {0}")]
     Unreachable(RelayError),
@@ -29,8 +29,9 @@ pub enum UpgradeError {
 /// [`UpgradeError`] if the backend cannot be reached or does not switch protocols.
 pub(crate) async fn upgrade(
     backend: &Backend,
-    request: Request<RequestBody>,
+    mut request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, UpgradeError> {
+    strip_for_upgrade(request.headers_mut());
     match exchange(backend, request).await {
         Ok(Relayed::Switched(head, switched)) => {
             let mut response = head.map(|()| full(""));
