@@ -177,7 +177,7 @@ impl KeptConnections {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bytes::Bytes;
     use http::Method;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -188,7 +188,8 @@ mod tests {
     use super::*;
     use crate::endpoints::body::full;
 
-    async fn listen() -> (TcpListener, Backend) {
+    /// Returns a listener and the way to it.
+    pub(in crate::endpoints::relay) async fn listen() -> (TcpListener, Backend) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let clock = Clock::real();

@@ -73,3 +73,61 @@ pub async fn pass_on(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::header::CONNECTION;
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::Frame;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::super::kept::tests::listen;
+    use super::*;
+
+    /// Passes a request on to a server that answers 201 once it has read a text, and returns what that has read, in lower case.
+    async fn passed(request: Request<RequestBody>, until: &str) -> String {
+        let (listener, backend) = listen().await;
+        let server = async {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            let mut read = String::new();
+            while !read.contains(until) {
+                let byte = stream.read_u8().await.expect("a request");
+                read.push(char::from(byte).to_ascii_lowercase());
+            }
+            let answer = b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(answer).await.expect("a client");
+            read
+        };
+        let (read, answer) = tokio::join!(server, pass_on(&backend, request));
+        assert_eq!(answer.expect("an answer").status().as_u16(), 201);
+        read
+    }
+
+    #[tokio::test]
+    async fn a_body_of_unknown_length_is_sent_in_chunks_however_it_came() {
+        let pieces = ["one", "two"].map(|it| Ok(Frame::data(Bytes::from(it))));
+        let body = StreamBody::new(futures::stream::iter(pieces)).boxed_unsync();
+        let request = Request::post("/").version(Version::HTTP_2).body(body);
+        let read = passed(request.expect("a request"), "\r\n0\r\n\r\n").await;
+        assert!(read.contains("transfer-encoding: chunked"), "{read}");
+        assert!(read.contains("one") && read.contains("two"), "{read}");
+    }
+
+    #[tokio::test]
+    async fn nobody_on_the_way_is_made_to_remove_other_headers() {
+        for protocol in [Some("websocket"), None] {
+            let mut request = Request::get("/")
+                .header(CONNECTION, "Upgrade, Impersonate-User")
+                .header("impersonate-user", "ann");
+            if let Some(protocol) = protocol {
+                request = request.header(UPGRADE, protocol);
+            }
+            let read = passed(request.body(full("")).expect("a request"), "\r\n\r\n").await;
+            let named = read.lines().filter(|it| it.starts_with("connection:"));
+            let expected: &[&str] = protocol.map_or(&[], |_| &["connection: upgrade"]);
+            assert_eq!(named.collect::<Vec<_>>(), expected, "{read}");
+            assert!(read.contains("impersonate-user: ann"), "{read}");
+        }
+    }
+}

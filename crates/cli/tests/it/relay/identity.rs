@@ -245,11 +245,32 @@ async fn requests_without_credentials_are_the_upstreams_to_judge() {
             let through = get(&relayed, path).await;
             through.is_like(&get(&direct, path).await, &format!("{path} with {flag}"));
         }
+        let unknown = [("impersonate-x", "1")];
+        let through = send(&relayed, "GET", "/version", &unknown, &Value::Null).await;
+        let expected = send(&direct, "GET", "/version", &unknown, &Value::Null).await;
+        through.is_like(&expected, &format!("an unknown header with {flag}"));
         let write = send(&relayed, "POST", CONFIG_MAPS, &[], &config_map("a")).await;
         let expected = send(&direct, "POST", CONFIG_MAPS, &[], &config_map("a")).await;
         write.is_like(&expected, flag);
         assert!([401, 403].contains(&write.status));
         assert_eq!(get(&relayed, "/metrics").await.status, 403);
         assert_eq!(get(&relayed, "/livez").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn clients_read_what_the_relay_itself_may_not() {
+    let pair = Pair::start_as(&[], &[], Some("relay-token")).await;
+    let reviews = json!([
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    ]);
+    pair.grant("relay", None, &reviews).await;
+    pair.grant("ann", Some("default"), &may_read()).await;
+    pair.create(CONFIG_MAPS, &config_map("a")).await;
+    let relayed = pair.relay.client_with_token("ann-token").await;
+    until(&relayed, CONFIG_MAPS, 200).await;
+    for path in [CONFIG_MAPS, ANY] {
+        assert_eq!(get(&relayed, path).await.names(), ["a"], "{path}");
     }
 }
