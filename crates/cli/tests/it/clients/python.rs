@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 
+use ringwatch_testing::recorded::checkout;
+
 use super::writer::{self, CHANGES};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
@@ -83,10 +85,37 @@ async fn a_controller_works_through_the_end_of_its_leader_and_of_the_server() {
     };
     let mut server = Server::start(&[]);
     server.client().await;
+    let kubeconfig = server.kubeconfig();
+    control(&python, &kubeconfig, || {
+        server.kill();
+        server.start_again();
+    });
+}
+
+#[tokio::test]
+async fn a_controller_works_through_a_relay_whose_upstream_is_killed() {
+    let Some(python) = python() else {
+        return skipped(
+            "a controller in Python behind a relay",
+            "no Python with the kubernetes package",
+        );
+    };
+    let mut upstream = Server::start(&[]);
+    upstream.client().await;
+    let mut relay = Server::relay(&upstream.kubeconfig(), &[]);
+    relay.client().await;
+    control(&python, &relay.kubeconfig(), || {
+        upstream.kill();
+        upstream.start_again();
+    });
+}
+
+/// Runs the controller to its end, and does something when it is half done.
+fn control(python: &Path, kubeconfig: &Path, mut halfway: impl FnMut()) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/controller.py");
     let mut controller = Command::new(python)
         .arg(script)
-        .arg(server.kubeconfig())
+        .arg(kubeconfig)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -96,8 +125,7 @@ async fn a_controller_works_through_the_end_of_its_leader_and_of_the_server() {
     for line in lines.lines() {
         let line = line.expect("a line");
         if line == "halfway" {
-            server.kill();
-            server.start_again();
+            halfway();
         }
         said.push(line);
     }
@@ -107,7 +135,7 @@ async fn a_controller_works_through_the_end_of_its_leader_and_of_the_server() {
 
 /// A Python that has the client: the one scripts/setup made, or the system's.
 fn python() -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/python/bin/python");
+    let own = checkout().join(".tools/python/bin/python");
     [own, PathBuf::from("python3")].into_iter().find(|python| {
         let import = Command::new(python)
             .args(["-c", "import kubernetes"])
