@@ -99,7 +99,8 @@ impl Kinds {
         }))
     }
 
-    /// Returns false if the upstream says that this relay may not read a resource. Clients who may are passed on then.
+    /// Returns false if the upstream says that this relay may not read a resource. Clients who may are passed on then. Any other
+    /// answer counts as yes: an upstream without these reviews tells when the cache is filled.
     async fn may_follow(&self, group: &str, plural: &str) -> Result<bool, StorageError> {
         for verb in ["get", "list", "watch"] {
             let review = json!({
