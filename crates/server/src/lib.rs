@@ -25,6 +25,7 @@ mod health_checks;
 mod in_process;
 mod kubeconfig;
 mod kubelets;
+mod life;
 mod limits;
 mod memory;
 mod metrics;

@@ -12,13 +12,11 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::cacher::{Cacher, Feed};
 use ringwatch_apiserver::endpoints::ENCODINGS_BYTES_MAX_DEFAULT;
-use ringwatch_apiserver::filters::Drain;
 use ringwatch_apiserver::shutdown::{Signals, Steps};
-use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
+use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_apiserver::transport::connection::Connections;
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::transport::listener::Listener;
-use ringwatch_apiserver::transport::open_files;
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::private_file;
@@ -34,6 +32,7 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::flags::{ServeFlags, StorageBackend};
 use super::kubeconfig;
+use super::life;
 use super::security::Security;
 
 /// Maximum time that the start waits for caches to be filled before it is announced.
@@ -46,22 +45,17 @@ const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// # Errors
 /// The reason why the server does not start, or that it was told twice to end.
 pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
-    open_files::raise_limit();
-    let threads = Threads::start()?;
-    let options = ServerOptions::new(threads.handles());
-    let result = threads.serving.block_on(until_signalled(flags, options));
-    threads.end();
-    result
+    life::run(async |runtimes, signals| {
+        until_signalled(flags, ServerOptions::new(runtimes), signals).await
+    })
 }
 
-async fn until_signalled(flags: &ServeFlags, options: ServerOptions) -> Result<(), StartError> {
-    let mut signals = Signals::new().map_err(|error| {
-        StartError::new(
-            "take over SIGTERM and SIGINT",
-            error,
-            "run it where signals can be handled",
-        )
-    })?;
+async fn until_signalled(
+    flags: &ServeFlags,
+    options: ServerOptions,
+    signals: &mut Signals,
+) -> Result<(), StartError> {
+    let delay = flags.serving.shutdown_delay_duration;
     let (mut server, first_steps) = tokio::select! {
         listening = Server::listen(flags, options) => listening?,
         () = signals.next() => return Ok(()),
@@ -69,27 +63,15 @@ async fn until_signalled(flags: &ServeFlags, options: ServerOptions) -> Result<(
     // Requests are served from here on, so that a server that is told to end, or cannot be completed, is ended in order.
     let completed = tokio::select! {
         completed = server.complete(first_steps) => completed,
-        () = signals.next() => return end(server, flags, &mut signals).await,
+        () = signals.next() => return life::end(server.end(delay), signals).await,
     };
     if let Err(error) = completed {
-        end(server, flags, &mut signals).await?;
+        life::end(server.end(delay), signals).await?;
         return Err(error);
     }
     announce(flags, &server);
     signals.next().await;
-    end(server, flags, &mut signals).await
-}
-
-/// Ends a server in order, unless a signal comes meanwhile.
-async fn end(server: Server, flags: &ServeFlags, signals: &mut Signals) -> Result<(), StartError> {
-    tokio::select! {
-        () = server.end(flags.serving.shutdown_delay_duration) => Ok(()),
-        () = signals.next() => Err(StartError::new(
-            "end in order",
-            "a second signal came",
-            "what was in progress has been cut off",
-        )),
-    }
+    life::end(server.end(delay), signals).await
 }
 
 /// Settings of a server that have no flag.
@@ -196,13 +178,7 @@ impl Server {
         let kubeconfig = data_dir.join("kubeconfig");
         let mut background = Background::new(options.runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &security.credentials)?);
-        let steps = Steps {
-            drain: Drain::new(
-                flags.serving.shutdown_send_retry_after,
-                flags.serving.shutdown_watch_termination_grace_period,
-            ),
-            ..Steps::default()
-        };
+        let steps = life::steps(&flags.serving);
         let assembly = Assembly {
             flags,
             backend: &backend,

@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::filters::Drain;
-use ringwatch_apiserver::shutdown::{Signals, Steps};
-use ringwatch_apiserver::threads::{RuntimeHandles, Threads};
+use ringwatch_apiserver::shutdown::Steps;
+use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_apiserver::transport::listener::Listener;
-use ringwatch_apiserver::transport::open_files;
 use ringwatch_relay::{Caches, Front, Upstream};
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::error::StartError;
@@ -27,6 +25,7 @@ use super::background::Background;
 use super::credentials::CredentialFiles;
 use super::flags::{CachedResource, RelayFlags};
 use super::kubeconfig;
+use super::life;
 use super::security::{addresses, host_name};
 use super::serve::{data_dir, keep_kubeconfig, spawn};
 
@@ -38,38 +37,17 @@ const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
 /// # Errors
 /// The reason why it does not start, or that it was told twice to end.
 pub fn run(flags: &RelayFlags) -> Result<(), StartError> {
-    open_files::raise_limit();
-    let threads = Threads::start()?;
-    let relaying = until_signalled(flags, threads.handles());
-    let result = threads.serving.block_on(relaying);
-    threads.end();
-    result
-}
-
-async fn until_signalled(flags: &RelayFlags, runtimes: RuntimeHandles) -> Result<(), StartError> {
-    let mut signals = Signals::new().map_err(|error| {
-        StartError::new(
-            "take over SIGTERM and SIGINT",
-            error,
-            "run it where signals can be handled",
-        )
-    })?;
-    let relay = Relay::listen(flags, runtimes).await?;
-    tokio::select! {
-        () = relay.fill(&flags.cache) => {
-            announce(flags, &relay);
-            signals.next().await;
+    life::run(async |runtimes, signals| {
+        let relay = Relay::listen(flags, runtimes).await?;
+        tokio::select! {
+            () = relay.fill(&flags.cache) => {
+                announce(flags, &relay);
+                signals.next().await;
+            }
+            () = signals.next() => {}
         }
-        () = signals.next() => {}
-    }
-    tokio::select! {
-        () = relay.end(flags.serving.shutdown_delay_duration) => Ok(()),
-        () = signals.next() => Err(StartError::new(
-            "end in order",
-            "a second signal came",
-            "what was in progress has been cut off",
-        )),
-    }
+        life::end(relay.end(flags.serving.shutdown_delay_duration), signals).await
+    })
 }
 
 /// A relay that serves. When it is dropped, its tasks and connections are aborted.
@@ -105,13 +83,7 @@ impl Relay {
         let mut background = Background::new(runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &credentials)?);
         background.run(files.follow(clock.clone()));
-        let steps = Steps {
-            drain: Drain::new(
-                flags.serving.shutdown_send_retry_after,
-                flags.serving.shutdown_watch_termination_grace_period,
-            ),
-            ..Steps::default()
-        };
+        let steps = life::steps(&flags.serving);
         let assembly = Assembly {
             flags: &served,
             ttls: flags.review_ttls(),

@@ -236,17 +236,9 @@ async fn a_followed_log_flows_and_ends_with_its_client() {
     assert_eq!(cluster.kubelet.next().await, "closed");
 }
 
-#[tokio::test]
-async fn upgraded_connections_are_joined() {
-    let mut cluster = Cluster::start(&[]).await;
-    cluster.pod("p", "worker").await;
-    let exec = format!("POST {PODS}/p/exec?command=sh&command=-c&stdin=true&stdout=1 HTTP/1.1");
-    let (mut stream, answer) = cluster.raw(&exec, UPGRADE).await;
-    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
-    assert!(
-        answer.to_lowercase().contains("upgrade: spdy/3.1"),
-        "{answer}"
-    );
+/// Expects that the kubelet has been asked for the exec of these tests, sends a mebibyte both ways over the joined connection, and
+/// closes it.
+async fn expect_echo(cluster: &mut Cluster, mut stream: TlsStream<TcpStream>) {
     let asked = cluster.kubelet.next().await;
     let path = "/exec/default/p/c?command=sh&command=-c&input=1&output=1";
     assert!(asked.starts_with(&format!("POST {path} HTTP")), "{asked}");
@@ -264,6 +256,20 @@ async fn upgraded_connections_are_joined() {
     assert_eq!(echoed, sent);
     drop((reader, writer));
     assert_eq!(cluster.kubelet.next().await, "closed");
+}
+
+#[tokio::test]
+async fn upgraded_connections_are_joined() {
+    let mut cluster = Cluster::start(&[]).await;
+    cluster.pod("p", "worker").await;
+    let exec = format!("POST {PODS}/p/exec?command=sh&command=-c&stdin=true&stdout=1 HTTP/1.1");
+    let (stream, answer) = cluster.raw(&exec, UPGRADE).await;
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+    assert!(
+        answer.to_lowercase().contains("upgrade: spdy/3.1"),
+        "{answer}"
+    );
+    expect_echo(&mut cluster, stream).await;
     let (_, refused) = cluster
         .raw(&format!("GET {PODS}/p/attach HTTP/1.1"), UPGRADE)
         .await;

@@ -16,27 +16,11 @@ async fn upgraded_connections_are_joined_through_a_relay() {
     let relay = relay(&cluster).await;
     let headers = format!("Authorization: Bearer secret\r\n{UPGRADE}");
     let exec = format!("POST {PODS}/p/exec?command=sh&command=-c&stdin=true&stdout=1 HTTP/1.1");
-    let (mut stream, answer) = raw(&relay, &exec, &headers).await;
+    let (stream, answer) = raw(&relay, &exec, &headers).await;
     assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
     let switched = answer.to_lowercase().contains("upgrade: spdy/3.1");
     assert!(switched, "{answer}");
-    let asked = cluster.kubelet.next().await;
-    let path = "/exec/default/p/c?command=sh&command=-c&input=1&output=1";
-    assert!(asked.starts_with(&format!("POST {path} HTTP")), "{asked}");
-    assert!(!asked.to_lowercase().contains("authorization"), "{asked}");
-    let mut early = [0; 5];
-    stream.read_exact(&mut early).await.expect("early bytes");
-    assert_eq!(&early, b"early");
-    let sent = vec![b'x'; 1 << 20];
-    let (mut reader, mut writer) = tokio::io::split(stream);
-    let mut echoed = vec![0; sent.len()];
-    let both = async { tokio::join!(writer.write_all(&sent), reader.read_exact(&mut echoed)) };
-    let (written, read) = tokio::time::timeout(PATIENCE, both).await.expect("in time");
-    written.expect("written");
-    read.expect("echoed");
-    assert_eq!(echoed, sent);
-    drop((reader, writer));
-    assert_eq!(cluster.kubelet.next().await, "closed");
+    expect_echo(&mut cluster, stream).await;
     for (request, credentials, status) in [
         (format!("GET {PODS}/p/attach HTTP/1.1"), "secret", "403"),
         (
