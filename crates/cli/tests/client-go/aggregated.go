@@ -39,7 +39,7 @@ func aggregated(ctx context.Context, w *world) error {
 	if err := w.delegate(ctx, "server"); err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(w.server.folder, "pets.kubeconfig")
+	kubeconfig := filepath.Join(w.folder, "pets.kubeconfig")
 	if err := writeKubeconfig(server, kubeconfig); err != nil {
 		return err
 	}
@@ -178,19 +178,17 @@ func (w *world) askDirectly(ctx context.Context, pets *pets) error {
 		}
 		return nil
 	}
-	if w.users.separate {
-		if err := get(ctx); !errors.IsForbidden(err) {
-			return fmt.Errorf("without a role the answer was %v", err)
-		}
-		rules := []rbac.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"pets.example.com"}, Resources: []string{"pets"}}}
-		if _, err := w.admin.typed.RbacV1().Roles(aggregatedNamespace).Create(ctx, &rbac.Role{ObjectMeta: meta.ObjectMeta{Name: "pets"}, Rules: rules}, meta.CreateOptions{}); err != nil {
-			return err
-		}
-		binding := &rbac.RoleBinding{ObjectMeta: meta.ObjectMeta{Name: "pets"}, Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: aggregatedNamespace, Name: "caller"}},
-			RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: "pets"}}
-		if _, err := w.admin.typed.RbacV1().RoleBindings(aggregatedNamespace).Create(ctx, binding, meta.CreateOptions{}); err != nil {
-			return err
-		}
+	if err := get(ctx); !errors.IsForbidden(err) {
+		return fmt.Errorf("without a role the answer was %v", err)
+	}
+	rules := []rbac.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"pets.example.com"}, Resources: []string{"pets"}}}
+	if _, err := w.admin.typed.RbacV1().Roles(aggregatedNamespace).Create(ctx, &rbac.Role{ObjectMeta: meta.ObjectMeta{Name: "pets"}, Rules: rules}, meta.CreateOptions{}); err != nil {
+		return err
+	}
+	binding := &rbac.RoleBinding{ObjectMeta: meta.ObjectMeta{Name: "pets"}, Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: aggregatedNamespace, Name: "caller"}},
+		RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: "pets"}}
+	if _, err := w.admin.typed.RbacV1().RoleBindings(aggregatedNamespace).Create(ctx, binding, meta.CreateOptions{}); err != nil {
+		return err
 	}
 	if err := eventually(ctx, "the caller is let in", get); err != nil {
 		return err

@@ -2,7 +2,7 @@
 
 // Client-go against ringwatch: the clients, informers and controllers that Kubernetes' own components are made of.
 //
-//	client-go [-separate-users] -folder FOLDER -- ringwatch serve FLAG...
+//	client-go [-separate-users] [-relay 'ringwatch relay FLAG...'] -folder FOLDER -- ringwatch serve FLAG...
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -42,21 +43,22 @@ var parts = []part{
 func main() {
 	folder := flag.String("folder", "", "where the server's data and log are")
 	separate := flag.Bool("separate-users", false, "each component is its own user, instead of the admin")
+	relay := flag.String("relay", "", "the command of a relay, through which all reach the server")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
-	if err := check(ctx, *folder, *separate, flag.Args()); err != nil {
+	if err := check(ctx, *folder, *separate, strings.Fields(*relay), flag.Args()); err != nil {
 		fmt.Println("FAIL ", err)
 		os.Exit(1)
 	}
 }
 
-func check(ctx context.Context, folder string, separate bool, command []string) error {
+func check(ctx context.Context, folder string, separate bool, relay, command []string) error {
 	proxy, err := proxyFlags(folder)
 	if err != nil {
 		return err
 	}
-	server, err := newServer(folder, append(command, proxy...))
+	server, err := newServer(folder, "data", append(command, proxy...))
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,25 @@ func check(ctx context.Context, folder string, separate bool, command []string) 
 	if err != nil {
 		return err
 	}
-	w := &world{server: server, users: &users{admin, filepath.Join(folder, "data", "pki"), separate}, faults: &faults{}}
+	if len(relay) > 0 {
+		front, err := newServer(folder, "relay", append(relay, "--kubeconfig", server.kubeconfig()))
+		if err != nil {
+			return err
+		}
+		if err := front.start(); err != nil {
+			return err
+		}
+		defer front.kill()
+		if admin, err = front.ready(ctx); err != nil {
+			return err
+		}
+	}
+	return checkAll(ctx, &world{server: server, folder: folder, users: &users{admin, filepath.Join(server.data, "pki"), separate}, faults: &faults{}})
+}
+
+// checkAll lets all parts work, one after the other.
+func checkAll(ctx context.Context, w *world) error {
+	var err error
 	if w.admin, err = clientsOf(w.users.asAdmin("check"), nil); err != nil {
 		return err
 	}

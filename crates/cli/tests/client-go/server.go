@@ -14,21 +14,28 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// server is the ringwatch under test, a process that can be killed and started again over the same store.
+// server is a ringwatch, a process that can be killed and started again over the same data.
 type server struct {
 	command []string
-	folder  string
+	data    string
 	log     *os.File
 	process *exec.Cmd
 	gone    chan struct{}
 }
 
-func newServer(folder string, command []string) (*server, error) {
-	log, err := os.Create(filepath.Join(folder, "log"))
+// newServer has its data in a folder of this name, and its log beside it.
+func newServer(folder, name string, command []string) (*server, error) {
+	data := filepath.Join(folder, name)
+	log, err := os.Create(data + ".log")
 	if err != nil {
 		return nil, err
 	}
-	return &server{command: command, folder: folder, log: log}, nil
+	return &server{command: append(command, "--data-dir", data), data: data, log: log}, nil
+}
+
+// kubeconfig is that of the server's administrator, once it is ready.
+func (s *server) kubeconfig() string {
+	return filepath.Join(s.data, "kubeconfig")
 }
 
 func (s *server) start() error {
@@ -49,7 +56,6 @@ func (s *server) start() error {
 
 // ready waits until the server answers its own kubeconfig's user.
 func (s *server) ready(ctx context.Context) (*rest.Config, error) {
-	path := filepath.Join(s.folder, "data", "kubeconfig")
 	var config *rest.Config
 	err := within(ctx, "the server is ready", time.Minute, func(ctx context.Context) error {
 		select {
@@ -58,7 +64,7 @@ func (s *server) ready(ctx context.Context) (*rest.Config, error) {
 		default:
 		}
 		var err error
-		if config, err = clientcmd.BuildConfigFromFlags("", path); err != nil {
+		if config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig()); err != nil {
 			return err
 		}
 		client, err := kubernetes.NewForConfig(config)

@@ -13,7 +13,9 @@ import (
 
 // world is what every part of the check has at hand.
 type world struct {
+	// server is killed in the outage; a relay may be in front of it.
 	server *server
+	folder string
 	users  *users
 	admin  *clients
 	faults *faults

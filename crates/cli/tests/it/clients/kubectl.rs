@@ -1,10 +1,11 @@
-//! Stock kubectl, in the versions at hand, against both backends.
+//! Stock kubectl, in the versions at hand, against both backends and at a relay.
 
 mod applies;
 mod defined;
 mod deletion;
 mod manifests;
 mod nodes;
+mod relayed;
 mod rollouts;
 mod steps;
 mod tables;

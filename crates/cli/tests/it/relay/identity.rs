@@ -17,10 +17,15 @@ const ANY: &str = "/api/v1/namespaces/default/configmaps?resourceVersion=0";
 
 /// Creates the service account `robot` and returns a token of it.
 async fn robot_token(pair: &Pair) -> String {
+    robot_token_with(pair, json!({})).await
+}
+
+/// The same with what the request for the token says.
+async fn robot_token_with(pair: &Pair, spec: Value) -> String {
     pair.create(ACCOUNTS, &json!({"metadata": {"name": "robot"}}))
         .await;
     let path = format!("{ACCOUNTS}/robot/token");
-    let made = pair.create(&path, &json!({"spec": {}})).await;
+    let made = pair.create(&path, &json!({"spec": spec})).await;
     made["status"]["token"].as_str().unwrap().to_owned()
 }
 
@@ -120,29 +125,38 @@ async fn a_right_that_is_given_is_noticed_after_the_time_of_refusals() {
     until(&relayed, ANY, 200).await;
 }
 
+/// Deletes what a token of the robot relies on, and sees the token refused at both doors.
+async fn revoke(pair: &Pair, token: &str, relies_on: &str) {
+    pair.grant(ROBOT, Some("default"), &may_read()).await;
+    let direct = pair.upstream.client_with_token(token).await;
+    let relayed = pair.relay.client_with_token(token).await;
+    until(&direct, ANY, 200).await;
+    assert_eq!(get(&relayed, ANY).await.status, 200);
+    let deleted = send(&pair.direct, "DELETE", relies_on, &[], &Value::Null).await;
+    assert_eq!(deleted.status, 200, "{deleted:?}");
+    until(&direct, ANY, 401).await;
+    until(&relayed, ANY, 401).await;
+}
+
 #[tokio::test]
 async fn a_revoked_token_is_refused_after_the_time_of_its_review() {
     let pair = Pair::start(&[], &["--authentication-token-webhook-cache-ttl=1s"]).await;
     let token = robot_token(&pair).await;
-    pair.grant(ROBOT, Some("default"), &may_read()).await;
-    let direct = pair.upstream.client_with_token(&token).await;
-    let relayed = pair.relay.client_with_token(&token).await;
-    until(&direct, ANY, 200).await;
-    assert_eq!(get(&relayed, ANY).await.status, 200);
-    let deleted = send(
-        &pair.direct,
-        "DELETE",
-        &format!("{ACCOUNTS}/robot"),
-        &[],
-        &Value::Null,
-    )
-    .await;
-    assert_eq!(deleted.status, 200, "{deleted:?}");
-    until(&direct, ANY, 401).await;
-    until(&relayed, ANY, 401).await;
+    revoke(&pair, &token, &format!("{ACCOUNTS}/robot")).await;
     let never = pair.relay.client_with_token("no-such-token").await;
     assert_eq!(get(&never, ANY).await.status, 401);
     assert_eq!(get(&never, "/version").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_ends_with_the_secret_that_it_is_bound_to() {
+    let pair = Pair::start(&[], &["--authentication-token-webhook-cache-ttl=1s"]).await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = json!({"metadata": {"name": "bound"}});
+    pair.create(secrets, &secret).await;
+    let bound = json!({"kind": "Secret", "apiVersion": "v1", "name": "bound"});
+    let token = robot_token_with(&pair, json!({"boundObjectRef": bound})).await;
+    revoke(&pair, &token, &format!("{secrets}/bound")).await;
 }
 
 #[tokio::test]
