@@ -24,9 +24,11 @@ const (
 
 // faults gathers what controllers were answered that no controller should be answered. They go on, as the true ones do.
 type faults struct {
-	mutex  sync.Mutex
-	killed time.Time
-	seen   []string
+	// relayed is that of requests that reach the server through a relay, which answers itself while the server is gone.
+	relayed bool
+	mutex   sync.Mutex
+	killed  time.Time
+	seen    []string
 }
 
 // expected errors are those that a race with others explains; the work is tried again.
@@ -56,7 +58,8 @@ func (f *faults) report(who string, err error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if time.Since(f.killed) < aftermath && unreachable(err) {
+	answered := f.relayed && (errors.IsServiceUnavailable(err) || errors.IsServerTimeout(err))
+	if time.Since(f.killed) < aftermath && (answered || unreachable(err)) {
 		return
 	}
 	if len(f.seen) < keptFaults {

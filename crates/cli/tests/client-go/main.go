@@ -83,7 +83,8 @@ func check(ctx context.Context, folder string, separate bool, relay, command []s
 			return err
 		}
 	}
-	return checkAll(ctx, &world{server: server, folder: folder, users: &users{admin, filepath.Join(server.data, "pki"), separate}, faults: &faults{}})
+	people := &users{admin, filepath.Join(server.data, "pki"), separate}
+	return checkAll(ctx, &world{server: server, folder: folder, users: people, faults: &faults{relayed: len(relay) > 0}})
 }
 
 // checkAll lets all parts work, one after the other.
