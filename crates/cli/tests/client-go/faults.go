@@ -31,17 +31,17 @@ type faults struct {
 	seen    []string
 }
 
-// expected errors are those that a race with others explains; the work is tried again.
+// expected errors are those that a race with others explains, and those of callers that went away themselves.
 func expected(err error) bool {
 	var left remaining
-	return goerrors.As(err, &left) || discovery.IsGroupDiscoveryFailedError(goerrors.Unwrap(err)) || meta.IsNoMatchError(err) || errors.IsConflict(err) || errors.IsNotFound(err) ||
+	return goerrors.Is(err, context.Canceled) || goerrors.As(err, &left) || discovery.IsGroupDiscoveryFailedError(goerrors.Unwrap(err)) || meta.IsNoMatchError(err) || errors.IsConflict(err) || errors.IsNotFound(err) ||
 		errors.IsAlreadyExists(err) || errors.HasStatusCause(err, core.NamespaceTerminatingCause)
 }
 
 // unreachable errors are no answers.
 func unreachable(err error) bool {
 	var network net.Error
-	if goerrors.As(err, &network) || goerrors.Is(err, io.EOF) || goerrors.Is(err, io.ErrUnexpectedEOF) || goerrors.Is(err, context.Canceled) {
+	if goerrors.As(err, &network) || goerrors.Is(err, io.EOF) || goerrors.Is(err, io.ErrUnexpectedEOF) {
 		return true
 	}
 	for _, text := range []string{"connection refused", "connection reset", "EOF", "http2: client connection"} {
