@@ -7,8 +7,10 @@ use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use ringwatch_apimachinery::{Network, User};
 
+use super::certificate_metrics::CertificateMetrics;
 use super::oidc::{Anonymous, OidcTokens};
 use super::service_accounts::ServiceAccountTokens;
 use super::web_socket_token::WebSocketToken;
@@ -40,6 +42,7 @@ pub struct Authenticator {
     anonymous: Anonymous,
     /// The OpenID Connect issuers, which may change while the server runs.
     issuers: ArcSwap<Vec<Arc<OidcTokens>>>,
+    certificates: CertificateMetrics,
 }
 
 impl Authenticator {
@@ -50,6 +53,11 @@ impl Authenticator {
             tokens,
             ..Self::default()
         }
+    }
+
+    /// Registers the metrics of client certificates.
+    pub fn register(&self, registry: &mut Registry) {
+        self.certificates.register(registry);
     }
 
     /// Sets the audiences of tokens that this server takes.
@@ -142,6 +150,9 @@ impl Authenticator {
             return Some(authenticated(user));
         }
         let certified = peer.user.as_ref();
+        if let Some(certified) = certified {
+            self.certificates.observe(certified, now);
+        }
         if let Some(certified) = certified.filter(|certified| certified.is_valid_at(now)) {
             return Some(authenticated(certified.user.clone()));
         }

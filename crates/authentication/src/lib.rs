@@ -10,6 +10,7 @@
 
 mod authenticator;
 mod bootstrap_tokens;
+mod certificate_metrics;
 mod client_certificate;
 mod error;
 mod extension_authentication;

@@ -1,6 +1,7 @@
 //! The context of a request: its user, field manager, options and warnings.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use indexmap::IndexSet;
 use ringwatch::clock::Clock;
@@ -33,6 +34,8 @@ pub struct RequestContext {
     pub recording: Option<Arc<Recording>>,
     /// The distinct texts for the Warning headers of the answer, in the order in which they came.
     warnings: Mutex<IndexSet<String>>,
+    /// The time that admission webhooks have taken.
+    webhook_time: Mutex<Duration>,
 }
 
 impl RequestContext {
@@ -48,6 +51,7 @@ impl RequestContext {
             options: OnceLock::new(),
             recording: None,
             warnings: Mutex::default(),
+            webhook_time: Mutex::default(),
         }
     }
 
@@ -85,10 +89,7 @@ impl RequestContext {
 
     /// Adds a warning for the client, unless the same text is there already or 4096 others are.
     pub fn warn(&self, text: impl Into<String>) {
-        let mut warnings = self
-            .warnings
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.len() < WARNINGS_MAX {
             warnings.insert(text.into());
         }
@@ -98,7 +99,20 @@ impl RequestContext {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let warnings = self.warnings.lock();
-        let warnings = warnings.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
         warnings.iter().cloned().collect()
+    }
+
+    /// Adds time that admission webhooks took; of several that were called at once, the longest.
+    pub fn webhooks_took(&self, time: Duration) {
+        let whole = self.webhook_time.lock();
+        *whole.unwrap_or_else(PoisonError::into_inner) += time;
+    }
+
+    /// Returns the time that admission webhooks have taken so far.
+    #[must_use]
+    pub fn webhook_time(&self) -> Duration {
+        let whole = self.webhook_time.lock();
+        *whole.unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_admission::policies::{MutatingPolicies, Policies, PolicyObject};
 use ringwatch_admission::webhooks::{
-    Configuration, MutatingWebhooks, ValidatingWebhooks, Webhooks,
+    Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookMetrics, Webhooks,
 };
 use ringwatch_admission::{
     AdmissionMetrics, Chain, MatchContext, ParsedObjects, Plugin, PluginSet,
@@ -55,16 +55,16 @@ impl Admission {
         storages: &Storages,
         match_context: &MatchContext,
         webhooks: &Arc<dyn WebhookClient>,
-        metrics: AdmissionMetrics,
+        metrics: (AdmissionMetrics, WebhookMetrics),
         clock: &Clock,
     ) -> Self {
         let objects = AdmissionObjectSets::new(clock);
         let mut plugins = own_plugins(storages, clock);
-        plugins.extend(objects.plugins(match_context, webhooks));
+        plugins.extend(objects.plugins(match_context, webhooks, &metrics.1));
         plugins.extend(configured);
         plugins.retain(|plugin| set.has(plugin.name()));
         Self {
-            chain: Arc::new(Chain::new(plugins).measured(metrics)),
+            chain: Arc::new(Chain::new(plugins).measured(metrics.0)),
             objects,
         }
     }
@@ -101,11 +101,13 @@ impl AdmissionObjectSets {
         &self,
         match_context: &MatchContext,
         client: &Arc<dyn WebhookClient>,
+        metrics: &WebhookMetrics,
     ) -> [Arc<dyn Plugin>; 4] {
         let webhooks = |configurations: &Arc<ParsedObjects<Configuration>>| Webhooks {
             configurations: Arc::clone(configurations),
             match_context: match_context.clone(),
             client: Arc::clone(client),
+            metrics: metrics.clone(),
         };
         let policies = |objects: &Arc<ParsedObjects<PolicyObject>>| Policies {
             objects: Arc::clone(objects),

@@ -16,14 +16,14 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
-use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
+use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, Metrics};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
-use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
+use ringwatch_controllers::aggregation::{Aggregation, AvailabilityMetrics, ProxyTls};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;
@@ -39,6 +39,7 @@ use super::audit::{AuditBackends, AuditFiles};
 use super::backend_factory::{OpenBackend, OpenOverride, compactor, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
+use super::certificate_metrics::CertificateMetrics;
 use super::component_statuses::ComponentStatuses;
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
@@ -127,14 +128,27 @@ impl Assembly<'_> {
         let mut enabled = Enabled::new(flags, &resources, clock, &mut registry, background);
         let file = security.encryption;
         enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
-        let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
+        let limits = self.limits(
+            &enabled,
+            &responses.metrics,
+            (&resources, &ledger),
+            &mut registry,
+            background,
+        );
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
+        authenticator.register(&mut registry);
         background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
         let files = (audit, security.spans);
         let observers = self.observers(files, &resources, &ledger, &mut registry, background);
-        let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
+        let aggregated = (security.proxy, AvailabilityMetrics::register(&mut registry));
+        let certificate = CertificateMetrics::register(&mut registry, &security.credentials);
+        let refreshed = (
+            certificate,
+            MemoryMetrics::register(&mut registry, ledger.clone()),
+        );
+        let paths = self.server_paths(&resources, &enabled, accounts, refreshed, registry);
         let served = ServedApis::new(&self.flags.runtime_config, &resources);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
@@ -155,7 +169,7 @@ impl Assembly<'_> {
         }));
         self.serve_custom(&resources, joined_types, &api, &enabled.hooks, background);
         background.run(security.files.follow(self.clock.clone()));
-        self.aggregate(&resources, security.proxy, &api, &enabled.hooks, background);
+        self.aggregate(&resources, aggregated, &api, &enabled.hooks, background);
         self.publish_credentials(&resources, &security.credentials, background);
         let connections = Connections {
             filters: Arc::new(Filters {
@@ -191,9 +205,10 @@ impl Assembly<'_> {
         background: &mut Background,
     ) -> Arc<StorageFactory> {
         let backend = &self.backend.backend;
-        let compactor = compactor(backend, &self.flags.etcd, &self.clock);
+        let compactions = etcd3::CompactionMetrics::register(registry);
+        let compactor = compactor(backend, &self.flags.etcd, &compactions, &self.clock);
         let others = self.overrides.iter();
-        let others = others.map(|it| self.other_backend(it, background));
+        let others = others.map(|it| self.other_backend(it, &compactions, background));
         let factory = StorageFactory {
             backend: Arc::clone(backend),
             others: others.collect(),
@@ -229,8 +244,14 @@ impl Assembly<'_> {
     }
 
     /// Returns the backend of some resources alone, and runs its compactor.
-    fn other_backend(&self, other: &OpenOverride, background: &mut Background) -> OtherBackend {
-        let compactor = compactor(&other.open.backend, &self.flags.etcd, &self.clock);
+    fn other_backend(
+        &self,
+        other: &OpenOverride,
+        compactions: &etcd3::CompactionMetrics,
+        background: &mut Background,
+    ) -> OtherBackend {
+        let (flags, backend) = (&self.flags.etcd, &other.open.backend);
+        let compactor = compactor(backend, flags, compactions, &self.clock);
         let compact_revision = compactor.compact_revision();
         let end = background.end().cancelled_owned();
         background.run_to_its_end(compactor.run(end));
@@ -313,9 +334,9 @@ impl Assembly<'_> {
 
     fn limits(
         &self,
-        resources: &Resources,
         enabled: &Enabled,
-        ledger: &Ledger,
+        metrics: &Metrics,
+        (resources, ledger): (&Resources, &Ledger),
         registry: &mut Registry,
         background: &Background,
     ) -> Limits {
@@ -329,6 +350,7 @@ impl Assembly<'_> {
                 self.clock.clone(),
                 registry,
             ),
+            metrics,
             registry,
         )
     }
@@ -339,7 +361,7 @@ impl Assembly<'_> {
         resources: &Resources,
         enabled: &Enabled,
         accounts: &ServiceAccountConfig,
-        ledger: &Ledger,
+        (certificate, memory): (CertificateMetrics, MemoryMetrics),
         mut registry: Registry,
     ) -> ServerPaths {
         let health = health_checks(
@@ -366,7 +388,8 @@ impl Assembly<'_> {
             slis: slis(&health, self.clock.wall()),
             health,
             keys: key_discovery(accounts, &address),
-            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
+            certificate,
+            memory,
             process: Process::register(
                 &mut registry,
                 self.flags.version.version(),
@@ -422,7 +445,7 @@ impl Assembly<'_> {
     fn aggregate(
         &self,
         resources: &Resources,
-        tls: ProxyTls,
+        (tls, metrics): (ProxyTls, AvailabilityMetrics),
         api: &Arc<Api>,
         hooks: &PostStartHooks,
         background: &mut Background,
@@ -432,7 +455,8 @@ impl Assembly<'_> {
         let aggregation = Aggregation::new(&resources.stores, tls, api, synced, clock);
         if let Some(aggregation) = aggregation {
             let rejects = self.flags.aggregation.aggregator_reject_forwarding_redirect;
-            background.run(aggregation.passing_redirects(!rejects).run());
+            let aggregation = aggregation.passing_redirects(!rejects).measured(metrics);
+            background.run(aggregation.run());
         }
     }
 

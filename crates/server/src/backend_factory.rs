@@ -274,11 +274,12 @@ impl OpenBackend {
 pub(super) fn compactor(
     backend: &Arc<dyn Backend>,
     flags: &EtcdFlags,
+    metrics: &etcd3::CompactionMetrics,
     clock: &Clock,
 ) -> etcd3::Compactor {
     let interval = flags.etcd_compaction_interval;
     let interval = (!interval.is_zero()).then_some(interval);
-    etcd3::Compactor::new(Arc::clone(backend), interval, clock.clone())
+    etcd3::Compactor::new(Arc::clone(backend), interval, clock.clone()).counted(metrics)
 }
 
 /// Adds health checks that fail when the embedded store cannot be written and when its quota is reached.

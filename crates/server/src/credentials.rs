@@ -243,11 +243,13 @@ impl Parts {
     ) -> Result<Credentials, StartError> {
         let own = &self.generated;
         let clients = self.clients(flags)?;
-        let tls = ServingTls::new(&self.certificates(pki)?, protocol, &clients)?;
+        let certificates = self.certificates(pki)?;
+        let tls = ServingTls::new(&certificates, protocol, &clients)?;
         let client_ca = self.client_ca.as_deref().unwrap_or_default();
         let published = format!("{}\n{client_ca}", own.authority);
         Ok(Credentials {
             tls,
+            serving_until_seconds: certificates.valid_until_seconds(),
             clients,
             // Whoever signed it, a client that trusts this very certificate can verify it.
             authority: match &self.serving {

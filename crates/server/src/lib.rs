@@ -13,6 +13,7 @@ mod authorization_config;
 mod backend_factory;
 mod background;
 mod bootstrap;
+mod certificate_metrics;
 mod component_statuses;
 mod credentials;
 mod enabled;

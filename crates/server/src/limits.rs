@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
+use ringwatch_apiserver::endpoints::Metrics;
 use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_apiserver::transport::unauthenticated::{ConnectionLimits, Unauthenticated};
@@ -19,6 +20,7 @@ pub(super) fn request_limits(
     fairness: Option<&Arc<Fairness>>,
     counts: &ObjectCounts,
     large_work: LargeWork,
+    metrics: &Metrics,
     registry: &mut Registry,
 ) -> Limits {
     let most = |most| if fairness.is_some() { 0 } else { most };
@@ -35,6 +37,7 @@ pub(super) fn request_limits(
         watches: Watches::new(flags.max_watches_per_user),
         large_work,
         request_timeout: flags.request_timeout,
+        metrics: metrics.clone(),
     }
 }
 

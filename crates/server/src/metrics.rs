@@ -13,6 +13,12 @@ use ringwatch_apiserver::endpoints::{ResponseBody, TextError, plain};
 const TEXT_FORMAT: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
 
+/// The counters whose names do not end with `_total`. They are registered as gauges, whose names the encoder leaves alone.
+const BARE_COUNTERS: [&str; 2] = [
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
+];
+
 /// Returns the answer to a scrape: all metrics of a registry.
 pub(super) fn answer(registry: &Registry) -> Response<ResponseBody> {
     let mut text = String::new();
@@ -47,6 +53,9 @@ fn text_format(text: &str) -> String {
             }
             ["#", "TYPE", name, "counter"] => {
                 output.push_str(&format!("# TYPE {name}_total counter\n"));
+            }
+            ["#", "TYPE", name, "gauge"] if BARE_COUNTERS.contains(name) => {
+                output.push_str(&format!("# TYPE {name} counter\n"));
             }
             ["#", "TYPE", name, "info" | "unknown"] => {
                 output.push_str(&format!("# TYPE {name} gauge\n"));

@@ -24,7 +24,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     resident_bytes: Gauge<i64, AtomicI64>,
+    virtual_bytes: Gauge<i64, AtomicI64>,
     open_files: Gauge<i64, AtomicI64>,
+    open_files_max: Gauge<i64, AtomicI64>,
     cpu_seconds: Counter<f64, CounterBits>,
     started_seconds: Gauge<i64, AtomicI64>,
 }
@@ -58,6 +60,11 @@ impl Process {
             process.resident_bytes.clone(),
         );
         registry.register(
+            "process_virtual_memory_bytes",
+            "Virtual memory size in bytes.",
+            process.virtual_bytes.clone(),
+        );
+        registry.register(
             "process_cpu_seconds",
             "Total user and system CPU time spent in seconds.",
             process.cpu_seconds.clone(),
@@ -66,6 +73,11 @@ impl Process {
             "process_open_fds",
             "Number of open file descriptors.",
             process.open_files.clone(),
+        );
+        registry.register(
+            "process_max_fds",
+            "Maximum number of open file descriptors.",
+            process.open_files_max.clone(),
         );
         registry.register(
             "process_start_time_seconds",
@@ -99,12 +111,20 @@ impl Process {
     /// Reads the metrics from the operating system, before a scrape. A metric that cannot be read keeps its value.
     pub(super) fn refresh(&self) {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let resident = status.lines().find_map(|line| {
-            let kilobytes = line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?;
-            kilobytes.trim().parse::<i64>().ok()
-        });
-        if let Some(kilobytes) = resident {
-            self.resident_bytes.set(kilobytes * 1024);
+        for (name, gauge) in [
+            ("VmRSS:", &self.resident_bytes),
+            ("VmSize:", &self.virtual_bytes),
+        ] {
+            let size = status.lines().find_map(|line| {
+                let kilobytes = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
+                kilobytes.trim().parse::<i64>().ok()
+            });
+            if let Some(kilobytes) = size {
+                gauge.set(kilobytes * 1024);
+            }
+        }
+        if let Some(limit) = open_files_limit() {
+            self.open_files_max.set(limit);
         }
         if let Some(seconds) = cpu_seconds() {
             let more = seconds - self.cpu_seconds.get();
@@ -117,6 +137,15 @@ impl Process {
                 .set(i64::try_from(entries.count()).unwrap_or(i64::MAX));
         }
     }
+}
+
+/// Returns the number of files that this process may have open; `None` if the system does not tell.
+fn open_files_limit() -> Option<i64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns the processor time of this process, user and system, in seconds; `None` if the system does not tell.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
+use ringwatch_admission::webhooks::WebhookMetrics;
 use ringwatch_admission::{AdmissionMetrics, MatchContext, ServedTypes};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Impersonation;
@@ -75,7 +76,10 @@ impl Resources {
             &storages,
             &match_context,
             &webhooks,
-            AdmissionMetrics::register(registry),
+            (
+                AdmissionMetrics::register(registry),
+                WebhookMetrics::register(registry),
+            ),
             clock,
         );
         let allocator = service_allocator(&storages, &flags.services.service_node_port_range);

@@ -14,6 +14,7 @@ use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
+use super::certificate_metrics::CertificateMetrics;
 use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
@@ -37,7 +38,9 @@ pub(super) struct ServerPaths {
     pub(super) registry: Registry,
     /// The metrics of health checks, which are served apart.
     pub(super) slis: Registry,
-    /// Those of the memory budget, which are refreshed at each scrape, like the next two.
+    /// Those of the server's certificates, which are refreshed at each scrape, like the next three.
+    pub(super) certificate: CertificateMetrics,
+    /// Those of the memory budget.
     pub(super) memory: MemoryMetrics,
     /// Those of the process.
     pub(super) process: Process,
@@ -105,6 +108,7 @@ impl OwnPaths for ServerPaths {
         if path == "/metrics" {
             self.process.refresh();
             self.memory.refresh();
+            self.certificate.refresh();
             self.size.refresh().await;
             return Some(metrics::answer(&self.registry));
         }

@@ -75,6 +75,18 @@ impl ServedCertificates {
         })
     }
 
+    /// Returns the expiry of the first certificate that expires, in seconds since the epoch.
+    #[must_use]
+    pub fn valid_until_seconds(&self) -> i64 {
+        let all = self.by_name.values().chain([&self.default]);
+        let leaves = all.filter_map(|key| key.cert.first());
+        let expiries = leaves.filter_map(|leaf| {
+            let (_, certificate) = X509Certificate::from_der(leaf).ok()?;
+            Some(certificate.validity().not_after.timestamp())
+        });
+        expiries.min().unwrap_or(i64::MAX)
+    }
+
     /// Returns the resolver by which rustls chooses among them.
     #[must_use]
     pub fn resolver(&self) -> Arc<dyn ResolvesServerCert> {

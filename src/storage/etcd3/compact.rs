@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use super::compaction_metrics::CompactionMetrics;
 use crate::clock::Clock;
 use crate::storage::backend::{
     Backend, BackendError, Compare, KeyRange, KeyValue, Op, RangeRequest, Txn, WatchRequest,
@@ -30,6 +31,7 @@ pub struct Compactor {
     interval: Option<Duration>,
     clock: Clock,
     compacted: watch::Sender<u64>,
+    metrics: CompactionMetrics,
 }
 
 /// The state that a server keeps from one round to the next.
@@ -50,6 +52,16 @@ impl Compactor {
             interval,
             clock,
             compacted: watch::Sender::new(0),
+            metrics: CompactionMetrics::default(),
+        }
+    }
+
+    /// Returns the compactor, which counts its compactions in these metrics.
+    #[must_use]
+    pub fn counted(self, metrics: &CompactionMetrics) -> Self {
+        Self {
+            metrics: metrics.clone(),
+            ..self
         }
     }
 
@@ -77,7 +89,10 @@ impl Compactor {
             self.clock.sleep(interval).await;
             match self.round(last).await {
                 Ok(next) => last = next,
-                Err(error) => tracing::warn!(%error, "compaction failed, will be tried again"),
+                Err(error) => {
+                    self.metrics.failed.inc();
+                    tracing::warn!(%error, "compaction failed, will be tried again");
+                }
             }
         }
     }
@@ -134,8 +149,12 @@ impl Compactor {
             return false;
         }
         match self.backend.compact(revision).await {
-            Ok(()) | Err(BackendError::Compacted { .. }) => true,
+            Ok(()) | Err(BackendError::Compacted { .. }) => {
+                self.metrics.done.inc();
+                true
+            }
             Err(error) => {
+                self.metrics.failed.inc();
                 tracing::warn!(%error, revision, "cannot compact");
                 false
             }

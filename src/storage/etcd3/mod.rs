@@ -16,6 +16,7 @@
 mod backend_error;
 mod changes;
 mod compact;
+mod compaction_metrics;
 mod decode;
 mod delete;
 mod event;
@@ -34,6 +35,7 @@ mod watcher;
 
 pub use changes::Changes;
 pub use compact::Compactor;
+pub use compaction_metrics::CompactionMetrics;
 pub use health::Health;
 pub use list_metrics::{ListMetrics, TypeListMetrics};
 pub use request_metrics::{RequestMetrics, TypeRequestMetrics};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ringwatch::meta::Status;
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_registry::Resource;
@@ -13,10 +14,12 @@ use serde_json::{Map, Value, json};
 use super::Webhooks;
 use super::answer::{self, Verdict};
 use super::configuration::{Configuration, Hook};
+use super::metrics::MeasuredCall;
 use crate::expression::Variables;
 use crate::match_context::RequestNamespace;
 use crate::matching::is_exempt;
 use crate::review::{ConvertedObjects, describe};
+use crate::steps::Step;
 
 /// The outcome of a call that does not refuse the request.
 #[derive(Debug)]
@@ -25,6 +28,27 @@ pub(super) enum CallOutcome {
     Allowed(Option<(Vec<u8>, Value)>),
     /// The call failed, and the webhook's `failurePolicy` is `Ignore`.
     Ignored,
+}
+
+/// The reason why a call refuses the request.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// It is a dry run, which the webhook does not support.
+    Unsupported(Error),
+    /// The webhook refuses it, with this status.
+    Refused(Box<Status>),
+    /// The call failed, for this reason, and the webhook's `failurePolicy` is `Fail`.
+    Failed(String),
+}
+
+impl CallError {
+    fn into_error(self) -> Error {
+        match self {
+            Self::Unsupported(error) => error,
+            Self::Refused(status) => Error::Denied(status),
+            Self::Failed(why) => Error::Internal(why),
+        }
+    }
 }
 
 /// The names of the spans of calls, as in kube-apiserver.
@@ -103,7 +127,7 @@ impl Webhooks {
         }
     }
 
-    /// Calls a webhook.
+    /// Calls a webhook, and measures the call.
     ///
     /// # Errors
     /// [`Error::Denied`] with its refusal, [`Error::BadRequest`] for a dry run that it does not support,
@@ -116,11 +140,40 @@ impl Webhooks {
         object: &Value,
         mutating: bool,
     ) -> Result<CallOutcome, Error> {
+        let clock = &request.context.clock;
+        let since = clock.now();
+        let called = self.call_once(hook, request, resource, object, mutating);
+        let called = called.await;
+        let call = MeasuredCall {
+            name: &hook.name,
+            step: if mutating {
+                Step::Admit
+            } else {
+                Step::Validate
+            },
+            operation: request.operation,
+            took: clock.now() - since,
+        };
+        self.metrics.called(&call, &called);
+        if mutating {
+            request.context.webhooks_took(call.took);
+        }
+        called.map_err(CallError::into_error)
+    }
+
+    async fn call_once(
+        &self,
+        hook: &Hook,
+        request: &Request<'_>,
+        resource: &Resource,
+        object: &Value,
+        mutating: bool,
+    ) -> Result<CallOutcome, CallError> {
         if request.dry_run && !hook.knows_dry_runs {
             let name = &hook.name;
-            return Err(Error::BadRequest(format!(
+            return Err(CallError::Unsupported(Error::BadRequest(format!(
                 "admission webhook {name:?} does not support dry run"
-            )));
+            ))));
         }
         let ConvertedObjects { object, old } = ConvertedObjects::new(request, resource, object);
         let uid = uuid::Uuid::new_v4().to_string();
@@ -138,7 +191,7 @@ impl Webhooks {
                     request.context.annotate(key, || value);
                 }
                 match answer.verdict {
-                    Verdict::Refused(status) => Err(Error::Denied(status)),
+                    Verdict::Refused(status) => Err(CallError::Refused(status)),
                     Verdict::Allowed(patch) => {
                         let shown = review_request.remove("object").unwrap_or_default();
                         Ok(CallOutcome::Allowed(patch.map(|patch| (patch, shown))))
@@ -148,7 +201,7 @@ impl Webhooks {
             Err(why) => {
                 let why = format!("failed calling webhook {:?}: {why}", hook.name);
                 if hook.fails {
-                    return Err(Error::Internal(why));
+                    return Err(CallError::Failed(why));
                 }
                 tracing::warn!("{why}; the request goes on without");
                 Ok(CallOutcome::Ignored)

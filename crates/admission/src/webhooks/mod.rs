@@ -12,10 +12,12 @@
 mod answer;
 mod call;
 mod configuration;
+mod metrics;
 mod mutating;
 mod validating;
 
 pub use configuration::Configuration;
+pub use metrics::WebhookMetrics;
 pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
@@ -35,4 +37,6 @@ pub struct Webhooks {
     pub match_context: MatchContext,
     /// The client that makes the calls.
     pub client: Arc<dyn WebhookClient>,
+    /// The metrics of the calls.
+    pub metrics: WebhookMetrics,
 }

@@ -41,6 +41,13 @@ impl Plugin for ValidatingWebhooks {
                 });
             }
         }
-        join_all(calls).await.into_iter().collect()
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let clock = &request.context.clock;
+        let since = clock.now();
+        let called = join_all(calls).await;
+        request.context.webhooks_took(clock.now() - since);
+        called.into_iter().collect()
     }
 }

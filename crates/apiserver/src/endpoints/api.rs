@@ -4,6 +4,7 @@
 //! answers (audit id, warnings, compression), and counts the request.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response};
@@ -33,6 +34,10 @@ use crate::audit_id::{AUDIT_ID, audit_id};
 
 /// The resource to which a Binding is posted that names its pod in the body.
 const BINDINGS: &str = "bindings";
+
+/// The time that admission webhooks took of a request; beside its response until that is counted.
+#[derive(Clone, Copy, Debug)]
+struct WebhookTime(Duration);
 
 /// The API: everything below `/api` and `/apis`, and the documents that describe it.
 #[derive(Debug)]
@@ -169,9 +174,11 @@ impl Api {
         response
             .headers_mut()
             .insert(AUDIT_ID, audit_id(&parts.headers));
+        let webhooks = response.extensions_mut().remove::<WebhookTime>();
         let outcome = Outcome {
             code: response.status().as_u16(),
             seconds: (self.config.clock.now() - started).as_secs_f64(),
+            webhook_seconds: webhooks.map_or(0.0, |it| it.0.as_secs_f64()),
             response_bytes: response.body().size_hint().exact(),
             dry_run: query.has("dryRun"),
         };
@@ -362,6 +369,8 @@ impl Api {
         drop(span);
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
+        let webhooks = WebhookTime(call.context.webhook_time());
+        response.extensions_mut().insert(webhooks);
         (response, kind)
     }
 

@@ -12,9 +12,14 @@ use ringwatch_registry::{Resource, Verb};
 
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
+use super::terminations::Terminations;
 
 /// The label `component` of all samples.
 const COMPONENT: &str = "apiserver";
+
+/// The status of requests that are refused because there are too many. They reach no handler, which counts the others, so
+/// they are counted where they are refused.
+const REFUSED: u16 = 429;
 
 /// The subresources whose requests kube-apiserver counts as `CONNECT`, whatever their method (`CleanVerb` of
 /// `apiserver/pkg/endpoints/metrics/metrics.go`, 1.36).
@@ -25,6 +30,8 @@ const CONNECT_SUBRESOURCES: [&str; 5] = ["log", "exec", "portforward", "attach",
 pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    sli_durations: Family<RequestKind, Histogram, fn() -> Histogram>,
+    terminations: Terminations,
     response_sizes: Family<RequestKind, Histogram, fn() -> Histogram>,
     long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
     watch_events: Family<WatchLabels, Counter>,
@@ -157,6 +164,8 @@ pub(crate) struct Outcome {
     pub(crate) code: u16,
     /// The time in seconds from the request to the head of the response.
     pub(crate) seconds: f64,
+    /// The part of it that admission webhooks took.
+    pub(crate) webhook_seconds: f64,
     /// The size of the response in bytes; `None` for watches and streams.
     pub(crate) response_bytes: Option<u64>,
     /// True for a dry run, which stores nothing.
@@ -229,6 +238,8 @@ impl Metrics {
         let metrics = Self {
             requests: Family::default(),
             durations: Family::new_with_constructor(duration_histogram),
+            sli_durations: Family::new_with_constructor(sli_histogram),
+            terminations: Terminations::default(),
             response_sizes: Family::new_with_constructor(size_histogram),
             long_running: Family::default(),
             watch_events: Family::default(),
@@ -257,6 +268,13 @@ impl Metrics {
              version, resource, subresource, scope and component.",
             self.durations.clone(),
         );
+        registry.register(
+            "apiserver_request_sli_duration_seconds",
+            "[ALPHA] Response latency distribution (not counting webhook duration and priority & fairness queue \
+             wait times) in seconds for each verb, group, version, resource, subresource, scope and component.",
+            self.sli_durations.clone(),
+        );
+        self.terminations.register(registry);
         registry.register(
             "apiserver_response_sizes",
             "[STABLE] Response size distribution in bytes for each group, version, verb, resource, \
@@ -295,22 +313,19 @@ impl Metrics {
     /// Counts a request that was answered.
     pub(crate) fn observe(&self, kind: &RequestKind, outcome: Outcome) {
         let dry_run = if outcome.dry_run { "All" } else { "" };
-        let labels = DurationLabels {
-            verb: kind.verb,
-            dry_run,
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            resource: kind.resource.clone(),
-            subresource: kind.subresource.clone(),
-            scope: kind.scope,
-            component: kind.component,
-        };
+        let labels = DurationLabels::new(kind, dry_run);
         self.requests
             .get_or_create(&RequestLabels::new(&labels, outcome.code))
             .inc();
         self.durations
             .get_or_create(&labels)
             .observe(outcome.seconds);
+        if !outcome.dry_run {
+            // The wait for a turn is over by then.
+            self.sli_durations
+                .get_or_create(kind)
+                .observe(outcome.seconds - outcome.webhook_seconds);
+        }
         // As in kube-apiserver, the sizes are those of reads alone.
         let is_read = matches!(kind.verb, "GET" | "LIST");
         if let Some(bytes) = outcome.response_bytes.filter(|_| is_read) {
@@ -318,6 +333,17 @@ impl Metrics {
             self.response_sizes
                 .get_or_create(kind)
                 .observe(bytes as f64);
+        }
+    }
+
+    /// Counts a request that a filter refused for its number (429) or ended at its time limit (504).
+    pub(crate) fn terminate(&self, info: &RequestInfo, code: u16) {
+        let kind = self.terminations.count(info, code);
+        if code == REFUSED {
+            let labels = DurationLabels::new(&kind, "");
+            self.requests
+                .get_or_create(&RequestLabels::new(&labels, code))
+                .inc();
         }
     }
 
@@ -373,6 +399,21 @@ impl Default for Metrics {
     }
 }
 
+impl DurationLabels {
+    fn new(kind: &RequestKind, dry_run: &'static str) -> Self {
+        Self {
+            verb: kind.verb,
+            dry_run,
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.resource.clone(),
+            subresource: kind.subresource.clone(),
+            scope: kind.scope,
+            component: kind.component,
+        }
+    }
+}
+
 impl RequestLabels {
     fn new(labels: &DurationLabels, code: u16) -> Self {
         let labels = labels.clone();
@@ -411,6 +452,14 @@ fn duration_histogram() -> Histogram {
     ])
 }
 
+/// Creates a histogram with the buckets of kube-apiserver's service level indicator, in seconds.
+fn sli_histogram() -> Histogram {
+    Histogram::new([
+        0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+        20.0, 30.0, 45.0, 60.0,
+    ])
+}
+
 /// Creates a histogram with kube-apiserver's buckets of sizes, in bytes: 1 kB and then ten times as much, seven times.
 fn size_histogram() -> Histogram {
     Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
@@ -445,7 +494,8 @@ mod tests {
             &kind,
             Outcome {
                 code: 200,
-                seconds: 0.01,
+                seconds: 1.1,
+                webhook_seconds: 0.75,
                 response_bytes: Some(10),
                 dry_run: false,
             },
@@ -471,6 +521,18 @@ mod tests {
             text.contains("apiserver_watch_events_total{group=\"\""),
             "{text}"
         );
+        let (time, kind) = (
+            "apiserver_request_sli_duration_seconds_bucket",
+            "verb=\"LIST\"",
+        );
+        for line in [
+            format!("{time}{{le=\"0.2\",{kind}"),
+            format!("{time}{{le=\"0.4\",{kind}"),
+        ] {
+            let sample = text.lines().find(|it| it.starts_with(&line)).expect(&line);
+            let within = u8::from(line.contains("0.4")).to_string();
+            assert!(sample.ends_with(&format!(" {within}")), "{sample}");
+        }
         let pods = "group=\"\",version=\"\",resource=\"pods\"";
         for line in [
             format!("apiserver_watch_events_sizes_bucket{{le=\"4096.0\",{pods}}} 1"),

@@ -32,6 +32,7 @@ mod request_info;
 mod response;
 mod routes;
 mod spans;
+mod terminations;
 mod translation;
 mod tunnel;
 mod version;

@@ -29,7 +29,7 @@ use super::{
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{
-    self, Impersonation, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
+    self, Impersonation, Metrics, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
     ResponseBody, TextError,
 };
 
@@ -73,6 +73,8 @@ pub struct Limits {
     pub large_work: LargeWork,
     /// Maximum time that a request may take, watches and streams aside.
     pub request_timeout: Duration,
+    /// Counts the requests that are refused for their number, or ended at their time limit.
+    pub metrics: Metrics,
 }
 
 /// The chain of filters, and the API behind it.
@@ -265,7 +267,10 @@ impl Filters {
             return acting.await;
         };
         let Ok(answer) = self.clock.timeout(self.left(end), acting).await else {
-            return answer::refused(&Refusal::DeadlineExceeded).map(HeldBody::from);
+            let refusal = answer::refused(&Refusal::DeadlineExceeded);
+            let code = refusal.status().as_u16();
+            self.limits.metrics.terminate(&terms.info, code);
+            return refusal.map(HeldBody::from);
         };
         if answer.extensions().get::<ProxiedResponse>().is_none() {
             return answer;
@@ -296,7 +301,7 @@ impl Filters {
                 other.user
             }
             Ok(Err(error)) => return impersonation::refused(error).map(HeldBody::from),
-            Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
+            Err(TooMany) => return self.too_many(info),
         };
         let fairness = self.limits.fairness.as_ref();
         let classification =
@@ -325,7 +330,7 @@ impl Filters {
             };
             place = match self.limits.watches.enter(&user) {
                 Ok(place) => place,
-                Err(TooMany) => return TextError::TooManyRequests.response().map(HeldBody::from),
+                Err(TooMany) => return self.too_many(info),
             };
         }
         let end = self.end_of_watches.clone();
@@ -334,6 +339,15 @@ impl Filters {
             Some(open) => HeldBody::until_its_turn(body, open, place),
             None => HeldBody::until(body, &end, place),
         })
+    }
+
+    /// Refuses a request because there are too many, and counts it.
+    fn too_many(&self, info: &RequestInfo) -> Response<HeldBody> {
+        let response = TextError::TooManyRequests.response();
+        self.limits
+            .metrics
+            .terminate(info, response.status().as_u16());
+        response.map(HeldBody::from)
     }
 
     /// Waits until the request has its seats by priority and fairness; returns at once if that is off.
@@ -367,14 +381,14 @@ impl Filters {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
         let Ok(turn) = self.turn(query, &user, info).await else {
-            return TextError::TooManyRequests.response().map(HeldBody::from);
+            return self.too_many(info);
         };
         let now = self.clock.now();
         if let Some((recording, from)) = recording {
             recording.took("apf-queue-wait", now.duration_since(from));
         }
         let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
-            return TextError::TooManyRequests.response().map(HeldBody::from);
+            return self.too_many(info);
         };
         self.authorized(request, user, info)
             .await

@@ -13,6 +13,8 @@ use super::tls::ServingTls;
 pub struct Credentials {
     /// The serving side of TLS, with the certificates.
     pub tls: ServingTls,
+    /// The expiry of the first of these certificates that expires, in seconds since the epoch.
+    pub serving_until_seconds: i64,
     /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
     /// The certificate authority by which clients verify the server, in PEM.

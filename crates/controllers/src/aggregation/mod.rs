@@ -11,6 +11,7 @@
 //! Services and slices are followed only while there is such an API.
 
 mod availability;
+mod availability_metrics;
 mod inquiry;
 mod remote_apis;
 
@@ -35,6 +36,7 @@ use ringwatch_tls::client_identity::ClientIdentity;
 use ringwatch_tls::tls_client::{self, BundleTls, Trust};
 use rustls::ClientConfig;
 
+pub use self::availability_metrics::AvailabilityMetrics;
 use self::inquiry::Discovered;
 use self::remote_apis::RemoteApis;
 
@@ -109,6 +111,8 @@ pub struct Aggregation {
     synced: Done,
     /// True if redirections of the other servers are passed on.
     passes_redirects: bool,
+    /// Shows which APIs are unavailable.
+    metrics: AvailabilityMetrics,
     /// The time.
     clock: Clock,
 }
@@ -148,6 +152,7 @@ impl Aggregation {
             api: Arc::clone(api),
             synced,
             passes_redirects: false,
+            metrics: AvailabilityMetrics::default(),
             clock,
         })
     }
@@ -160,6 +165,12 @@ impl Aggregation {
             passes_redirects,
             ..self
         }
+    }
+
+    /// Returns the controller, which shows in these metrics which APIs are unavailable.
+    #[must_use]
+    pub fn measured(self, metrics: AvailabilityMetrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Runs the controller until it is dropped.
@@ -189,6 +200,7 @@ impl Aggregation {
         } = informer.list().await?;
         let names: BTreeSet<&str> = objects.iter().map(|(_, it)| it.name()).collect();
         apis.retain(|name| names.contains(name));
+        self.metrics.retain(|name| names.contains(name));
         for (_, object) in &objects {
             self.define(apis, object);
         }
@@ -231,6 +243,7 @@ impl Aggregation {
                     if let Outcome::Looked(remote, said, discovered) = done
                         && apis.finish(&remote, discovered, self.clock.now())
                     {
+                        self.metrics.found(&remote.api.name, &said);
                         work.push(self.write_condition(remote, said).boxed());
                     }
                 }
@@ -281,7 +294,10 @@ impl Aggregation {
     fn note(&self, apis: &mut RemoteApis, source: Source, change: &Change) {
         match (source, change) {
             (Source::ApiServices, Change::Upserted(object)) => self.define(apis, object),
-            (Source::ApiServices, Change::Deleted(object)) => apis.remove(object.name()),
+            (Source::ApiServices, Change::Deleted(object)) => {
+                self.metrics.retain(|name| name != object.name());
+                apis.remove(object.name());
+            }
             (Source::Places, Change::Upserted(object) | Change::Deleted(object)) => {
                 self.note_place(apis, object);
             }
@@ -300,7 +316,10 @@ impl Aggregation {
         };
         match api {
             Some(api) => apis.define(api, self.clock.now(), |api| self.tls.config(api)),
-            None => apis.remove(object.name()),
+            None => {
+                self.metrics.is_local(object.name());
+                apis.remove(object.name());
+            }
         }
     }
 

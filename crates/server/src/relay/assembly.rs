@@ -9,7 +9,7 @@ use ringwatch::budget::Ledger;
 use ringwatch::clock::Clock;
 use ringwatch::storage::cacher::CacheMetrics;
 use ringwatch_apiserver::endpoints::{
-    Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation,
+    Api, ApiConfig, ApiFeatures, ENCODINGS_BYTES_MAX_DEFAULT, Impersonation, Metrics,
 };
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_apiserver::health::Health;
@@ -27,6 +27,7 @@ use ringwatch_tls::error::StartError;
 
 use super::paths::{PATHS, RelayPaths, UpstreamAge};
 use crate::background::Background;
+use crate::certificate_metrics::CertificateMetrics;
 use crate::flags::ServeFlags;
 use crate::kubelets;
 use crate::limits::{connection_limits, outer_filters, request_limits};
@@ -80,7 +81,7 @@ impl Assembly<'_> {
         let authenticator = self.authenticator();
         let impersonation =
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
-        let limits = self.limits(&ledger, background, &mut registry);
+        let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
         let api = self.api(&authorizer, &authenticator, responses, &ledger)?;
         let front = FrontConfig {
             upstream: Arc::clone(&self.upstream),
@@ -90,7 +91,9 @@ impl Assembly<'_> {
             own_paths: PATHS.map(str::to_owned).to_vec(),
         };
         let front = Arc::new(Front::new(front));
-        let paths = self.paths(&caches, &ledger, registry);
+        authenticator.register(&mut registry);
+        let certificate = CertificateMetrics::register(&mut registry, &credentials);
+        let paths = self.paths(&caches, certificate, &ledger, registry);
         let connections = Connections {
             filters: Arc::new(Filters {
                 outer: outer_filters(&self.flags.serving, &self.steps.drain),
@@ -159,11 +162,18 @@ impl Assembly<'_> {
         }))
     }
 
-    fn limits(&self, ledger: &Ledger, background: &Background, registry: &mut Registry) -> Limits {
+    fn limits(
+        &self,
+        metrics: &Metrics,
+        ledger: &Ledger,
+        background: &Background,
+        registry: &mut Registry,
+    ) -> Limits {
         let counts = ObjectCounts::default();
         let runtimes = background.runtimes();
         let large_work = LargeWork::new(runtimes, ledger.clone(), self.clock.clone(), registry);
-        request_limits(&self.flags.limits, None, &counts, large_work, registry)
+        let flags = &self.flags.limits;
+        request_limits(flags, None, &counts, large_work, metrics, registry)
     }
 
     /// Runs the task that frees memory when it is short.
@@ -183,12 +193,19 @@ impl Assembly<'_> {
         ));
     }
 
-    fn paths(&self, caches: &Arc<Caches>, ledger: &Ledger, mut registry: Registry) -> RelayPaths {
+    fn paths(
+        &self,
+        caches: &Arc<Caches>,
+        certificate: CertificateMetrics,
+        ledger: &Ledger,
+        mut registry: Registry,
+    ) -> RelayPaths {
         let health = Health::new(self.steps.shutting_down.clone());
         let version = self.flags.version.version();
         RelayPaths {
             slis: slis(&health, self.clock.wall()),
             health,
+            certificate,
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
             age: UpstreamAge::register(&mut registry, caches),

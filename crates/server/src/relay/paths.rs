@@ -11,6 +11,7 @@ use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_relay::Caches;
 
+use crate::certificate_metrics::CertificateMetrics;
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
@@ -26,6 +27,7 @@ pub(super) struct RelayPaths {
     /// The metrics of health checks, which are served apart.
     pub(super) slis: Registry,
     /// Those that are refreshed at each scrape.
+    pub(super) certificate: CertificateMetrics,
     pub(super) memory: MemoryMetrics,
     pub(super) process: Process,
     pub(super) age: UpstreamAge,
@@ -72,6 +74,7 @@ impl OwnPaths for RelayPaths {
         if path == all {
             self.process.refresh();
             self.memory.refresh();
+            self.certificate.refresh();
             self.age.refresh();
             return Some(metrics::answer(&self.registry));
         }

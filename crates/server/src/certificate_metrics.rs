@@ -1,0 +1,37 @@
+//! When the server's certificates expire, as `/metrics` shows it.
+
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+
+/// The expiry of the certificates that the server shows to clients.
+#[derive(Debug)]
+pub(super) struct CertificateMetrics {
+    credentials: CurrentCredentials,
+    expires: Gauge,
+}
+
+impl CertificateMetrics {
+    /// Registers the metric.
+    #[must_use]
+    pub(super) fn register(registry: &mut Registry, credentials: &CurrentCredentials) -> Self {
+        let expires = Gauge::default();
+        registry.register(
+            "ringwatch_serving_certificate_expiration_timestamp_seconds",
+            "When the first of the certificates that this server shows to clients expires, in seconds since 1970.",
+            expires.clone(),
+        );
+        let metrics = Self {
+            credentials: credentials.clone(),
+            expires,
+        };
+        metrics.refresh();
+        metrics
+    }
+
+    /// Sets the metric to what is served now, before a scrape.
+    pub(super) fn refresh(&self) {
+        let until = self.credentials.borrow().serving_until_seconds;
+        self.expires.set(until);
+    }
+}
