@@ -5,6 +5,7 @@
 
 mod admission;
 mod admission_config;
+mod announcement;
 mod assembly;
 mod audit;
 mod authentication_file;
@@ -13,7 +14,9 @@ mod authorization_config;
 mod backend_factory;
 mod background;
 mod bootstrap;
+pub mod check_config;
 mod component_statuses;
+pub mod config_file;
 mod credentials;
 mod enabled;
 mod encryption_file;
