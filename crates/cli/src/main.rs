@@ -1,4 +1,4 @@
-//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store` and `ringwatch load`.
+//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, and what helps to install them.
 //!
 //! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
 //! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
@@ -6,19 +6,26 @@
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
 
+mod configuration;
+mod generated;
 mod json_lines;
 mod logging;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ringwatch_load::LoadFlags;
+use ringwatch_server::config_file;
 use ringwatch_server::flags::{RelayFlags, ServeFlags, with_dashes};
 use ringwatch_server::{relay, serve};
 use ringwatch_store::StoreFlags;
 use tikv_jemallocator::Jemalloc;
+
+use self::configuration::{CheckConfigFlags, Configured};
+use self::generated::{CompletionFlags, ManPagesFlags};
 
 /// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
 /// for a thread. jemalloc does, and gives idle memory back in the background. It asks for huge pages
@@ -43,31 +50,51 @@ enum Command {
     Relay(Box<RelayFlags>),
     Store(StoreFlags),
     Load(Box<LoadFlags>),
+    CheckConfig(CheckConfigFlags),
+    Completion(CompletionFlags),
+    #[command(hide = true)]
+    ManPages(ManPagesFlags),
 }
 
 fn main() -> ExitCode {
-    let line = with_dashes(std::env::args_os());
-    let command = match CommandLine::try_parse_from(line) {
-        Ok(line) => line.command,
-        Err(error) => return wrong_command_line(&error),
+    let line = with_dashes(std::env::args_os()).collect();
+    let (command, matches) = match parse(line) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
     };
     match command {
-        Command::Serve(flags) => run_server(&flags),
-        Command::Relay(flags) => run_relay(&flags),
+        Command::Serve(flags) => run_server(&flags, &matches),
+        Command::Relay(flags) => run_relay(&flags, &matches),
         Command::Store(flags) => run_store(&flags),
         Command::Load(flags) => run_load(&flags),
+        Command::CheckConfig(flags) => check_config(&flags),
+        Command::Completion(flags) => {
+            written(flags.write(CommandLine::command(), std::io::stdout()))
+        }
+        Command::ManPages(flags) => written(flags.write(CommandLine::command())),
     }
 }
 
-fn run_server(flags: &ServeFlags) -> ExitCode {
+/// Parses a command line with the fields of the file that it names, and says what is wrong with it.
+fn parse(line: Vec<OsString>) -> Result<(Command, ArgMatches), ExitCode> {
+    let root = CommandLine::command();
+    let line = config_file::with_file(&root, line).map_err(|error| {
+        say(&error.to_string());
+        ExitCode::from(WRONG_COMMAND_LINE)
+    })?;
+    let parsed = root.try_get_matches_from(line).and_then(|matches| {
+        let line = CommandLine::from_arg_matches(&matches)?;
+        Ok((line.command, matches))
+    });
+    parsed.map_err(|error| wrong_command_line(&error))
+}
+
+fn run_server(flags: &ServeFlags, matches: &ArgMatches) -> ExitCode {
     if let Some(version) = flags.version.printed() {
-        // Nobody is left to tell if that fails.
-        let _ = writeln!(std::io::stdout(), "{version}");
-        return ExitCode::SUCCESS;
+        return print(&version);
     }
-    if let Err(message) = flags.check() {
-        say(&format!("{message}; see ringwatch serve --help"));
-        return ExitCode::from(WRONG_COMMAND_LINE);
+    if let Some(code) = without_server(&Configured::Server(flags), "serve", matches) {
+        return code;
     }
     logging::start(flags.verbosity, flags.logging_format);
     match serve::run(flags) {
@@ -76,15 +103,77 @@ fn run_server(flags: &ServeFlags) -> ExitCode {
     }
 }
 
-fn run_relay(flags: &RelayFlags) -> ExitCode {
-    if let Err(message) = flags.check() {
-        say(&format!("{message}; see ringwatch relay --help"));
-        return ExitCode::from(WRONG_COMMAND_LINE);
+fn run_relay(flags: &RelayFlags, matches: &ArgMatches) -> ExitCode {
+    if let Some(code) = without_server(&Configured::Relay(flags), "relay", matches) {
+        return code;
     }
     logging::start(flags.verbosity, flags.logging_format);
     match relay::run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// Ends the program where flags do not go together or ask for the configuration alone.
+fn without_server(
+    configured: &Configured<'_>,
+    command: &str,
+    matches: &ArgMatches,
+) -> Option<ExitCode> {
+    if let Err(message) = configured.check() {
+        say(&format!("{message}; see ringwatch {command} --help"));
+        return Some(ExitCode::from(WRONG_COMMAND_LINE));
+    }
+    let printed = configured.printed(&CommandLine::command(), matches)?;
+    Some(match printed {
+        Ok(text) => print(text.trim_end()),
+        Err(error) => failed(&format!("cannot print the configuration: {error}")),
+    })
+}
+
+/// Runs `check-config`: one line on standard error for all that is wrong.
+fn check_config(flags: &CheckConfigFlags) -> ExitCode {
+    let (kind, line) = match flags.line() {
+        Ok(both) => both,
+        Err(error) => {
+            say(&error.to_string());
+            return ExitCode::from(WRONG_COMMAND_LINE);
+        }
+    };
+    let command = match parse(line) {
+        Ok((command, _)) => command,
+        Err(code) => return code,
+    };
+    let configured = match &command {
+        Command::Serve(flags) => Configured::Server(flags),
+        Command::Relay(flags) => Configured::Relay(flags),
+        _ => return ExitCode::from(WRONG_COMMAND_LINE),
+    };
+    let file = flags.file.display();
+    if let Err(message) = configured.check() {
+        say(&format!("{file}: {message}"));
+        return ExitCode::from(WRONG_COMMAND_LINE);
+    }
+    let problems = configured.problems();
+    for problem in &problems {
+        say(&format!("{file}: {problem}"));
+    }
+    match problems.is_empty() {
+        true => print(&format!("{file} is a {} that can be used", kind.name())),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Prints a line on standard output. Nobody is left to tell if that fails.
+fn print(line: &str) -> ExitCode {
+    let _ = writeln!(std::io::stdout(), "{line}");
+    ExitCode::SUCCESS
+}
+
+fn written(result: std::io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&format!("cannot write: {error}")),
     }
 }
 
@@ -129,7 +218,7 @@ fn wrong_command_line(error: &clap::Error) -> ExitCode {
             let words: Vec<&str> = about.split_whitespace().collect();
             let asked = std::env::args()
                 .nth(1)
-                .filter(|it| matches!(it.as_str(), "load" | "relay" | "store"));
+                .filter(|it| CommandLine::command().find_subcommand(it).is_some());
             let command = asked.as_deref().unwrap_or("serve");
             say(&format!(
                 "{}; see ringwatch {command} --help",

@@ -47,20 +47,10 @@ impl AuditFiles {
     /// # Errors
     /// A file cannot be used.
     pub(super) fn load(flags: &AuditFlags, clock: &Clock) -> Result<Option<Self>, StartError> {
-        let path = flags.audit_policy_file.as_deref();
-        let policy = path.map(Policy::read).transpose().map_err(|why| {
-            let why = format!("loading audit policy file: {why}");
-            let advice = "give --audit-policy-file a Policy of audit.k8s.io/v1 with rules";
-            StartError::new("record requests", why, advice)
-        })?;
+        let policy = policy(flags)?;
         let log = flags.log.audit_log_path.as_deref();
         let log = log.map(|path| open(path, flags, clock)).transpose()?;
-        let webhook = flags.webhook.audit_webhook_config_file.as_deref();
-        let webhook = webhook.map(webhook_kubeconfig::read).transpose().map_err(|why| {
-            let why = format!("initializing audit webhook: {why}");
-            let advice = "give --audit-webhook-config-file a kubeconfig with an https server and its authorities";
-            StartError::new("record requests", why, advice)
-        })?;
+        let webhook = webhook(flags)?;
         let has_backend = log.is_some() || webhook.is_some();
         let Some(policy) = policy else {
             if has_backend {
@@ -186,6 +176,26 @@ fn run(name: &str, backend: BoxFuture<'static, ()>) -> Result<JoinHandle<()>, St
     thread.map_err(|error| {
         let advice = "raise the limit of threads (ulimit -u)";
         StartError::new("start a thread", error, advice)
+    })
+}
+
+/// Reads the policy, if flags name one.
+pub(super) fn policy(flags: &AuditFlags) -> Result<Option<Policy>, StartError> {
+    let path = flags.audit_policy_file.as_deref();
+    path.map(Policy::read).transpose().map_err(|why| {
+        let why = format!("loading audit policy file: {why}");
+        let advice = "give --audit-policy-file a Policy of audit.k8s.io/v1 with rules";
+        StartError::new("record requests", why, advice)
+    })
+}
+
+/// Reads the kubeconfig of the webhook, if flags name one.
+pub(super) fn webhook(flags: &AuditFlags) -> Result<Option<ClientConfig>, StartError> {
+    let path = flags.webhook.audit_webhook_config_file.as_deref();
+    path.map(webhook_kubeconfig::read).transpose().map_err(|why| {
+        let why = format!("initializing audit webhook: {why}");
+        let advice = "give --audit-webhook-config-file a kubeconfig with an https server and its authorities";
+        StartError::new("record requests", why, advice)
     })
 }
 

@@ -40,10 +40,12 @@ use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use ringwatch_resources::ClusterOptions;
 use ringwatch_resources::service_ranges::Family;
 
+use super::config_file::ConfigFlags;
 use super::feature_gates::{Feature, FeatureGate};
 use super::memory;
 
-use self::go_values::parse_bool;
+pub(crate) use self::go_values::parse_bool;
+pub(crate) use self::values::is_list;
 
 pub use admission::AdmissionFlags;
 pub use aggregation::{AggregationFlags, RequestHeaderFlags};
@@ -85,6 +87,13 @@ pub struct ServeFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub values: FlagValues,
+
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub configuration: ConfigFlags,
 
     /// Directory of the database, the generated certificates and the admin's kubeconfig. Created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "ringwatch-data")]

@@ -5,6 +5,7 @@
 
 mod admission;
 mod admission_config;
+mod announcement;
 mod assembly;
 mod audit;
 mod authentication_file;
@@ -14,7 +15,9 @@ mod backend_factory;
 mod background;
 mod bootstrap;
 mod certificate_metrics;
+pub mod check_config;
 mod component_statuses;
+pub mod config_file;
 mod credentials;
 mod enabled;
 mod encryption_file;

@@ -116,7 +116,9 @@ pub(super) fn addresses(serving: &ServingFlags) -> Vec<IpAddr> {
 
 /// Returns the TLS client of connections to other API servers, and the files of the identity that it shows, if flags name
 /// one.
-fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {
+pub(super) fn proxy(
+    flags: &AggregationFlags,
+) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {
     let certificate = flags.proxy_client_cert_file.as_deref();
     let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
     let load = |(certificate, key)| {
@@ -138,7 +140,9 @@ fn proxy(flags: &AggregationFlags) -> Result<(ProxyTls, Option<IdentityFiles>), 
 }
 
 /// Returns the configuration of the webhook that is asked about tokens, if flags name one.
-fn token_webhook(flags: &TokenWebhookFlags) -> Result<Option<TokenWebhookConfig>, StartError> {
+pub(super) fn token_webhook(
+    flags: &TokenWebhookFlags,
+) -> Result<Option<TokenWebhookConfig>, StartError> {
     let Some(path) = &flags.authentication_token_webhook_config_file else {
         return Ok(None);
     };
@@ -157,7 +161,8 @@ fn token_webhook(flags: &TokenWebhookFlags) -> Result<Option<TokenWebhookConfig>
     }))
 }
 
-fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
+/// Reads the file of static tokens, if flags name one.
+pub(super) fn tokens(flags: &ServeFlags) -> Result<TokenFile, StartError> {
     let Some(path) = &flags.identity.token_auth_file else {
         return Ok(TokenFile::default());
     };

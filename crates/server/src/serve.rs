@@ -25,12 +25,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::announcement;
 use super::assembly::Assembly;
 use super::audit::{AuditFiles, RunningAudit};
 use super::backend_factory::{self, OpenBackend, OpenOverride};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
-use super::flags::{ServeFlags, StorageBackend};
+use super::flags::ServeFlags;
 use super::kubeconfig;
 use super::life;
 use super::security::Security;
@@ -332,21 +333,8 @@ async fn wait_until_filled(cachers: &[Arc<Cacher>], clock: &Clock) {
     }
 }
 
-/// Prints the addresses and paths. An error of standard output is ignored.
+/// Prints the announcement. An error of standard output is ignored.
 fn announce(flags: &ServeFlags, server: &Server) {
-    let Server { url, data_dir, .. } = server;
-    let store = match flags.backend() {
-        StorageBackend::Embedded => format!("embedded, in {}", data_dir.display()),
-        StorageBackend::Memory => "in memory; nothing is kept when the server ends".to_owned(),
-        StorageBackend::Etcd3 => format!("etcd at {}", flags.etcd.etcd_servers.join(", ")),
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    let kubeconfig = server.kubeconfig.display();
-    let _ = writeln!(
-        std::io::stdout(),
-        "ringwatch {version} serves the Kubernetes API at {url}\n  \
-         store       {store}\n  \
-         kubeconfig  {kubeconfig}\n  \
-         try         kubectl --kubeconfig {kubeconfig} get namespaces"
-    );
+    let text = announcement::of_server(flags, &server.url, &server.data_dir, &server.kubeconfig);
+    let _ = writeln!(std::io::stdout(), "{text}");
 }

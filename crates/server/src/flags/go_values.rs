@@ -18,7 +18,7 @@ pub fn with_dashes(line: impl IntoIterator<Item = OsString>) -> impl Iterator<It
 ///
 /// # Errors
 /// A sentence for the user.
-pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
+pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),

@@ -9,14 +9,21 @@ use ringwatch_relay::ReviewTtls;
 
 use super::go_values::parse_bool;
 use super::{
-    AggregationFlags, IdentityFlags, LimitFlags, LogFormat, RequestHeaderFlags, ServeFlags,
-    ServingFlags, TlsFlags,
+    AggregationFlags, ConfigFlags, IdentityFlags, LimitFlags, LogFormat, RequestHeaderFlags,
+    ServeFlags, ServingFlags, TlsFlags,
 };
 
 /// Serve a watch cache of another Kubernetes API server, and pass on to it whatever is not cached.
 #[derive(Args, Clone, Debug)]
 #[command(next_line_help = true, args_override_self = true)]
 pub struct RelayFlags {
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would replace the command's help"
+    )]
+    pub configuration: ConfigFlags,
+
     /// Kubeconfig of the API server whose objects are served, with this relay's own credentials there: it needs to get, list
     /// and watch what it caches, to create TokenReviews and SubjectAccessReviews, and to impersonate users who show a certificate.
     #[arg(long, value_name = "FILE")]

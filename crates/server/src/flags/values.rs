@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clap::{ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::{ServeFlags, inert};
 
@@ -37,11 +37,7 @@ impl FromArgMatches for FlagValues {
             let given = matches.try_get_raw(flag.get_id().as_str());
             let given = given.ok().flatten().into_iter().flatten();
             let given: Vec<_> = given.map(|it| it.to_string_lossy()).collect();
-            // Of flags without effect the last value counts, as in kube-apiserver.
-            let has_effect = !flag.is_hide_set() && inert::FLAGS.iter().all(|it| it.name != name);
-            let is_list = flag.get_value_delimiter().is_some()
-                || has_effect && matches!(flag.get_action(), ArgAction::Append);
-            let value = if is_list {
+            let value = if is_list(flag) {
                 format!("[{}]", given.join(","))
             } else {
                 given.last().map(ToString::to_string).unwrap_or_default()
@@ -50,6 +46,17 @@ impl FromArgMatches for FlagValues {
         }
         Ok(())
     }
+}
+
+/// Returns true if all values of a flag that is given several times count. Of flags without effect the last counts, as in
+/// kube-apiserver.
+pub(crate) fn is_list(flag: &Arg) -> bool {
+    let has_effect = || {
+        let name = flag.get_long().unwrap_or_default();
+        !flag.is_hide_set() && inert::FLAGS.iter().all(|it| it.name != name)
+    };
+    flag.get_value_delimiter().is_some()
+        || matches!(flag.get_action(), ArgAction::Append) && has_effect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::assembly::{Assembled, Assembly};
+use super::announcement;
 use super::background::Background;
 use super::credentials::CredentialFiles;
 use super::flags::{CachedResource, RelayFlags};
@@ -160,7 +161,8 @@ async fn follow(caches: Arc<Caches>) {
     }
 }
 
-fn upstream(flags: &RelayFlags, clock: &Clock) -> Result<Upstream, StartError> {
+/// Returns the API server of the kubeconfig, of which nothing is asked yet.
+pub(super) fn upstream(flags: &RelayFlags, clock: &Clock) -> Result<Upstream, StartError> {
     let path = flags.kubeconfig.display();
     let wrong = |error: String| {
         StartError::new(
@@ -174,16 +176,8 @@ fn upstream(flags: &RelayFlags, clock: &Clock) -> Result<Upstream, StartError> {
     Upstream::new(&kubeconfig, clock.clone()).map_err(|error| wrong(error.to_string()))
 }
 
-/// Prints the addresses and paths. An error of standard output is ignored.
+/// Prints the announcement. An error of standard output is ignored.
 fn announce(flags: &RelayFlags, relay: &Relay) {
-    let version = env!("CARGO_PKG_VERSION");
-    let (url, kubeconfig) = (&relay.url, relay.kubeconfig.display());
-    let upstream = flags.kubeconfig.display();
-    let _ = writeln!(
-        std::io::stdout(),
-        "ringwatch {version} relays a Kubernetes API at {url}\n  \
-         upstream    the server of {upstream}\n  \
-         kubeconfig  {kubeconfig}\n  \
-         try         kubectl --kubeconfig {kubeconfig} get pods --all-namespaces --watch"
-    );
+    let text = announcement::of_relay(flags, &relay.url, &relay.kubeconfig);
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
