@@ -83,8 +83,8 @@ function drawLink() {
   find('lost').hidden = kind === 'live' || kind === 'waiting';
   if (find('lost').hidden) return;
   const now = performance.now();
-  const ago = heard == null ? 'Nothing was heard yet.' : `The figures are ${format.seconds(Math.round((now - heard) / SECOND_MS))} old.`;
-  const then = next > now ? ` Next try in ${format.seconds(Math.ceil((next - now) / SECOND_MS))}.` : '';
+  const ago = heard == null ? 'Nothing was heard yet.' : `The figures are ${format.things(Math.round((now - heard) / SECOND_MS), 'second')} old.`;
+  const then = next > now ? ` Next try in ${format.things(Math.ceil((next - now) / SECOND_MS), 'second')}.` : '';
   say(find('lost-text'), `${kind === 'silent' ? 'The server has gone silent.' : why} ${ago}`);
   say(find('lost-next'), then);
 }

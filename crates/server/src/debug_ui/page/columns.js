@@ -32,7 +32,7 @@ export function typesTable(model) {
     sort: 'rate',
     empty: 'No type matches.',
     columns: [
-      words('type', 'Type', 'type', ({ type }) => type.split('.', 1)[0], { width: 'minmax(0, 3.2fr)', rest: ({ type }) => type.slice(type.split('.', 1)[0].length) }),
+      words('type', 'Type', 'type', ({ type }) => type.split('.', 1)[0], { width: 'minmax(7rem, 3.2fr)', rest: ({ type }) => type.slice(type.split('.', 1)[0].length) }),
       number('objects', 'Objects', 'objects', ({ objects }) => objects, format.count, { from: 2 }),
       number('bytes', 'Bytes', 'bytes', ({ bytes }) => bytes, format.bytes, { from: 3 }),
       number('rate', 'Changes', 'rate', rateOf, (rate) => (rate === 0 ? '·' : format.rate(rate)), { width: 'minmax(5.75rem, 1fr)' }),
@@ -72,7 +72,7 @@ export function watchersTable({ label, hasType, empty }) {
     sort: 'behind',
     empty,
     columns: [
-      words('client', 'Client', 'watcher', client, { width: 'minmax(0, 2.4fr)' }),
+      words('client', 'Client', 'watcher', client, { width: 'minmax(7rem, 2.4fr)' }),
       ...(hasType ? [type] : []),
       words('user', 'User', 'user', ({ user }) => user, { from: 3 }),
       words('selects', 'Selects', 'selects', selects, { from: 2 }),
@@ -80,7 +80,7 @@ export function watchersTable({ label, hasType, empty }) {
       number('age', 'Age', 'age', ({ ageSeconds }) => ageSeconds, format.seconds, { from: 2 }),
       number('sent', 'Sent', 'sent', ({ sent }) => sent, format.count, { from: 2 }),
       number('behind', 'Behind', 'behind', ({ behind }) => behind, orDot(format.count)),
-      words('state', 'State', 'state', stateOf, { width: 'minmax(0, 0.9fr)', level: ({ parked }) => parked && 'warn' }),
+      words('state', 'State', 'state', stateOf, { width: 'minmax(4.75rem, 0.9fr)', level: ({ parked }) => parked && 'warn' }),
     ],
   });
 }
@@ -92,7 +92,7 @@ export function clientsTable() {
     sort: 'watches',
     empty: 'No clients.',
     columns: [
-      words('client', 'Client', 'client', ({ name }) => name, { width: 'minmax(0, 3fr)' }),
+      words('client', 'Client', 'client', ({ name }) => name, { width: 'minmax(7rem, 3fr)' }),
       number('watches', 'Watches', 'clientWatches', ({ watches }) => watches, format.count),
       number('parked', 'Parked', 'clientParked', ({ parked }) => parked, orDot(format.count), { level: ({ parked }) => parked > 0 && 'warn' }),
       number('behind', 'Behind', 'clientBehind', ({ behind }) => behind, orDot(format.count)),
@@ -107,13 +107,13 @@ export function requestsTable() {
     sort: 'took',
     empty: 'No requests in the last minute.',
     columns: [
-      words('path', 'Path', 'path', ({ path }) => path, { width: 'minmax(0, 3fr)' }),
-      words('verb', 'Verb', 'verb', ({ verb }) => verb, { width: 'minmax(0, 0.8fr)' }),
+      words('path', 'Path', 'path', ({ path }) => path, { width: 'minmax(7rem, 3fr)' }),
+      words('verb', 'Verb', 'verb', ({ verb }) => verb, { width: 'minmax(3.75rem, 0.8fr)' }),
       words('client', 'Client', 'client', client, { from: 2 }),
       words('user', 'User', 'user', ({ user }) => user, { from: 3 }),
       number('took', 'Took', 'took', ({ seconds }) => seconds, format.seconds, { level: ({ running, seconds }) => running && seconds >= READ_SECONDS_BAD && 'warn' }),
       words('outcome', 'Outcome', 'outcome', ({ running, code }) => (running ? 'running' : String(code ?? '')), {
-        width: 'minmax(0, 0.9fr)', level: ({ code }) => code >= 500 && 'bad',
+        width: 'minmax(4.75rem, 0.9fr)', level: ({ code }) => code >= 500 && 'bad',
       }),
     ],
   });
@@ -128,7 +128,7 @@ export function accountsTable(model) {
     sort: 'bytes',
     empty: 'No memory is counted.',
     columns: [
-      words('account', 'Account', 'account', ({ name }) => name.replaceAll('_', ' ')),
+      words('account', 'Account', 'account', ({ name }) => name.replaceAll('_', ' '), { width: 'minmax(7rem, 2fr)' }),
       number('bytes', 'Bytes', 'accountBytes', ({ bytes }) => bytes, format.bytes),
       number('share', 'Share', 'accountShare', share, format.percent, { fill: share }),
     ],
@@ -143,10 +143,10 @@ export function fairnessTable(model) {
     sort: 'executing',
     empty: 'Priority and fairness is off.',
     columns: [
-      words('level', 'Level', 'level', ({ level }) => level, { width: 'minmax(0, 2.4fr)' }),
+      words('level', 'Level', 'level', ({ level }) => level, { width: 'minmax(7rem, 2.4fr)' }),
       number('seats', 'Seats', 'seats', ({ seats }) => seats, format.count, { from: 2 }),
-      number('executing', 'Executing', 'executing', ({ executing }) => executing, orDot(format.count)),
-      number('taken', 'Seats taken', 'seatsTaken', ({ taken }) => taken, orDot(format.count), { fill: ({ taken, seats }) => (seats ? taken / seats : 0), from: 2 }),
+      number('executing', 'Running', 'executing', ({ executing }) => executing, orDot(format.count)),
+      number('taken', 'Taken', 'seatsTaken', ({ taken }) => taken, orDot(format.count), { fill: ({ taken, seats }) => (seats ? taken / seats : 0), from: 2 }),
       number('waiting', 'Waiting', 'queuedHere', ({ waiting }) => waiting, orDot(format.count), { level: ({ waiting }) => waiting > 0 && 'warn' }),
       number('rejected', 'Rejected', 'rejected', ({ rejected }) => rejected, orDot(format.count), { from: 2 }),
       number('rate', 'Rate', 'rejectedRate', rateOf, (rate) => (rate === 0 ? '·' : format.rate(rate)), { level: (row) => rateOf(row) > 0 && 'bad' }),

@@ -48,7 +48,7 @@ export function seconds(number) {
   if (number == null) return UNKNOWN;
   if (number === 0) return `0${SPACE}s`;
   if (number < 0.9995) return `${number < 0.001 ? '<1' : Math.round(number * 1000)}${SPACE}ms`;
-  if (number < 10) return `${Number.isInteger(number) ? number : number.toFixed(1)}${SPACE}s`;
+  if (number < 10) return `${number.toFixed(1)}${SPACE}s`;
   const whole = Math.round(number);
   if (whole < MINUTE) return `${whole}${SPACE}s`;
   if (whole < HOUR) return two(whole, MINUTE, 'm', 1, 's');
