@@ -1,5 +1,5 @@
-//! The paths that the server answers itself: health, metrics, status and flags, the keys of service accounts, and
-//! snapshots of the embedded store.
+//! The paths that the server answers itself: health, metrics, status and flags, the live page, the keys of service
+//! accounts, and snapshots of the embedded store.
 
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -15,6 +15,7 @@ use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
 use super::certificate_metrics::CertificateMetrics;
+use super::debug_ui;
 use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
@@ -22,7 +23,7 @@ use super::store_size::StoreSize;
 use super::store_snapshot::{SNAPSHOT, StoreSnapshots};
 
 /// The paths besides those of health and keys.
-const PATHS: [&str; 4] = ["/metrics", SLIS, STATUSZ, FLAGZ];
+const PATHS: [&str; 5] = ["/metrics", SLIS, STATUSZ, FLAGZ, debug_ui::PAGE];
 
 /// The path of the metrics of health checks.
 const SLIS: &str = "/metrics/slis";
@@ -114,6 +115,11 @@ impl OwnPaths for ServerPaths {
         }
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
+        }
+        if method == Method::GET
+            && let Some(answer) = debug_ui::answer(path, headers)
+        {
+            return Some(answer);
         }
         // Who may read it, by RBAC, is said of `get` alone.
         if let Some(snapshots) = &self.snapshots

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,6 +15,27 @@ const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// No page takes longer.
 const SCREENSHOT_SECONDS_MAX: u64 = 60;
+
+/// Flags of a browser without a window that asks nobody but the page's server.
+pub(super) const QUIET: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--disable-component-update",
+];
+
+/// Returns the browser. `None` if there is none here, which is said.
+pub(super) fn browser(case: &str) -> Option<PathBuf> {
+    let found = PROGRAMS.into_iter().find_map(find);
+    if found.is_none() {
+        skipped(case, "no Chromium");
+    }
+    found
+}
 
 /// A colour: red, green and blue.
 pub(crate) type Colour = [u8; 3];
@@ -45,30 +66,14 @@ impl Picture {
         picture: &Path,
         window: Window,
     ) -> Option<Self> {
-        let Some(browser) = PROGRAMS.into_iter().find_map(find) else {
-            skipped(case, "no Chromium");
-            return None;
-        };
+        let browser = browser(case)?;
         let profile = tempfile::tempdir().expect("a folder");
         let size = format!("--window-size={},{}", window.width, window.height);
         let mut screenshot = Command::new(browser);
         screenshot
+            .args(QUIET)
             .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--hide-scrollbars",
-            ])
-            .args([
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-sync",
-            ])
-            .args([
-                "--disable-component-update",
                 "--host-resolver-rules=MAP * ~NOTFOUND",
-            ])
-            .args([
                 "--force-color-profile=srgb",
                 "--force-device-scale-factor=1",
                 &size,

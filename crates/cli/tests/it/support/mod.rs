@@ -1,6 +1,7 @@
 //! The support of integration tests: real servers in temporary folders, found programs.
 
 pub(crate) mod browser;
+pub(crate) mod devtools;
 pub(crate) mod in_process;
 pub(crate) mod server;
 pub(crate) mod webhook;

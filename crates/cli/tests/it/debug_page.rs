@@ -1,0 +1,236 @@
+//! The live page at `/debug/ui`, in a browser: what it draws is what the server knows.
+
+use std::fs;
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::support::devtools::Page;
+use crate::support::server::Server;
+
+const TOKEN: &str = "operators-token";
+/// High enough for every row of a table.
+const SIZE: [u32; 2] = [1400, 6000];
+const PHONE: [u32; 2] = [390, 800];
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// How often page and server are compared, and how many times at most: half a minute in all.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOKS_MAX: u32 = 300;
+const ENTER: u32 = 13;
+const ARROW_DOWN: u32 = 40;
+
+/// The figures of all rows of a table of types: type, objects, events of the window, watchers.
+const TYPES: &str = "[...document.querySelectorAll('#types .rows .row')].map((row) => {
+    const texts = [...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.textContent);
+    return [texts[0], texts[1], texts[4], texts[7]];
+}).sort()";
+/// The clients and selections of all rows of a table of watchers.
+const WATCHERS: &str = "[...document.querySelectorAll('#watchers .rows .row')].map((row) => {
+    const texts = [...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.textContent);
+    return [texts[0], texts[1], texts[2]];
+}).sort()";
+/// The second line of the tile of events delivered to a watcher.
+const DELIVERED: &str = "[...document.querySelectorAll('.tile')].find((tile) => tile.textContent.startsWith('Delivered'))\
+    ?.querySelector('.more').textContent ?? ''";
+const HEADING: &str = "document.querySelector('h1')?.textContent ?? ''";
+
+/// A server, and the admin's client of it.
+struct Fixture {
+    server: Server,
+    admin: Client,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tokens = folder.path().join("tokens.csv");
+        fs::write(&tokens, format!("{TOKEN},operator,1,system:masters\n")).expect("tokens");
+        let tokens = tokens.display().to_string();
+        let flags = ["--storage-backend=memory", "--token-auth-file", &tokens];
+        let mut server = Server::start(&flags);
+        let admin = server.client().await;
+        // The server has read its tokens.
+        drop(folder);
+        Self { server, admin }
+    }
+
+    async fn page(&self, case: &str, size: [u32; 2]) -> Option<Page> {
+        let mut page = Page::open(case, TOKEN, size).await?;
+        let port = self.server.port();
+        page.go(&format!("https://127.0.0.1:{port}/debug/ui")).await;
+        page.until("document.querySelector('#link')?.dataset.link === 'live'")
+            .await;
+        Some(page)
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let request = Request::get(path).body(Vec::new()).expect("a request");
+        let text = self.admin.request_text(request).await.expect("an answer");
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    async fn create(&self, name: &str) {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": {"app": "web"}}});
+        let request = Request::post(CONFIG_MAPS).header("content-type", "application/json");
+        let request = request
+            .body(object.to_string().into_bytes())
+            .expect("a request");
+        self.admin.request_text(request).await.expect("created");
+    }
+
+    /// Begins a watch, of which nothing but the head is read.
+    async fn watch(&self, agent: &str, query: &str) -> Response<Body> {
+        let path = format!("/api/v1/configmaps?watch=true{query}");
+        let request = Request::get(path).header("user-agent", agent);
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = self.admin.send(request).await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        answer
+    }
+
+    /// Waits until an expression on the page is what `told` makes of a document of the server at the same time.
+    async fn agree(
+        &self,
+        page: &mut Page,
+        expression: &str,
+        path: &str,
+        told: impl Fn(&Value) -> Value,
+    ) {
+        let (mut drawn, mut known) = (Value::Null, Value::Null);
+        for _ in 0..LOOKS_MAX {
+            drawn = page.read(expression).await;
+            known = told(&self.get(path).await);
+            if drawn == known {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("the page draws {drawn:#}, the server knows {known:#}");
+    }
+}
+
+/// Returns the figures of a document's types as the page writes them, sorted.
+fn types(state: &Value) -> Value {
+    let types = state["types"].as_array().expect("types").iter();
+    let mut rows: Vec<_> = types
+        .map(|each| {
+            let watchers = match &each["watchers"]["total"] {
+                none if *none == 0 => "·".to_owned(),
+                some => count(some),
+            };
+            let name = each["type"].as_str().expect("a name");
+            [
+                name.to_owned(),
+                count(&each["objects"]),
+                count(&each["window"]["events"]),
+                watchers,
+            ]
+        })
+        .collect();
+    rows.sort();
+    json!(rows)
+}
+
+/// Returns a number below a million as the page writes it.
+fn count(number: &Value) -> String {
+    match number.as_u64() {
+        None => "–".to_owned(),
+        Some(small @ 0..1000) => small.to_string(),
+        Some(large) => format!("{},{:03}", large / 1000, large % 1000),
+    }
+}
+
+#[tokio::test]
+async fn the_page_draws_what_the_server_knows() {
+    let fixture = Fixture::start().await;
+    for name in ["a", "b", "c"] {
+        fixture.create(name).await;
+    }
+    let follower = fixture.watch("follower/2.0 (test)", "").await;
+    let reader = fixture
+        .watch("reader/1.0", "&labelSelector=app%3Dweb")
+        .await;
+    let Some(mut page) = fixture.page("the live page", SIZE).await else {
+        return;
+    };
+    let page = &mut page;
+    fixture.agree(page, TYPES, "/debug/ui/state", types).await;
+    let drawn = page.read(TYPES).await;
+    let row = drawn.as_array().expect("rows").iter();
+    let row = row.clone().find(|row| row[0] == "configmaps");
+    assert_eq!(row.expect("a row")[3], "2", "{drawn}");
+
+    // By keyboard alone from the row above to the type's watchers.
+    let filter = "document.querySelector('#types input')";
+    let typed =
+        format!("{filter}.value = 'configmaps', {filter}.dispatchEvent(new Event('input')), true");
+    page.until(&typed).await;
+    page.until("document.querySelectorAll('#types .rows .row').length === 1")
+        .await;
+    page.until("document.querySelector('#types .head button').focus(), true")
+        .await;
+    page.press("ArrowDown", ARROW_DOWN).await;
+    let focused = page.read("document.activeElement.textContent").await;
+    assert_eq!(focused, "configmaps");
+    let tip = page
+        .read("document.getElementById('tip').textContent")
+        .await;
+    assert!(
+        tip.as_str().expect("text").contains("A resource"),
+        "what has the focus is told: {tip}"
+    );
+    page.press("Enter", ENTER).await;
+    page.until(&format!("{HEADING} === 'configmaps'")).await;
+    page.until("document.querySelectorAll('#watchers .rows .row').length === 2")
+        .await;
+    let watchers = page.read(WATCHERS).await;
+    let user = watchers[0][1].clone();
+    let expected = json!([
+        ["follower/2.0", user, "everything"],
+        ["reader/1.0", user, "app=web"]
+    ]);
+    assert_eq!(watchers, expected);
+
+    // One watcher's story goes on while it is read.
+    let open = "[...document.querySelectorAll('#watchers .rows a')].find((link) => link.textContent === 'reader/1.0').click(), true";
+    page.until(open).await;
+    page.until(&format!("{HEADING} === 'reader/1.0 watches configmaps'"))
+        .await;
+    let id = page.read("location.hash.split('/').at(-1)").await;
+    let path = format!("/debug/ui/watchers/{}", id.as_str().expect("an id"));
+    let before = fixture.get(&path).await["sent"].as_u64().expect("a number");
+    fixture.create("d").await;
+    let told = |watcher: &Value| format!("{} in all", count(&watcher["sent"])).into();
+    fixture.agree(page, DELIVERED, &path, told).await;
+    let after = fixture.get(&path).await["sent"].as_u64().expect("a number");
+    assert_eq!(after, before + 1);
+    drop(reader);
+    page.until(&format!("{HEADING} && document.querySelector('.story').textContent.startsWith('This watch has ended')"))
+        .await;
+    drop(follower);
+    assert_eq!(page.faults, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn the_page_says_that_the_server_is_lost_and_finds_it_again() {
+    let mut fixture = Fixture::start().await;
+    let Some(mut page) = fixture.page("the live page on a phone", PHONE).await else {
+        return;
+    };
+    let width = "document.documentElement.scrollWidth <= innerWidth";
+    assert_eq!(page.read(width).await, true, "the page fits a phone");
+    assert_eq!(
+        page.read("document.getElementById('lost').hidden").await,
+        true
+    );
+    fixture.server.kill();
+    page.until("document.querySelector('#link').dataset.link === 'lost'")
+        .await;
+    let told = "!document.getElementById('lost').hidden && document.getElementById('lost-text').textContent";
+    let told = page.until(told).await;
+    assert!(told.as_str().expect("text").contains(" old."), "{told}");
+}

@@ -1,0 +1,108 @@
+// The first view: what stands out, the figures of the whole server, and a table of each kind.
+
+import { standsOut } from './attention.js';
+import { accountsTable, fairnessTable, requestsTable, typesTable, watchersTable } from './columns.js';
+import { el, mark, say } from './dom.js';
+import * as format from './format.js';
+import { sum } from './model.js';
+import { Section } from './sections.js';
+import { tiles } from './tiles.js';
+
+const TILES = [
+  { title: 'Feed lag', means: 'lag', href: '#types', history: 'lag', read: lag },
+  { title: 'Changes', means: 'changes', href: '#types', history: 'changes', read: ({ rates, state }) => ({ figure: format.rate(rates.changes), more: format.things(state.types.length, 'type') }) },
+  { title: 'Watchers', means: 'watchers', href: '#watchers', history: 'watchers', read: ({ totals }) => ({ figure: format.count(totals.watchers), more: `${format.count(totals.parked)} parked`, level: totals.parked > 0 && 'warn' }) },
+  { title: 'Furthest behind', means: 'furthest', href: '#watchers', history: 'furthest', read: ({ totals }) => ({ figure: format.count(totals.behindMax), more: 'events' }) },
+  { title: 'Reads waiting', means: 'waiting', href: '#types', history: 'waiting', read: ({ totals }) => ({ figure: format.count(totals.waiting), more: `longest ${format.seconds(totals.longest)}`, level: totals.longest >= 3 ? 'bad' : totals.longest >= 1 && 'warn' }) },
+  { title: 'Memory', means: 'memory', href: '#memory', history: 'memory', read: memory },
+  { title: 'Queued', means: 'queued', href: '#fairness', history: 'queued', read: queued },
+];
+
+function lag({ state: { feed } }) {
+  return {
+    figure: format.seconds(feed.lagSeconds),
+    more: feed.revision == null ? 'one feed for each type' : `revision ${format.revision(feed.revision)}`,
+    level: feed.lagSeconds >= 10 ? 'bad' : feed.lagSeconds >= 1 && 'warn',
+  };
+}
+
+function memory({ state: { memory: { budgetBytes } }, totals }) {
+  const part = totals.counted / budgetBytes;
+  return {
+    figure: format.bytes(totals.counted),
+    more: budgetBytes ? `${format.percent(part)} of ${format.bytes(budgetBytes)}` : 'no budget',
+    level: budgetBytes && (part >= 7 / 8 ? 'bad' : part >= 3 / 4 && 'warn'),
+  };
+}
+
+function queued({ totals, rates }) {
+  const rejected = sum([...rates.rejected.values()]);
+  return { figure: format.count(totals.queued), more: `${format.rate(rejected)} rejected`, level: rejected > 0 ? 'bad' : totals.queued > 0 && 'warn' };
+}
+
+export class Overview {
+  constructor(model, redraw) {
+    this.model = model;
+    this.title = '';
+    this.attention = el('ul', { class: 'attention', 'aria-label': 'What stands out' });
+    this.tiles = tiles(TILES, 'The whole server');
+    this.types = new Section({ id: 'types', title: 'Types', table: typesTable(model), filter: 'Filter types' });
+    this.watchers = new Section({ id: 'watchers', title: 'Slowest watchers', table: watchersTable({ label: 'Slowest watchers', hasType: true, empty: 'No watchers.' }) });
+    this.requests = new Section({ id: 'requests', title: 'Slowest requests', table: requestsTable() });
+    this.memory = new Section({ id: 'memory', title: 'Memory', table: accountsTable(model) });
+    this.fairness = new Section({ id: 'fairness', title: 'Fairness', table: fairnessTable(model) });
+    this.types.filter.addEventListener('input', redraw);
+    const [types, watchers, requests, memorySection, fairness] = this.sections().map(({ root }) => root);
+    this.root = el('div', { class: 'view' }, el('h1', { class: 'unseen', tabindex: -1 }, 'Overview'), this.attention, this.tiles.root,
+      types, watchers, requests, el('div', { class: 'pair' }, memorySection, fairness));
+  }
+
+  sections() {
+    return [this.types, this.watchers, this.requests, this.memory, this.fairness];
+  }
+
+  tables() {
+    return this.sections().map(({ table }) => table);
+  }
+
+  draw() {
+    const { model, model: { state, totals } } = this;
+    this.drawAttention(standsOut(model));
+    for (const tile of this.tiles.tiles) tile.draw(model);
+    this.types.tell(format.things(state.types.length, 'type'));
+    this.types.draw(state.types, ({ type }) => type);
+    this.watchers.tell(`furthest behind of ${format.count(totals.watchers)}`);
+    this.watchers.draw(state.slowest);
+    this.requests.tell('running, or of the last minute');
+    this.requests.draw(keyed(state.requests));
+    this.memory.tell(resident(state.memory));
+    this.memory.draw(state.memory.accounts);
+    this.fairness.draw(state.fairness);
+  }
+
+  drawAttention(found) {
+    const list = found.length ? found : [{ level: 'good', text: 'Nothing stands out' }];
+    while (this.attention.children.length > list.length) this.attention.lastChild.remove();
+    list.forEach(({ level, text, href }, index) => {
+      const item = this.attention.children[index] ?? this.attention.appendChild(el('li', {}, el('a')));
+      mark(item, 'data-level', level);
+      mark(item.firstChild, 'href', href);
+      say(item.firstChild, text);
+    });
+  }
+}
+
+function resident({ residentBytes }) {
+  return residentBytes == null ? '' : `${format.bytes(residentBytes)} resident`;
+}
+
+// Requests have no name: those that look the same are told apart by their order.
+function keyed(requests) {
+  const times = new Map();
+  return requests.map((request) => {
+    const name = [request.verb, request.path, request.user, request.userAgent].join('\n');
+    const time = (times.get(name) ?? 0) + 1;
+    times.set(name, time);
+    return { ...request, key: `${name}\n${String(time).padStart(3, '0')}` };
+  });
+}
