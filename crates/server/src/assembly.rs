@@ -18,6 +18,7 @@ use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
+use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -33,6 +34,7 @@ use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
 use ringwatch_spans::Tracer;
+use ringwatch_state::StoreKind;
 use tokio::sync::{oneshot, watch};
 
 use super::audit::{AuditBackends, AuditFiles};
@@ -40,6 +42,7 @@ use super::backend_factory::{OpenBackend, OpenOverride, compactor, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::component_statuses::ComponentStatuses;
+use super::debug_state::{CachesSource, DebugState, Sources};
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
@@ -128,13 +131,15 @@ impl Assembly<'_> {
         let file = security.encryption;
         enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
         let limits = self.limits(&resources, &enabled, &ledger, &mut registry, background);
+        let open_watches = OpenWatches::default();
+        let state = self.state(&resources, &ledger, &open_watches, &limits, background);
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
         background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
         let files = (audit, security.spans);
         let observers = self.observers(files, &resources, &ledger, &mut registry, background);
-        let paths = self.server_paths(&resources, &enabled, accounts, &ledger, registry);
+        let paths = self.server_paths(&resources, &enabled, accounts, &ledger, state, registry);
         let served = ServedApis::new(&self.flags.runtime_config, &resources);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
@@ -145,6 +150,7 @@ impl Assembly<'_> {
             server_address: self.flags.external_address(self.address),
             extra_root_paths: paths.paths(),
             metrics: responses.metrics,
+            open_watches,
             ledger: ledger.clone(),
             encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
@@ -333,6 +339,37 @@ impl Assembly<'_> {
         )
     }
 
+    /// Builds the paths that tell what the server does now, and runs the task that answers them.
+    fn state(
+        &self,
+        resources: &Resources,
+        ledger: &Ledger,
+        open_watches: &OpenWatches,
+        limits: &Limits,
+        background: &mut Background,
+    ) -> DebugState {
+        let (state, sampler) = DebugState::new(Sources {
+            name: "ringwatch",
+            version: self.flags.version.version().git_version,
+            store: match self.flags.backend() {
+                StorageBackend::Etcd3 => StoreKind::Etcd,
+                StorageBackend::Embedded | StorageBackend::Memory => StoreKind::Embedded,
+            },
+            caches: CachesSource::Feed {
+                feed: resources.storages.feed.clone(),
+                behind: None,
+            },
+            ledger: ledger.clone(),
+            watches: open_watches.clone(),
+            requests: limits.running.clone(),
+            fairness: limits.fairness.clone(),
+            started: self.clock.now(),
+            clock: self.clock.clone(),
+        });
+        background.run(sampler.run());
+        state
+    }
+
     /// Builds the paths that the server itself answers.
     fn server_paths(
         &self,
@@ -340,6 +377,7 @@ impl Assembly<'_> {
         enabled: &Enabled,
         accounts: &ServiceAccountConfig,
         ledger: &Ledger,
+        state: DebugState,
         mut registry: Registry,
     ) -> ServerPaths {
         let health = health_checks(
@@ -373,6 +411,7 @@ impl Assembly<'_> {
                 self.clock.wall(),
             ),
             snapshots: self.backend.snapshots(&self.clock),
+            state,
             size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
             registry,
         }

@@ -15,6 +15,7 @@ mod background;
 mod bootstrap;
 mod component_statuses;
 mod credentials;
+mod debug_state;
 mod enabled;
 mod encryption_file;
 mod encryption_metrics;

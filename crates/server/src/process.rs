@@ -98,13 +98,9 @@ impl Process {
 
     /// Reads the metrics from the operating system, before a scrape. A metric that cannot be read keeps its value.
     pub(super) fn refresh(&self) {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let resident = status.lines().find_map(|line| {
-            let kilobytes = line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?;
-            kilobytes.trim().parse::<i64>().ok()
-        });
-        if let Some(kilobytes) = resident {
-            self.resident_bytes.set(kilobytes * 1024);
+        if let Some(bytes) = resident_bytes() {
+            let shown = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.resident_bytes.set(shown);
         }
         if let Some(seconds) = cpu_seconds() {
             let more = seconds - self.cpu_seconds.get();
@@ -117,6 +113,16 @@ impl Process {
                 .set(i64::try_from(entries.count()).unwrap_or(i64::MAX));
         }
     }
+}
+
+/// Returns the resident memory of this process, in bytes; `None` if the system does not tell.
+pub(super) fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"));
+    let kilobytes: u64 = resident?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
 }
 
 /// Returns the processor time of this process, user and system, in seconds; `None` if the system does not tell.

@@ -14,6 +14,7 @@ use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
+use super::debug_state::{self, DebugState};
 use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
@@ -45,6 +46,8 @@ pub(super) struct ServerPaths {
     pub(super) size: StoreSize,
     /// Snapshots of the store; `None` if it is not embedded.
     pub(super) snapshots: Option<StoreSnapshots>,
+    /// What the server does now.
+    pub(super) state: DebugState,
     /// The pages `/statusz` and `/flagz`.
     pub(super) zpages: Zpages,
     /// The clock of the server.
@@ -56,6 +59,7 @@ impl ServerPaths {
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = self.health.paths();
         paths.extend(PATHS.map(String::from));
+        paths.extend(debug_state::PATHS.map(String::from));
         if self.keys.is_some() {
             paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
         }
@@ -110,6 +114,9 @@ impl OwnPaths for ServerPaths {
         }
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
+        }
+        if let Some(answer) = self.state.answer(method, path, query).await {
+            return Some(answer);
         }
         // Who may read it, by RBAC, is said of `get` alone.
         if let Some(snapshots) = &self.snapshots
