@@ -156,6 +156,21 @@ pub struct Receiver<const N: usize> {
     marked: bool,
 }
 
+/// A look at a channel from outside, for figures: neither half notices it.
+#[derive(Debug)]
+pub struct Observer<const N: usize> {
+    shared: Arc<Shared<N>>,
+}
+
+/// The signals that a watcher has not taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// The lowest number of an event that the watcher has not taken, queued or left to the window; `None` if it has taken all.
+    pub oldest: Option<u64>,
+    /// True if the channel is overflowed.
+    pub overflowed: bool,
+}
+
 #[derive(Debug)]
 struct Shared<const N: usize> {
     /// The signals and marks of the table above.
@@ -326,6 +341,13 @@ impl<const N: usize> Receiver<N> {
         self.slot().fetch_and(!OVERFLOWED, Ordering::AcqRel);
     }
 
+    /// Returns a look at the channel from outside.
+    pub fn observer(&self) -> Observer<N> {
+        Observer {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
     /// Marks the watcher as asleep. Returns false if there is a signal for it.
     fn sleep(&mut self, context: &Context<'_>) -> bool {
         let task = context.waker();
@@ -377,6 +399,27 @@ impl<const N: usize> Drop for Receiver<N> {
         // Relaxed: whoever pushes finds nothing that was done before.
         self.slot()
             .fetch_and(!(ASLEEP | RENEWED), Ordering::Relaxed);
+    }
+}
+
+impl<const N: usize> Observer<N> {
+    /// Returns the signals that the watcher has not taken. The slots are read one after the other while both halves may change
+    /// them, so this is a figure that may be off by what happens meanwhile, and orders nothing.
+    pub fn backlog(&self) -> Backlog {
+        let mut backlog = Backlog::default();
+        for slot in &self.shared.slots {
+            // Relaxed: a figure, like the next one.
+            let word = slot.load(Ordering::Relaxed);
+            let queued = (word & EVENT != 0).then_some(word >> NUMBER_SHIFT);
+            let missed = (word & OVERFLOWED != 0).then(|| {
+                backlog.overflowed = true;
+                let missed = &self.shared.lagged_at;
+                missed.load(Ordering::Relaxed)
+            });
+            let numbers = [backlog.oldest, queued, missed];
+            backlog.oldest = numbers.into_iter().flatten().min();
+        }
+        backlog
     }
 }
 

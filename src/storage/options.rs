@@ -1,5 +1,6 @@
 //! The options of the [`super::Interface`]'s methods.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{Preconditions, SelectionPredicate};
@@ -35,11 +36,37 @@ pub struct ListOptions {
     pub progress_notify: bool,
     /// The time at which the caller will end the watch, so that a last bookmark can be sent shortly before.
     pub deadline: Option<Instant>,
+    /// Is shown the place of a watch that a cache serves. Unset: nobody looks at it.
+    pub observer: Option<Arc<dyn WatchObserver>>,
     /// True if a list skips objects that cannot be read and names their keys; otherwise it fails.
     pub skip_corrupt: bool,
     /// The ledger that counts the objects which a list alone holds, before it reads them, and may refuse them. Unset:
     /// they are not counted.
     pub memory: Option<Ledger>,
+}
+
+/// Is shown the place of a watch of a cache when it begins, to look at it whenever it likes.
+pub trait WatchObserver: Debug + Send + Sync {
+    /// Takes the place of the watch. It is called once at most.
+    fn begins(&self, place: Arc<dyn WatchPlace>);
+}
+
+/// The place of a watch in the history of its type, as seen from outside: looking costs the watch nothing.
+pub trait WatchPlace: Debug + Send + Sync {
+    /// Returns the group and the plural resource of the type that is watched.
+    fn of_type(&self) -> (&str, &str);
+
+    /// Returns how far behind the watch is now.
+    fn lag(&self) -> WatchLag;
+}
+
+/// The distance of a watch from the newest event of its type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchLag {
+    /// The number of events from the first that the watch has not looked at to the newest of its type.
+    pub events: u64,
+    /// True if its channel has overflowed, so that it reads the window.
+    pub parked: bool,
 }
 
 /// The options of an update.

@@ -12,7 +12,9 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, lock};
 use ringwatch::budget::Ledger;
 use ringwatch::meta::FieldSchema;
-use ringwatch::storage::cacher::{CacheDelegator, CacheMetrics, Feed, TypeConfig, WindowLimits};
+use ringwatch::storage::cacher::{
+    CacheDelegator, CacheMetrics, Feed, TypeConfig, TypeFigures, WindowLimits,
+};
 use ringwatch::storage::{StorageError, Versioner};
 
 use super::contact::Contact;
@@ -134,6 +136,13 @@ impl Caches {
             .filter(|it| it.cached.cacher().has_been_ready());
         let away = filled.filter_map(|it| it.contact.lost_for());
         away.max().unwrap_or_default()
+    }
+
+    /// Returns the figures of the resources that are cached.
+    #[must_use]
+    pub fn figures(&self) -> Vec<TypeFigures> {
+        let begun = self.lock();
+        begun.values().flat_map(|it| it.feed.figures()).collect()
     }
 
     /// Forgets the older half of the history of each cache, since memory is short.

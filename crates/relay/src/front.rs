@@ -47,7 +47,7 @@ pub struct FrontConfig {
     pub api: Api,
     /// True if Secrets are cached.
     pub caches_secrets: bool,
-    /// The paths of this server's own whose readers are authorized, such as `/metrics`.
+    /// The paths of this server's own whose readers are authorized, with what is below them, such as `/metrics`.
     pub own_paths: Vec<String>,
 }
 
@@ -326,7 +326,11 @@ impl Handler for Front {
 
     /// Returns true for what is answered here, health aside, which everybody may ask for.
     fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
-        self.config.own_paths.contains(&info.path) || self.may_be_cached(info, user)
+        let is_below = |own: &String| {
+            let below = info.path.strip_prefix(own);
+            below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        self.config.own_paths.iter().any(is_below) || self.may_be_cached(info, user)
     }
 
     fn takes_credentials(&self) -> bool {

@@ -18,6 +18,7 @@ use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, Metrics};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
+use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -33,6 +34,7 @@ use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
 use ringwatch_spans::Tracer;
+use ringwatch_state::StoreKind;
 use tokio::sync::{oneshot, watch};
 
 use super::audit::{AuditBackends, AuditFiles};
@@ -41,6 +43,7 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::certificate_metrics::CertificateMetrics;
 use super::component_statuses::ComponentStatuses;
+use super::debug_state::{CachesSource, DebugState, Sources};
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
@@ -135,6 +138,8 @@ impl Assembly<'_> {
             &mut registry,
             background,
         );
+        let open_watches = OpenWatches::default();
+        let state = self.state(&resources, &ledger, &open_watches, &limits, background);
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
@@ -148,7 +153,7 @@ impl Assembly<'_> {
             certificate,
             MemoryMetrics::register(&mut registry, ledger.clone()),
         );
-        let paths = self.server_paths(&resources, &enabled, accounts, refreshed, registry);
+        let paths = self.server_paths(&resources, &enabled, accounts, refreshed, state, registry);
         let served = ServedApis::new(&self.flags.runtime_config, &resources);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
@@ -159,6 +164,7 @@ impl Assembly<'_> {
             server_address: self.flags.external_address(self.address),
             extra_root_paths: paths.paths(),
             metrics: responses.metrics,
+            open_watches,
             ledger: ledger.clone(),
             encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
@@ -355,6 +361,37 @@ impl Assembly<'_> {
         )
     }
 
+    /// Builds the paths that tell what the server does now, and runs the task that answers them.
+    fn state(
+        &self,
+        resources: &Resources,
+        ledger: &Ledger,
+        open_watches: &OpenWatches,
+        limits: &Limits,
+        background: &mut Background,
+    ) -> DebugState {
+        let (state, sampler) = DebugState::new(Sources {
+            name: "ringwatch",
+            version: self.flags.version.version().git_version,
+            store: match self.flags.backend() {
+                StorageBackend::Etcd3 => StoreKind::Etcd,
+                StorageBackend::Embedded | StorageBackend::Memory => StoreKind::Embedded,
+            },
+            caches: CachesSource::Feed {
+                feed: resources.storages.feed.clone(),
+                behind: None,
+            },
+            ledger: ledger.clone(),
+            watches: open_watches.clone(),
+            requests: limits.running.clone(),
+            fairness: limits.fairness.clone(),
+            started: self.clock.now(),
+            clock: self.clock.clone(),
+        });
+        background.run(sampler.run());
+        state
+    }
+
     /// Builds the paths that the server itself answers.
     fn server_paths(
         &self,
@@ -362,6 +399,7 @@ impl Assembly<'_> {
         enabled: &Enabled,
         accounts: &ServiceAccountConfig,
         (certificate, memory): (CertificateMetrics, MemoryMetrics),
+        state: DebugState,
         mut registry: Registry,
     ) -> ServerPaths {
         let health = health_checks(
@@ -396,6 +434,7 @@ impl Assembly<'_> {
                 self.clock.wall(),
             ),
             snapshots: self.backend.snapshots(&self.clock),
+            state,
             size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
             registry,
         }

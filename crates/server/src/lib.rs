@@ -19,6 +19,7 @@ pub mod check_config;
 mod component_statuses;
 pub mod config_file;
 mod credentials;
+mod debug_state;
 mod debug_ui;
 mod enabled;
 mod encryption_file;

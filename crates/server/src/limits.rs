@@ -6,6 +6,7 @@ use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::endpoints::Metrics;
 use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
+use ringwatch_apiserver::running_requests::RunningRequests;
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_apiserver::transport::unauthenticated::{ConnectionLimits, Unauthenticated};
 use ringwatch_flowcontrol::{Fairness, Watches};
@@ -35,6 +36,7 @@ pub(super) fn request_limits(
         fairness: fairness.cloned(),
         sizes: counts.clone(),
         watches: Watches::new(flags.max_watches_per_user),
+        running: RunningRequests::default(),
         large_work,
         request_timeout: flags.request_timeout,
         metrics: metrics.clone(),

@@ -110,17 +110,12 @@ impl Process {
 
     /// Reads the metrics from the operating system, before a scrape. A metric that cannot be read keeps its value.
     pub(super) fn refresh(&self) {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         for (name, gauge) in [
             ("VmRSS:", &self.resident_bytes),
             ("VmSize:", &self.virtual_bytes),
         ] {
-            let size = status.lines().find_map(|line| {
-                let kilobytes = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
-                kilobytes.trim().parse::<i64>().ok()
-            });
-            if let Some(kilobytes) = size {
-                gauge.set(kilobytes * 1024);
+            if let Some(bytes) = memory_bytes(name) {
+                gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
             }
         }
         if let Some(limit) = open_files_limit() {
@@ -146,6 +141,21 @@ fn open_files_limit() -> Option<i64> {
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns the resident memory of this process, in bytes; `None` if the system does not tell.
+pub(super) fn resident_bytes() -> Option<u64> {
+    memory_bytes("VmRSS:")
+}
+
+/// Returns a size of this process by its name in `/proc`, in bytes; `None` if the system does not tell.
+fn memory_bytes(name: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let size = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB"));
+    let kilobytes: u64 = size?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
 }
 
 /// Returns the processor time of this process, user and system, in seconds; `None` if the system does not tell.

@@ -15,6 +15,7 @@ use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
 use super::certificate_metrics::CertificateMetrics;
+use super::debug_state::{self, DebugState};
 use super::debug_ui;
 use super::memory::MemoryMetrics;
 use super::metrics;
@@ -49,6 +50,8 @@ pub(super) struct ServerPaths {
     pub(super) size: StoreSize,
     /// Snapshots of the store; `None` if it is not embedded.
     pub(super) snapshots: Option<StoreSnapshots>,
+    /// What the server does now.
+    pub(super) state: DebugState,
     /// The pages `/statusz` and `/flagz`.
     pub(super) zpages: Zpages,
     /// The clock of the server.
@@ -60,6 +63,7 @@ impl ServerPaths {
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = self.health.paths();
         paths.extend(PATHS.map(String::from));
+        paths.extend(debug_state::PATHS.map(String::from));
         if self.keys.is_some() {
             paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
         }
@@ -119,6 +123,9 @@ impl OwnPaths for ServerPaths {
         if method == Method::GET
             && let Some(answer) = debug_ui::answer(path, headers)
         {
+            return Some(answer);
+        }
+        if let Some(answer) = self.state.answer(method, path, query).await {
             return Some(answer);
         }
         // Who may read it, by RBAC, is said of `get` alone.

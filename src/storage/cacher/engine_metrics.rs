@@ -168,6 +168,16 @@ impl EngineMetrics {
 }
 
 impl TypeEngineMetrics {
+    /// Returns the number of open watches.
+    pub(super) fn open_watchers(&self) -> u64 {
+        u64::try_from(self.watchers.get()).unwrap_or_default()
+    }
+
+    /// Returns the bytes of the window when it last changed.
+    pub(super) fn window_bytes(&self) -> u64 {
+        u64::try_from(self.window_bytes.get()).unwrap_or_default()
+    }
+
     /// Sets the gauges of the window.
     pub(super) fn set_window(&self, window: WindowFigures) {
         let shown = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);

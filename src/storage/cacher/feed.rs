@@ -195,6 +195,17 @@ impl Feed {
         self.shared.command(|_| {});
     }
 
+    /// Returns the part that is shared with the reflector.
+    pub(super) fn shared(&self) -> &FeedShared {
+        &self.shared
+    }
+
+    /// Returns the present cache of each type.
+    pub(super) fn present(&self) -> Vec<Arc<WatchCache>> {
+        let caches = self.shared.caches();
+        caches.by_id.values().map(|it| it.load_full()).collect()
+    }
+
     /// Ends all watches of all types, each with a last bookmark if it wants bookmarks.
     pub fn drain(&self) {
         let mut caches = self.shared.caches();

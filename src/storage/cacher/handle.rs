@@ -331,8 +331,10 @@ impl Cacher {
         let end_bookmark = bookmarks.is_some() && options.send_initial_events == Some(true);
         match start(&view, revision, plan, newest, end_bookmark) {
             Ok(start) => {
-                let watcher = CacheWatcher::new(attachment, start);
-                Ok(watcher.with_previous(options.with_previous).boxed())
+                let watcher = CacheWatcher::new(attachment, start)
+                    .with_previous(options.with_previous)
+                    .observed_by(options.observer);
+                Ok(watcher.boxed())
             }
             Err(error) => Ok(only(error)),
         }
@@ -371,6 +373,7 @@ impl Cacher {
             return Ok(());
         }
         let begun = cache.clock.now();
+        let _waiting = cache.waiting.begin(begun);
         let waited = cache.fresh.wait(revision, deadline).await;
         let seconds = (cache.clock.now() - begun).as_secs_f64();
         cache.metrics.read_wait.observe(seconds);

@@ -192,6 +192,11 @@ impl SnapshotMap {
         pays.then_some(By::Shard(index, selector))
     }
 
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns an estimate of the bytes of all entries.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

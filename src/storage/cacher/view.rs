@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::event::CacheEvent;
 use super::snapshot::SnapshotMap;
 use super::window::Base;
+use crate::clock::Instant;
 use crate::ring::log::{Reader, Slot};
 
 /// The snapshot of a type's cache that one read works on.
@@ -76,6 +77,12 @@ impl CacheView {
     pub(super) fn after(&self, revision: u64) -> Option<u64> {
         (revision >= self.base_revision())
             .then(|| self.log.partition_point(|event| event.revision <= revision))
+    }
+
+    /// Returns the sequence number of the first event that was not received at a time of which the predicate is true. It must be true of
+    /// the times up to one, and of none after it.
+    pub(super) fn received_before(&self, predicate: impl Fn(Instant) -> bool) -> u64 {
+        self.log.partition_point(|event| predicate(event.received))
     }
 
     /// Returns the sequence number of the oldest event.

@@ -16,6 +16,7 @@ use super::index::WakeList;
 use super::metrics::TypeMetrics;
 use super::readiness::{self, Readiness};
 use super::view::CacheView;
+use super::waiting_reads::WaitingReads;
 use super::watchers::{NewWatcher, Watchers};
 use super::window::{Window, WindowWriter, window};
 use crate::clock::Clock;
@@ -37,6 +38,8 @@ pub(super) struct WatchCache {
     pub(super) clock: Clock,
     /// The feed's revision in this history of the store, and the readers that wait for it.
     pub(super) fresh: Arc<Freshness>,
+    /// The reads that wait for the type to become fresh enough.
+    pub(super) waiting: WaitingReads,
     /// The newest events and the state after each.
     window: Window,
     /// The queue in which watchers are added and removed.
@@ -69,6 +72,7 @@ impl WatchCache {
             metrics,
             clock,
             fresh,
+            waiting: WaitingReads::default(),
             window,
             registrar,
             watchers: Mutex::new(Watchers::new(registrations, now)),

@@ -30,10 +30,11 @@ use super::event::CacheEvent;
 use super::filter::Filter;
 use super::snapshot::{Entry, SnapshotMap};
 use super::view::CacheView;
+use super::watch_place::Place;
 use crate::meta::{Object, WatchEvent};
 use crate::ring::channel::Signal;
 use crate::ring::log::Slot;
-use crate::storage::StorageError;
+use crate::storage::{StorageError, WatchObserver};
 
 /// Maximum number of objects or events that are looked at before the task yields.
 const LOOKED_AT_MAX: usize = 100;
@@ -54,6 +55,8 @@ pub(super) struct CacheWatcher {
     reached: u64,
     /// Counts the watch in the metrics from the overflow of its channel until the channel is resumed.
     overflowed: Option<OverflowedWatcher>,
+    /// The place of the watch for those who look at it; `None` if nobody does.
+    place: Option<Arc<Place>>,
     /// The revision up to which everything has been delivered. Events that share a revision are delivered one by one,
     /// so an event completes only the revision before its own.
     complete: u64,
@@ -110,6 +113,7 @@ impl CacheWatcher {
             with_previous: false,
             reached: start.start_revision,
             overflowed: None,
+            place: None,
             complete: start.start_revision,
         }
     }
@@ -118,6 +122,20 @@ impl CacheWatcher {
     pub(super) fn with_previous(self, with_previous: bool) -> Self {
         Self {
             with_previous,
+            ..self
+        }
+    }
+
+    /// Returns this watch, whose place the observer is shown.
+    pub(super) fn observed_by(self, observer: Option<Arc<dyn WatchObserver>>) -> Self {
+        let Some(observer) = observer else {
+            return self;
+        };
+        let (cache, channel) = (&self.attachment.cache, self.attachment.receiver.observer());
+        let place = Arc::new(Place::new(Arc::clone(cache), channel, self.cursor));
+        observer.begins(Arc::clone(&place) as _);
+        Self {
+            place: Some(place),
             ..self
         }
     }
@@ -156,14 +174,19 @@ impl CacheWatcher {
             self.cursor += 1;
             let seen = self.attachment.filter.convert(event);
             if let Some(item) = self.advance(event, seen) {
+                self.show_cursor();
                 return ControlFlow::Break(Ok(item));
             }
         }
+        self.show_cursor();
         if self.cursor >= view.end() {
             // Later events are sent through the channel; those that came meanwhile are read from the window once more.
             let resumed = matches!(self.phase, Phase::CatchUp { resumed: true });
             self.phase = if resumed {
                 self.overflowed = None;
+                if let Some(place) = &self.place {
+                    place.is_live();
+                }
                 Phase::Live
             } else {
                 self.attachment.receiver.resume();
@@ -171,6 +194,13 @@ impl CacheWatcher {
             };
         }
         ControlFlow::Continue(())
+    }
+
+    /// Shows those who look at the watch how far it has read the window.
+    fn show_cursor(&self) {
+        if let Some(place) = &self.place {
+            place.reads(self.cursor, self.overflowed.is_some());
+        }
     }
 
     /// Handles a signal of the channel.
@@ -182,6 +212,7 @@ impl CacheWatcher {
                 self.phase = Phase::CatchUp { resumed: false };
                 let metrics = &self.attachment.cache.metrics.engine;
                 self.overflowed = Some(OverflowedWatcher::count(metrics));
+                self.show_cursor();
                 ControlFlow::Continue(())
             }
             Signal::Bookmark(revision) => self.bookmark(revision),

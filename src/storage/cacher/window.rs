@@ -48,7 +48,7 @@ const WINDOW_SEGMENTS_MIN: u32 = 16;
 
 /// The age below which events are kept however short memory is: a watcher that keeps up has read older ones, so that
 /// none is ended.
-const WINDOW_AGE_MIN: Duration = Duration::from_secs(5);
+pub(super) const WINDOW_AGE_MIN: Duration = Duration::from_secs(5);
 
 /// The limits of a type's window of events.
 #[derive(Clone, Copy, Debug)]

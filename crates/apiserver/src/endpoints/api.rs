@@ -399,6 +399,7 @@ impl Api {
                     share: self.memory.watch(selectors.iter().sum())?,
                     running: self.config.metrics.long_running(kind),
                     counts: self.config.metrics.watch(kind),
+                    open: self.config.open_watches.clone(),
                     default_timeout: self.config.min_request_timeout,
                 };
                 handlers::watch(call, terms).await

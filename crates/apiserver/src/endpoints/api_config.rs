@@ -14,6 +14,7 @@ use super::encoding::EncodingCache;
 use super::metrics::Metrics;
 use super::relay::Kubelets;
 use super::version::VersionInfo;
+use crate::open_watches::OpenWatches;
 
 /// The parts of an [`super::Api`].
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct ApiConfig {
     pub extra_root_paths: Vec<String>,
     /// The metrics of requests and watches.
     pub metrics: Metrics,
+    /// The watches that clients have open.
+    pub open_watches: OpenWatches,
     /// The memory budget of lists and watches.
     pub ledger: Ledger,
     /// The cache of encoded objects.

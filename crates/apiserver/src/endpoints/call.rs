@@ -22,6 +22,7 @@ use super::patches::Patch;
 use super::relay::Kubelets;
 use super::request_info::RequestInfo;
 use super::routes::Routes;
+use crate::open_watches::OpenWatches;
 
 /// The subresources whose storage in kube-apiserver makes no tables.
 const SUBRESOURCES_WITHOUT_TABLE: [&str; 3] = ["approval", "ephemeralcontainers", "resize"];
@@ -72,6 +73,8 @@ pub(super) struct WatchTerms {
     pub(super) share: Share,
     /// The counters of sent events and bytes, labelled by resource.
     pub(super) counts: WatchCounts,
+    /// The watches that clients have open, to which it is added.
+    pub(super) open: OpenWatches,
     /// The time that the watch runs without `timeoutSeconds`.
     pub(super) default_timeout: std::time::Duration,
 }

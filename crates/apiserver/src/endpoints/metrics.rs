@@ -121,9 +121,11 @@ impl WatchCounts {
         self.sizes.add(chunk, bytes);
     }
 
-    /// Counts the events of a chunk.
-    pub(crate) fn chunk(&self, chunk: &mut Tally) {
-        self.events.inc_by(self.sizes.count(chunk));
+    /// Counts the events of a chunk, and returns how many they are.
+    pub(crate) fn chunk(&self, chunk: &mut Tally) -> u64 {
+        let events = self.sizes.count(chunk);
+        self.events.inc_by(events);
+        events
     }
 
     /// Counts the end of the initial events.

@@ -13,6 +13,9 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use ringwatch_registry::Verb;
 
+/// The path of the stream of what the server does, which lasts as watches do.
+const STATE_STREAM: &str = "/debug/ui/stream";
+
 /// The resource, verb and names of a request, from its method and path alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
@@ -98,12 +101,14 @@ impl RequestInfo {
     /// not counted in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
-        self.is_resource
-            && (self.verb == RequestVerb::Resource(Verb::Watch)
-                || matches!(
-                    self.subresource.as_str(),
-                    "proxy" | "log" | "exec" | "attach" | "portforward"
-                ))
+        if !self.is_resource {
+            return self.path == STATE_STREAM;
+        }
+        self.verb == RequestVerb::Resource(Verb::Watch)
+            || matches!(
+                self.subresource.as_str(),
+                "proxy" | "log" | "exec" | "attach" | "portforward"
+            )
     }
 
     /// Returns true if the request may change something.

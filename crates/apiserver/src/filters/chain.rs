@@ -32,6 +32,7 @@ use crate::endpoints::{
     self, Impersonation, Metrics, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
     ResponseBody, TextError,
 };
+use crate::running_requests::RunningRequests;
 
 /// The outcome of a request's authentication, as far as its connection goes.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,8 @@ pub struct Limits {
     pub sizes: ObjectCounts,
     /// Limits the watches of each user.
     pub watches: Watches,
+    /// The requests that run.
+    pub running: RunningRequests,
     /// The threads for requests with work that would keep a worker from others.
     pub large_work: LargeWork,
     /// Maximum time that a request may take, watches and streams aside.
@@ -380,6 +383,8 @@ impl Filters {
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
+        let running = &self.limits.running;
+        let mut running = running.begin(info, &user, request.headers(), &self.clock);
         let Ok(turn) = self.turn(query, &user, info).await else {
             return self.too_many(info);
         };
@@ -390,9 +395,9 @@ impl Filters {
         let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
             return self.too_many(info);
         };
-        self.authorized(request, user, info)
-            .await
-            .map(|body| HeldBody::holding(body, permit, turn))
+        let response = self.authorized(request, user, info).await;
+        running.responded(response.status());
+        response.map(|body| HeldBody::holding(body, permit, turn, running))
     }
 
     /// Authorizes a request and passes it on. Both may move to the threads for large work.

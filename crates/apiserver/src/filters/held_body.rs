@@ -18,6 +18,7 @@ use super::Permit;
 use super::drain::OpenWatch;
 use crate::cancellation::{CancellationFlag, Cancelled};
 use crate::endpoints::{BoxError, ResponseBody, full};
+use crate::running_requests::RunningRequest;
 
 /// A response body with something that lasts as long as it does.
 #[derive(Debug)]
@@ -35,10 +36,11 @@ pub struct HeldBody {
 #[derive(Debug)]
 enum Held {
     Nothing,
-    /// A place among the requests in flight, and the request's seats.
+    /// A place among the requests in flight, the request's seats, and its place among those that run.
     Place {
         _permit: Permit,
         _turn: Option<Box<Turn>>,
+        _running: Box<RunningRequest>,
     },
     /// A place among the watches of a user.
     Watch {
@@ -52,13 +54,19 @@ enum Held {
 }
 
 impl HeldBody {
-    /// Wraps a body that holds a place among the requests in flight, and the request's seats.
+    /// Wraps a body that holds a place among the requests in flight, the request's seats, and its place among those that run.
     #[must_use]
-    pub fn holding(inner: ResponseBody, permit: Permit, turn: Option<Turn>) -> Self {
+    pub fn holding(
+        inner: ResponseBody,
+        permit: Permit,
+        turn: Option<Turn>,
+        running: RunningRequest,
+    ) -> Self {
         Self {
             _held: Held::Place {
                 _permit: permit,
                 _turn: turn.map(Box::new),
+                _running: Box::new(running),
             },
             ..Self::from(inner)
         }

@@ -29,6 +29,7 @@ use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::cancellation::CancellationFlag;
 use crate::endpoints::{Impersonation, ResponseBody};
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start};
+use crate::running_requests::RunningRequests;
 
 /// A server without paths of its own.
 struct Nothing;
@@ -93,6 +94,7 @@ pub fn connections(
         authorizer: Authorizer::always_allow(),
         authenticator: Authenticator::new(TokenFile::parse("secret,ann,1").expect("tokens")).into(),
         limits: Limits {
+            running: RunningRequests::default(),
             in_flight: InFlight::new(0, 0, request_timeout),
             fairness: None,
             sizes: ObjectCounts::default(),

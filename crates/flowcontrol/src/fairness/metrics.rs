@@ -12,6 +12,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::{Clock, Instant};
 
+use super::LevelFigures;
+
 type Number = Gauge<i64, AtomicI64>;
 type Waits = Family<WaitLabels, Histogram, fn() -> Histogram>;
 
@@ -163,9 +165,36 @@ fn wait_buckets() -> Histogram {
     ])
 }
 
+impl Rejection {
+    /// All reasons.
+    const ALL: [Self; 4] = [
+        Self::QueueFull,
+        Self::NoSeats,
+        Self::TimeOut,
+        Self::Cancelled,
+    ];
+}
+
 impl SchemaMetrics {
-    pub(super) fn reject(&self, rejection: Rejection) {
-        let labels = RejectionLabels {
+    /// Returns the name of the level to which the schema leads.
+    pub(super) fn level(&self) -> &str {
+        &self.labels.priority_level
+    }
+
+    /// Adds the figures of the schema's requests to those of its level.
+    pub(super) fn add_to(&self, level: &mut LevelFigures) {
+        let number = |gauge: &Number| u64::try_from(gauge.get()).unwrap_or_default();
+        level.executing += number(&self.executing);
+        level.taken += number(&self.seats);
+        level.waiting += number(&self.in_queue);
+        for reason in Rejection::ALL {
+            let rejected = self.all.rejected.get(&self.rejections(reason));
+            level.rejected += rejected.map_or(0, |counter| counter.get());
+        }
+    }
+
+    fn rejections(&self, rejection: Rejection) -> RejectionLabels {
+        RejectionLabels {
             flow_schema: self.labels.flow_schema.clone(),
             priority_level: self.labels.priority_level.clone(),
             reason: match rejection {
@@ -174,7 +203,11 @@ impl SchemaMetrics {
                 Rejection::TimeOut => "time-out",
                 Rejection::Cancelled => "cancelled",
             },
-        };
+        }
+    }
+
+    pub(super) fn reject(&self, rejection: Rejection) {
+        let labels = self.rejections(rejection);
         self.all.rejected.get_or_create_owned(&labels).inc();
     }
 

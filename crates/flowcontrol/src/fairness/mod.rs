@@ -9,7 +9,7 @@ mod seats;
 pub(crate) mod watches;
 mod width;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +56,36 @@ pub struct Turn {
     /// The seats; `None` if its level is exempt.
     _seat: Option<Seat>,
     _executing: Executing,
+}
+
+/// The figures of a priority level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelFigures {
+    /// The name of the level.
+    pub name: String,
+    /// The nominal number of seats; `None` if the level is exempt.
+    pub seats: Option<u32>,
+    /// The requests that are served.
+    pub executing: u64,
+    /// The seats that they take.
+    pub taken: u64,
+    /// The requests that wait.
+    pub waiting: u64,
+    /// The requests that were refused so far, by the schemas that lead to the level now.
+    pub rejected: u64,
+}
+
+impl LevelFigures {
+    fn new(name: &str, seats: Option<u32>) -> Self {
+        Self {
+            name: name.to_owned(),
+            seats,
+            executing: 0,
+            taken: 0,
+            waiting: 0,
+            rejected: 0,
+        }
+    }
 }
 
 /// The identifiers of a request's flow schema and priority level, which its response has in headers.
@@ -109,6 +139,26 @@ impl Fairness {
         });
         let metrics = metrics.collect();
         self.flows.store(Arc::new(Flows { table, metrics }));
+    }
+
+    /// Returns the figures of each level, by their names.
+    #[must_use]
+    pub fn levels(&self) -> Vec<LevelFigures> {
+        let flows = self.flows.load();
+        let nominal = self.seats.nominal_limits(flows.table.levels());
+        let levels = flows.table.levels().iter().zip(nominal);
+        let mut figures: BTreeMap<&str, LevelFigures> = levels
+            .map(|(level, (_, seats))| {
+                let seats = level.limits.map(|_| seats);
+                (&*level.name, LevelFigures::new(&level.name, seats))
+            })
+            .collect();
+        for metrics in flows.metrics.values() {
+            if let Some(level) = figures.get_mut(metrics.level()) {
+                metrics.add_to(level);
+            }
+        }
+        figures.into_values().collect()
     }
 
     /// Finds the flow schema and priority level of a request.

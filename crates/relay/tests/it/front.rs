@@ -17,6 +17,7 @@ use ringwatch_apiserver::endpoints::{
     VersionInfo, full,
 };
 use ringwatch_apiserver::filters::Handler;
+use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_authentication::{Authenticator, TokenFile};
 use ringwatch_authorization::Authorizer;
 use ringwatch_relay::{Caches, Front, FrontConfig, Upstream};
@@ -115,6 +116,7 @@ fn api(clock: &Clock) -> Api {
         server_address: "127.0.0.1:1".to_owned(),
         extra_root_paths: Vec::new(),
         metrics: Metrics::new(),
+        open_watches: OpenWatches::default(),
         encodings: EncodingCache::new(1 << 20, &ledger),
         ledger,
         min_request_timeout: Duration::from_secs(1800),

@@ -13,6 +13,7 @@ use ringwatch_apiserver::endpoints::{
 };
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits, Start};
 use ringwatch_apiserver::health::Health;
+use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -23,11 +24,13 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_relay::{
     Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
 };
+use ringwatch_state::StoreKind;
 use ringwatch_tls::error::StartError;
 
 use super::paths::{PATHS, RelayPaths, UpstreamAge};
 use crate::background::Background;
 use crate::certificate_metrics::CertificateMetrics;
+use crate::debug_state::{self, CachesSource, DebugState, Sources};
 use crate::flags::ServeFlags;
 use crate::kubelets;
 use crate::limits::{connection_limits, outer_filters, request_limits};
@@ -82,18 +85,30 @@ impl Assembly<'_> {
         let impersonation =
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
         let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
-        let api = self.api(&authorizer, &authenticator, responses, &ledger)?;
+        let open_watches = OpenWatches::default();
+        let state = self.state(&caches, &ledger, &open_watches, &limits, background);
+        let api = self.api(
+            &authorizer,
+            &authenticator,
+            responses,
+            &ledger,
+            open_watches,
+        )?;
         let front = FrontConfig {
             upstream: Arc::clone(&self.upstream),
             caches: Arc::clone(&caches),
             api,
             caches_secrets: self.caches_secrets,
-            own_paths: PATHS.map(str::to_owned).to_vec(),
+            own_paths: PATHS
+                .into_iter()
+                .chain(debug_state::PATHS)
+                .map(str::to_owned)
+                .collect(),
         };
         let front = Arc::new(Front::new(front));
         authenticator.register(&mut registry);
         let certificate = CertificateMetrics::register(&mut registry, &credentials);
-        let paths = self.paths(&caches, certificate, &ledger, registry);
+        let paths = self.paths(&caches, certificate, &ledger, state, registry);
         let connections = Connections {
             filters: Arc::new(Filters {
                 outer: outer_filters(&self.flags.serving, &self.steps.drain),
@@ -141,6 +156,7 @@ impl Assembly<'_> {
         authenticator: &Arc<Authenticator>,
         responses: Responses,
         ledger: &Ledger,
+        open_watches: OpenWatches,
     ) -> Result<Api, StartError> {
         let (kubelets, _) = kubelets::load(&self.flags.kubelets)?;
         Ok(Api::new(ApiConfig {
@@ -152,6 +168,7 @@ impl Assembly<'_> {
             server_address: self.address.to_string(),
             extra_root_paths: Vec::new(),
             metrics: responses.metrics,
+            open_watches,
             ledger: ledger.clone(),
             encodings: responses.encodings,
             min_request_timeout: Duration::from_secs(self.flags.limits.min_request_timeout.into()),
@@ -193,11 +210,37 @@ impl Assembly<'_> {
         ));
     }
 
+    /// Builds the paths that tell what the relay does now, and runs the task that answers them.
+    fn state(
+        &self,
+        caches: &Arc<Caches>,
+        ledger: &Ledger,
+        open_watches: &OpenWatches,
+        limits: &Limits,
+        background: &mut Background,
+    ) -> DebugState {
+        let (state, sampler) = DebugState::new(Sources {
+            name: "ringwatch relay",
+            version: self.flags.version.version().git_version,
+            store: StoreKind::Upstream,
+            caches: CachesSource::Relay(Arc::clone(caches)),
+            ledger: ledger.clone(),
+            watches: open_watches.clone(),
+            requests: limits.running.clone(),
+            fairness: None,
+            started: self.clock.now(),
+            clock: self.clock.clone(),
+        });
+        background.run(sampler.run());
+        state
+    }
+
     fn paths(
         &self,
         caches: &Arc<Caches>,
         certificate: CertificateMetrics,
         ledger: &Ledger,
+        state: DebugState,
         mut registry: Registry,
     ) -> RelayPaths {
         let health = Health::new(self.steps.shutting_down.clone());
@@ -209,6 +252,7 @@ impl Assembly<'_> {
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
             age: UpstreamAge::register(&mut registry, caches),
+            state,
             registry,
         }
     }

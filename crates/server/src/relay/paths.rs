@@ -12,6 +12,7 @@ use ringwatch_apiserver::health::Health;
 use ringwatch_relay::Caches;
 
 use crate::certificate_metrics::CertificateMetrics;
+use crate::debug_state::DebugState;
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
@@ -31,6 +32,8 @@ pub(super) struct RelayPaths {
     pub(super) memory: MemoryMetrics,
     pub(super) process: Process,
     pub(super) age: UpstreamAge,
+    /// What the relay does now.
+    pub(super) state: DebugState,
 }
 
 /// The time for which the upstream has been away.
@@ -65,7 +68,7 @@ impl UpstreamAge {
 impl OwnPaths for RelayPaths {
     async fn answer(
         &self,
-        _: &Method,
+        method: &Method,
         path: &str,
         query: &str,
         _: &HeaderMap,
@@ -80,6 +83,9 @@ impl OwnPaths for RelayPaths {
         }
         if path == slis {
             return Some(metrics::answer(&self.slis));
+        }
+        if let Some(answer) = self.state.answer(method, path, query).await {
+            return Some(answer);
         }
         self.health.answer(path, query).await
     }

@@ -29,9 +29,10 @@ use crate::endpoints::encoding::{EventEncoder, EventType};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
-use crate::endpoints::negotiation::Format;
+use crate::endpoints::negotiation::{self, Format};
 use crate::endpoints::spans::WatchSpans;
 use crate::endpoints::websocket;
+use crate::open_watches::{WatchEntry, WatchTarget};
 
 /// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
@@ -59,6 +60,15 @@ pub(crate) async fn watch(
     let begun = call.context.clock.now();
     let deadline = begun + timeout;
     options.deadline = Some(deadline);
+    let entry = terms.open.add(&WatchTarget {
+        resource: (&call.info.group, &call.info.resource),
+        namespace: call.namespace(),
+        predicate: &options.predicate,
+        user: &call.context.user.name,
+        user_agent: negotiation::user_agent(call.headers),
+        since: begun,
+    });
+    options.observer = Some(entry.observer());
     let events = call
         .store
         .watch(call.namespace(), options)
@@ -69,6 +79,8 @@ pub(crate) async fn watch(
         encoder: call.event_encoder(output),
         one_by_one: is_web_socket(call.headers),
         counts: terms.counts,
+        entry,
+        reached: 0,
         clock: call.context.clock.clone(),
         begun,
         _running: terms.running,
@@ -115,6 +127,10 @@ struct WatchBody {
     one_by_one: bool,
     /// The counters of sent events and bytes, labelled by resource.
     counts: WatchCounts,
+    /// The watch among those that clients have open.
+    entry: WatchEntry,
+    /// The revision of the last event or bookmark that was written.
+    reached: u64,
     /// The sizes of the events in the chunk that is being made.
     tally: Tally,
     /// The clock of the deadline and of the metrics.
@@ -167,6 +183,7 @@ impl WatchBody {
     }
 
     fn write(&mut self, event: WatchEvent) -> Result<Bytes, Failure> {
+        self.reached = event.revision();
         let written = match event {
             WatchEvent::Added(object) => self.encoder.event(EventType::Added, &object),
             WatchEvent::Modified(object) | WatchEvent::Replaced { object, .. } => {
@@ -198,13 +215,19 @@ impl WatchBody {
         Failure::from_storage_error(error, about)
     }
 
+    /// Counts the events of a chunk that is to be sent.
+    fn count_chunk(&mut self) {
+        let events = self.counts.chunk(&mut self.tally);
+        self.entry.sent(events, self.reached);
+    }
+
     /// Returns the queued events, joined as far as they fit into a chunk; `None` at the end.
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Some(first) = std::task::ready!(self.poll_event(context)) else {
             return Poll::Ready(None);
         };
         if self.one_by_one {
-            self.counts.chunk(&mut self.tally);
+            self.count_chunk();
             return Poll::Ready(Some(first));
         }
         let mut joined = BytesMut::new();
@@ -219,7 +242,7 @@ impl WatchBody {
             }
             joined.extend_from_slice(&event);
         }
-        self.counts.chunk(&mut self.tally);
+        self.count_chunk();
         let chunk = if joined.is_empty() {
             first
         } else {

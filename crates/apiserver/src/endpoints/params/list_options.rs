@@ -137,6 +137,7 @@ impl ListParams {
             send_initial_events: self.send_initial_events,
             progress_notify: self.allow_watch_bookmarks,
             deadline: None,
+            observer: None,
             skip_corrupt: false,
             memory: None,
         })

@@ -83,6 +83,7 @@ fn filters(reads_max: u32) -> (Arc<Filters>, Arc<Notify>) {
         .into(),
         authorizer: Authorizer::always_allow(),
         limits: Limits {
+            running: RunningRequests::default(),
             in_flight: InFlight::new(reads_max, 1, Duration::from_secs(60)),
             fairness: None,
             sizes: ObjectCounts::default(),

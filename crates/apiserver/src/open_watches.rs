@@ -1,0 +1,320 @@
+//! The watches that clients have open, each with who has it and how far it has come, for those who look at the server.
+//!
+//! A watch writes to its own entry once a chunk; everything else about it is known from its beginning, or asked of the
+//! watch cache when somebody looks. Entries are as many as there are watches, which have limits of their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use ringwatch::clock::Instant;
+use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchPlace};
+use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+
+/// The number of maps among which watches are divided, so that those which begin while somebody reads one map seldom wait.
+const SHARDS: usize = 16;
+
+/// Maximum number of bytes that are kept of each text that a client chooses.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// The watches that clients have open. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct OpenWatches(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    next: AtomicU64,
+    shards: [Mutex<HashMap<u64, Arc<OpenWatch>>>; SHARDS],
+}
+
+/// The selection of a watch, by what narrows it most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WatchKind {
+    /// All objects of the type.
+    Everything,
+    /// All objects of a namespace.
+    Namespace,
+    /// One object.
+    Name,
+    /// Objects with certain labels.
+    Labels,
+    /// Objects with certain fields.
+    Fields,
+    /// A shard of the objects.
+    Shards,
+}
+
+/// The client of a watch, and its selection.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchTarget<'a> {
+    /// The group and the plural resource that the request names.
+    pub(crate) resource: (&'a str, &'a str),
+    /// The namespace; empty for all.
+    pub(crate) namespace: &'a str,
+    /// The selectors.
+    pub(crate) predicate: &'a SelectionPredicate,
+    /// The name of the user.
+    pub(crate) user: &'a str,
+    /// The header `User-Agent`.
+    pub(crate) user_agent: &'a str,
+    /// The time of the request.
+    pub(crate) since: Instant,
+}
+
+/// An open watch of a client.
+#[derive(Debug)]
+pub struct OpenWatch {
+    /// The number of the watch, which is not reused.
+    pub id: u64,
+    /// The name of the user.
+    pub user: Box<str>,
+    /// The start of the header `User-Agent`.
+    pub user_agent: Box<str>,
+    /// The namespace; empty for all.
+    pub namespace: Box<str>,
+    /// The selectors as text, cut off where it is long.
+    pub selector: Box<str>,
+    /// The selection.
+    pub kind: WatchKind,
+    /// The time of the request.
+    pub since: Instant,
+    /// The type that the request names.
+    asked: (Box<str>, Box<str>),
+    /// The place of the watch in its cache; unset if no cache serves it.
+    place: OnceLock<Arc<dyn WatchPlace>>,
+    sent: AtomicU64,
+    revision: AtomicU64,
+}
+
+/// An entry of an open watch, which is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct WatchEntry {
+    watch: Arc<OpenWatch>,
+    all: OpenWatches,
+}
+
+impl OpenWatches {
+    /// Adds a watch that begins.
+    pub(crate) fn add(&self, target: &WatchTarget<'_>) -> WatchEntry {
+        // Relaxed: a number, which orders nothing.
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let (group, resource) = target.resource;
+        let watch = Arc::new(OpenWatch {
+            id,
+            user: start_of(target.user),
+            user_agent: start_of(target.user_agent),
+            namespace: start_of(target.namespace),
+            selector: start_of(&selector(target.predicate)),
+            kind: kind(target.namespace, target.predicate),
+            since: target.since,
+            asked: (group.into(), resource.into()),
+            place: OnceLock::new(),
+            sent: AtomicU64::new(0),
+            revision: AtomicU64::new(0),
+        });
+        self.shard(id).insert(id, Arc::clone(&watch));
+        WatchEntry {
+            watch,
+            all: self.clone(),
+        }
+    }
+
+    /// Returns all watches, in no particular order.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<OpenWatch>> {
+        let mut all = Vec::new();
+        for shard in 0..SHARDS as u64 {
+            all.extend(self.shard(shard).values().cloned());
+        }
+        all
+    }
+
+    /// Returns a watch by its number; `None` if it has ended.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<Arc<OpenWatch>> {
+        self.shard(id).get(&id).cloned()
+    }
+
+    fn shard(&self, id: u64) -> MutexGuard<'_, HashMap<u64, Arc<OpenWatch>>> {
+        let shard = &self.0.shards[(id % SHARDS as u64) as usize];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenWatch {
+    /// Returns the group and the plural resource of the type: of the cache that serves it, otherwise as the request names it.
+    #[must_use]
+    pub fn of_type(&self) -> (&str, &str) {
+        let asked = (&*self.asked.0, &*self.asked.1);
+        self.place.get().map_or(asked, |place| place.of_type())
+    }
+
+    /// Returns how far behind it is; `None` if no cache serves it.
+    #[must_use]
+    pub fn lag(&self) -> Option<WatchLag> {
+        self.place.get().map(|place| place.lag())
+    }
+
+    /// Returns how many events and bookmarks have been written for the client.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        // Relaxed: a figure, as the next one.
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Returns the revision of the last event or bookmark that was written; `None` if there was none.
+    #[must_use]
+    pub fn revision(&self) -> Option<u64> {
+        Some(self.revision.load(Ordering::Relaxed)).filter(|it| *it > 0)
+    }
+}
+
+impl WatchObserver for OpenWatch {
+    fn begins(&self, place: Arc<dyn WatchPlace>) {
+        // It begins once.
+        let _ = self.place.set(place);
+    }
+}
+
+impl WatchEntry {
+    /// Returns what the cache shows the watch's place to.
+    pub(crate) fn observer(&self) -> Arc<dyn WatchObserver> {
+        Arc::clone(&self.watch) as _
+    }
+
+    /// Adds written events, of which the last has a revision.
+    pub(crate) fn sent(&self, events: u64, revision: u64) {
+        let sent = &self.watch.sent;
+        // Relaxed: figures, which the watch's own task alone stores.
+        sent.store(sent.load(Ordering::Relaxed) + events, Ordering::Relaxed);
+        self.watch.revision.store(revision, Ordering::Relaxed);
+    }
+}
+
+impl Drop for WatchEntry {
+    fn drop(&mut self) {
+        self.all.shard(self.watch.id).remove(&self.watch.id);
+    }
+}
+
+impl WatchKind {
+    /// All kinds, from the widest selection on.
+    pub const ALL: [Self; 6] = [
+        Self::Everything,
+        Self::Namespace,
+        Self::Name,
+        Self::Labels,
+        Self::Fields,
+        Self::Shards,
+    ];
+
+    /// Returns its name in documents.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Everything => "everything",
+            Self::Namespace => "namespace",
+            Self::Name => "name",
+            Self::Labels => "labels",
+            Self::Fields => "fields",
+            Self::Shards => "shards",
+        }
+    }
+}
+
+/// Returns the start of a text, as a client may send a long one.
+fn start_of(text: &str) -> Box<str> {
+    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].into()
+}
+
+/// Returns the selectors as text.
+fn selector(predicate: &SelectionPredicate) -> String {
+    let mut parts = Vec::new();
+    if !predicate.label.is_empty() {
+        parts.push(predicate.label.to_string());
+    }
+    if !predicate.field.is_empty() {
+        parts.push(predicate.field.to_string());
+    }
+    if !predicate.shard.is_empty() {
+        parts.push(predicate.shard.to_string());
+    }
+    parts.join(" ")
+}
+
+/// Returns the kind of a selection.
+fn kind(namespace: &str, predicate: &SelectionPredicate) -> WatchKind {
+    if predicate.single_name().is_some() {
+        WatchKind::Name
+    } else if !predicate.label.is_empty() {
+        WatchKind::Labels
+    } else if !predicate.field.is_empty() {
+        WatchKind::Fields
+    } else if !predicate.shard.is_empty() {
+        WatchKind::Shards
+    } else if !namespace.is_empty() {
+        WatchKind::Namespace
+    } else {
+        WatchKind::Everything
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch::clock::Clock;
+    use ringwatch::meta::{FieldSelector, LabelSelector};
+
+    use super::*;
+
+    fn predicate(label: &str, field: &str) -> SelectionPredicate {
+        SelectionPredicate {
+            label: LabelSelector::parse(label).expect("a selector"),
+            field: FieldSelector::parse(field).expect("a selector"),
+            ..SelectionPredicate::default()
+        }
+    }
+
+    #[test]
+    fn a_watch_is_listed_until_it_ends_and_texts_are_cut_off() {
+        let watches = OpenWatches::default();
+        let since = Clock::real().now();
+        let long = "é".repeat(TEXT_BYTES_MAX);
+        let add = |namespace, label, field| {
+            watches.add(&WatchTarget {
+                resource: ("apps", "deployments"),
+                namespace,
+                predicate: &predicate(label, field),
+                user: "jane",
+                user_agent: &long,
+                since,
+            })
+        };
+        let entries = [
+            (add("", "", ""), WatchKind::Everything, ""),
+            (add("ns", "", ""), WatchKind::Namespace, ""),
+            (add("ns", "a=b", "x=y"), WatchKind::Labels, "a=b x=y"),
+            (add("", "", "x!=y"), WatchKind::Fields, "x!=y"),
+            (
+                add("", "", "metadata.name=n"),
+                WatchKind::Name,
+                "metadata.name=n",
+            ),
+        ];
+        assert_eq!(watches.all().len(), entries.len());
+        for (number, (entry, kind, selector)) in entries.iter().enumerate() {
+            let watch = watches.get(number as u64).expect("an open watch");
+            assert_eq!((watch.kind, &*watch.selector), (*kind, *selector));
+            assert_eq!(watch.of_type(), ("apps", "deployments"));
+            assert_eq!(watch.user_agent.len(), TEXT_BYTES_MAX);
+            assert_eq!(
+                (watch.sent(), watch.revision(), watch.lag()),
+                (0, None, None)
+            );
+            entry.sent(2, 7);
+            entry.sent(1, 9);
+            assert_eq!((watch.sent(), watch.revision()), (3, Some(9)));
+        }
+        drop(entries);
+        assert!(watches.all().is_empty());
+        assert!(watches.get(0).is_none());
+    }
+}

@@ -1,0 +1,258 @@
+//! The requests that run, and the slowest of those that have ended lately, for those who look at the server.
+//!
+//! A request is in a map while it runs. Only one that took long is kept afterwards, so that all others cost no more than
+//! the map. Watches and streams are not among them: they are meant to last.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use ringwatch::clock::{Clock, Instant};
+use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use ringwatch_apimachinery::User;
+
+use crate::endpoints::RequestInfo;
+
+/// The number of maps among which requests are divided, so that they seldom wait for each other.
+const SHARDS: usize = 16;
+
+/// Minimum time that a request takes to be kept when it has ended.
+const SLOW_MIN: Duration = Duration::from_millis(100);
+
+/// Maximum number of requests that are kept when they have ended.
+const ENDED_MAX: usize = 100;
+
+/// The time for which they are kept.
+const ENDED_FOR: Duration = Duration::from_secs(60);
+
+/// The requests that run, and the slowest of those that have ended. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct RunningRequests(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    next: AtomicU64,
+    shards: [Mutex<HashMap<u64, Arc<Request>>>; SHARDS],
+    /// The requests that took at least [`SLOW_MIN`], in no order.
+    ended: Mutex<Vec<Ended>>,
+}
+
+/// The facts of a request that are known from its beginning.
+#[derive(Debug)]
+struct Request {
+    info: Arc<RequestInfo>,
+    user: Box<str>,
+    user_agent: Option<HeaderValue>,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Ended {
+    request: Arc<Request>,
+    at: Instant,
+    code: Option<StatusCode>,
+}
+
+/// A request that runs, until this is dropped.
+#[derive(Debug)]
+pub struct RunningRequest {
+    all: RunningRequests,
+    id: u64,
+    clock: Clock,
+    code: Option<StatusCode>,
+}
+
+/// A request as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownRequest {
+    /// The verb.
+    pub verb: String,
+    /// The path without parameters.
+    pub path: String,
+    /// The name of the user.
+    pub user: String,
+    /// The header `User-Agent`.
+    pub user_agent: String,
+    /// The time that it took, or has taken so far.
+    pub took: Duration,
+    /// True if it runs.
+    pub running: bool,
+    /// The status of its response; `None` if it runs, or ended without.
+    pub code: Option<StatusCode>,
+}
+
+impl RunningRequests {
+    /// Adds a request that begins.
+    pub(crate) fn begin(
+        &self,
+        info: &Arc<RequestInfo>,
+        user: &User,
+        headers: &HeaderMap,
+        clock: &Clock,
+    ) -> RunningRequest {
+        // Relaxed: a number, which orders nothing.
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let request = Request {
+            info: Arc::clone(info),
+            user: user.name.as_str().into(),
+            user_agent: headers.get(header::USER_AGENT).cloned(),
+            since: clock.now(),
+        };
+        self.shard(id).insert(id, Arc::new(request));
+        RunningRequest {
+            all: self.clone(),
+            id,
+            clock: clock.clone(),
+            code: None,
+        }
+    }
+
+    /// Returns the slowest requests that run or have ended within a minute, the slowest first.
+    #[must_use]
+    pub fn slowest(&self, max: usize, now: Instant) -> Vec<ShownRequest> {
+        let mut shown = Vec::new();
+        for shard in 0..SHARDS as u64 {
+            let running = self.shard(shard);
+            let running = running.values();
+            shown.extend(running.map(|it| {
+                let took = now.saturating_duration_since(it.since);
+                (took, None, Arc::clone(it))
+            }));
+        }
+        let ended = self.ended();
+        let lately = ended
+            .iter()
+            .filter(|it| now.saturating_duration_since(it.at) < ENDED_FOR);
+        shown.extend(lately.map(|it| (it.took(), Some(it.code), Arc::clone(&it.request))));
+        drop(ended);
+        shown.sort_by_key(|(took, ..)| std::cmp::Reverse(*took));
+        shown.truncate(max);
+        let shown = shown.into_iter();
+        shown
+            .map(|(took, ended, request)| request.shown(took, ended))
+            .collect()
+    }
+
+    /// Keeps a request that took long. If there is no room, it takes the place of the fastest that took less time than it.
+    fn keep(&self, ended: Ended) {
+        let mut all = self.ended();
+        all.retain(|it| ended.at.saturating_duration_since(it.at) < ENDED_FOR);
+        if all.len() < ENDED_MAX {
+            all.push(ended);
+            return;
+        }
+        let fastest = all.iter_mut().min_by_key(|it| it.took());
+        if let Some(fastest) = fastest.filter(|it| it.took() < ended.took()) {
+            *fastest = ended;
+        }
+    }
+
+    fn shard(&self, id: u64) -> MutexGuard<'_, HashMap<u64, Arc<Request>>> {
+        let shard = &self.0.shards[(id % SHARDS as u64) as usize];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<Ended>> {
+        self.0.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningRequest {
+    /// Notes the status of the response, whose body is still to be sent.
+    pub(crate) fn responded(&mut self, code: StatusCode) {
+        self.code = Some(code);
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        let Some(request) = self.all.shard(self.id).remove(&self.id) else {
+            return;
+        };
+        let (at, code) = (self.clock.now(), self.code);
+        if at.saturating_duration_since(request.since) >= SLOW_MIN {
+            self.all.keep(Ended { request, at, code });
+        }
+    }
+}
+
+impl Ended {
+    fn took(&self) -> Duration {
+        self.at.saturating_duration_since(self.request.since)
+    }
+}
+
+impl Request {
+    /// Returns the request as it is shown; `ended` has its status if it has ended.
+    fn shown(&self, took: Duration, ended: Option<Option<StatusCode>>) -> ShownRequest {
+        let agent = self.user_agent.as_ref();
+        let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
+        ShownRequest {
+            verb: self.info.verb.name().to_owned(),
+            path: self.info.path.clone(),
+            user: self.user.clone().into(),
+            user_agent: agent.to_owned(),
+            took,
+            running: ended.is_none(),
+            code: ended.flatten(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    fn begin(all: &RunningRequests, path: &str, clock: &Clock) -> RunningRequest {
+        let info = Arc::new(RequestInfo::new(&Method::GET, path, ""));
+        let user = User {
+            name: "jane".to_owned(),
+            ..User::default()
+        };
+        all.begin(&info, &user, &HeaderMap::new(), clock)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_requests_are_shown_for_a_minute_after_their_end() {
+        let (all, clock) = (RunningRequests::default(), Clock::real());
+        let shown = |clock: &Clock| {
+            let shown = all.slowest(10, clock.now()).into_iter();
+            shown
+                .map(|it| (it.path, it.running, it.code))
+                .collect::<Vec<_>>()
+        };
+        let quick = begin(&all, "/api/v1/nodes", &clock);
+        let mut slow = begin(&all, "/api/v1/pods", &clock);
+        drop(quick);
+        assert_eq!(shown(&clock), [("/api/v1/pods".to_owned(), true, None)]);
+        clock.sleep(SLOW_MIN).await;
+        slow.responded(StatusCode::OK);
+        drop(slow);
+        let ended = ("/api/v1/pods".to_owned(), false, Some(StatusCode::OK));
+        assert_eq!(shown(&clock), [ended]);
+        clock.sleep(ENDED_FOR).await;
+        assert!(shown(&clock).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_slowest_are_kept() {
+        let (all, clock) = (RunningRequests::default(), Clock::real());
+        let run = async |path: &str, time: Duration| {
+            let request = begin(&all, path, &clock);
+            clock.sleep(time).await;
+            drop(request);
+        };
+        run("/first", SLOW_MIN).await;
+        for _ in 1..ENDED_MAX {
+            run("/other", 2 * SLOW_MIN).await;
+        }
+        run("/last", 3 * SLOW_MIN).await;
+        let shown = all.slowest(ENDED_MAX + 1, clock.now());
+        assert_eq!(shown.len(), ENDED_MAX);
+        assert_eq!(shown[0].path, "/last");
+        assert!(shown.iter().all(|it| it.path != "/first"));
+    }
+}

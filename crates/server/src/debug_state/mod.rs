@@ -1,0 +1,145 @@
+//! `/debug/ui/state` and what belongs to it: what the server does now, for its live page and `ringwatch top`.
+//!
+//! ```text
+//!   /debug/ui/state, /debug/ui/watchers --asks--> [Sampler, a task on the background threads] --answers-->
+//!   /debug/ui/stream  <--newest document, each second while somebody reads-- [Sampler]
+//! ```
+//!
+//! The documents take time that grows with the watchers, so one task makes them, one after the other, on threads that serve
+//! nobody. All readers of the stream are sent the same bytes. A reader that is slow misses documents.
+
+mod gather;
+mod sampler;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Response};
+use ringwatch_apiserver::endpoints::{BoxError, ResponseBody, TextError, full, streamed};
+use ringwatch_state::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+
+pub(super) use self::gather::{CachesSource, Sources};
+pub(super) use self::sampler::Sampler;
+use self::sampler::{Ask, Wanted};
+
+/// Maximum number of requests that wait for a document.
+const ASKS_MAX: usize = 16;
+
+/// Maximum number of streams at a time.
+const STREAMS_MAX: usize = 16;
+
+/// The paths, for the list at `/`.
+pub(super) const PATHS: [&str; 3] = [STATE_PATH, STREAM_PATH, WATCHERS_PATH];
+
+/// Answers requests for what the server does now.
+#[derive(Debug)]
+pub(super) struct DebugState {
+    asks: mpsc::Sender<Ask>,
+    newest: Arc<watch::Sender<Bytes>>,
+    /// Notified when a stream begins.
+    reader_came: Arc<Notify>,
+    streams: Arc<Semaphore>,
+}
+
+impl DebugState {
+    /// Creates the paths, and the task without which nothing is answered.
+    pub(super) fn new(sources: Sources) -> (Self, Sampler) {
+        let (asks, asked) = mpsc::channel(ASKS_MAX);
+        let newest = Arc::new(watch::Sender::new(Bytes::new()));
+        let reader_came = Arc::new(Notify::new());
+        let sampler = Sampler::new(
+            sources,
+            asked,
+            Arc::clone(&newest),
+            Arc::clone(&reader_came),
+        );
+        let paths = Self {
+            asks,
+            newest,
+            reader_came,
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        };
+        (paths, sampler)
+    }
+
+    /// Answers a GET of one of the paths; `None` for others.
+    pub(super) async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+    ) -> Option<Response<ResponseBody>> {
+        // Who may read it, by RBAC, is said of `get` alone.
+        if method != Method::GET {
+            return None;
+        }
+        match path {
+            STATE_PATH => Some(self.ask(Wanted::State).await),
+            STREAM_PATH => Some(self.stream()),
+            WATCHERS_PATH => Some(self.ask(watchers_wanted(query)).await),
+            _ => {
+                let id = path.strip_prefix(WATCHERS_PATH)?.strip_prefix('/')?;
+                let Ok(id) = id.parse() else {
+                    return Some(TextError::PageNotFound.response());
+                };
+                Some(self.ask(Wanted::Watcher(id)).await)
+            }
+        }
+    }
+
+    /// Answers with a document, with 404 if it is of a watcher that has ended, or with 429 if too many wait for theirs.
+    async fn ask(&self, wanted: Wanted) -> Response<ResponseBody> {
+        let (answer, document) = oneshot::channel();
+        if self.asks.try_send(Ask { wanted, answer }).is_err() {
+            return TextError::TooManyRequests.response();
+        }
+        match document.await {
+            Ok(Some(json)) => uncached("application/json", full(json)),
+            Ok(None) => TextError::PageNotFound.response(),
+            Err(_) => TextError::Unavailable("the server is shutting down").response(),
+        }
+    }
+
+    /// Answers with a stream of documents, or with 429 if there are too many streams.
+    fn stream(&self) -> Response<ResponseBody> {
+        let Ok(place) = Arc::clone(&self.streams).try_acquire_owned() else {
+            return TextError::TooManyRequests.response();
+        };
+        let newest = self.newest.subscribe();
+        self.reader_came.notify_one();
+        let events = futures::stream::unfold((newest, place), async |(mut newest, place)| {
+            newest.changed().await.ok()?;
+            let event = newest.borrow_and_update().clone();
+            Some((Ok::<_, BoxError>(event), (newest, place)))
+        });
+        uncached("text/event-stream", streamed(events.boxed()))
+    }
+}
+
+/// Reads the parameters of a request for watchers.
+fn watchers_wanted(query: &str) -> Wanted {
+    let (mut of_type, mut limit) = (None, WATCHERS_MAX);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "type" => of_type = Some(value.into_owned()),
+            "limit" => limit = value.parse().unwrap_or(limit).min(WATCHERS_MAX),
+            _ => {}
+        }
+    }
+    Wanted::Watchers { of_type, limit }
+}
+
+/// Returns an answer that nobody keeps.
+fn uncached(media_type: &'static str, body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

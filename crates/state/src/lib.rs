@@ -1,0 +1,296 @@
+//! The document of what a server does now, as `/debug/ui/state` answers and `/debug/ui/stream` repeats it.
+//!
+//! The server writes it; the live page and `ringwatch top` read it. Durations are in seconds, sizes in bytes. Counters only
+//! rise, so that readers make rates of two documents. A figure that the server does not know is `null`. How figures are
+//! gathered does not belong here, nor how they are shown.
+
+use serde::{Deserialize, Serialize};
+
+/// The path of the document.
+pub const STATE_PATH: &str = "/debug/ui/state";
+/// The path of the stream, whose events named [`STREAM_EVENT`] are documents.
+pub const STREAM_PATH: &str = "/debug/ui/stream";
+/// The path of the watchers of a type, and with a slash and its number of one watcher.
+pub const WATCHERS_PATH: &str = "/debug/ui/watchers";
+/// The name of the events of the stream.
+pub const STREAM_EVENT: &str = "state";
+/// Maximum number of watchers in a [`WatcherList`].
+pub const WATCHERS_MAX: usize = 1_000;
+
+/// The state of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// The time of the document, as in RFC 3339.
+    pub time: String,
+    /// The name of the program.
+    pub name: String,
+    /// The version of Kubernetes that it serves.
+    pub version: String,
+    /// The time since the server was built.
+    pub uptime_seconds: f64,
+    /// The store behind the caches.
+    pub store: StoreKind,
+    /// The progress of the caches.
+    pub feed: FeedState,
+    /// The memory in use.
+    pub memory: MemoryState,
+    /// The types that are cached or watched, by their names.
+    pub types: Vec<TypeState>,
+    /// The priority levels, by their names; empty if requests do not wait by them.
+    pub fairness: Vec<LevelState>,
+    /// The slowest requests that run now or ended within the last minute, the slowest first.
+    pub requests: Vec<RequestState>,
+    /// The watchers that are furthest behind, of all types.
+    pub slowest: Vec<Watcher>,
+}
+
+/// The store behind the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StoreKind {
+    /// An etcd.
+    Etcd,
+    /// The store in the server itself.
+    Embedded,
+    /// Another API server.
+    Upstream,
+}
+
+/// The progress of the caches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedState {
+    /// The revision that all types have reached; unknown for a relay, which follows each type for itself.
+    pub revision: Option<u64>,
+    /// The newest revision of the store; unknown if it does not answer.
+    pub store_revision: Option<u64>,
+    /// The time for which the caches have been behind a revision of the store; of a relay, for which the first of them has been
+    /// without its upstream.
+    pub lag_seconds: Option<f64>,
+}
+
+/// The memory in use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryState {
+    /// The budget; unknown if there is none.
+    pub budget_bytes: Option<u64>,
+    /// The resident memory of the process.
+    pub resident_bytes: Option<u64>,
+    /// The accounts of the budget.
+    pub accounts: Vec<AccountState>,
+}
+
+/// An account of the memory budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AccountState {
+    /// The name of the account.
+    pub name: String,
+    /// The bytes that are counted for it.
+    pub bytes: u64,
+}
+
+/// A type that is cached or watched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TypeState {
+    /// The name, such as `pods` or `deployments.apps`.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// The number of objects.
+    pub objects: Option<u64>,
+    /// The bytes of the objects.
+    pub bytes: Option<u64>,
+    /// The window of the newest events; `null` for a type without a cache.
+    pub window: Option<WindowState>,
+    /// The changes so far.
+    pub changes: Option<u64>,
+    /// The watchers.
+    pub watchers: WatcherCounts,
+    /// The reads that wait for a revision.
+    pub reads: WaitingReads,
+    /// The revision of the last change.
+    pub revision: Option<u64>,
+    /// True if the cache answers reads.
+    pub ready: bool,
+}
+
+/// The window of the newest events of a type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WindowState {
+    /// The number of events.
+    pub events: u64,
+    /// The number of those that are dropped first when memory is short.
+    pub spare: u64,
+    /// The most events that may be kept.
+    pub capacity: u64,
+    /// The bytes that they keep in memory beside the newest objects.
+    pub bytes: Option<u64>,
+    /// The most bytes that they may keep.
+    pub bytes_max: u64,
+    /// The age of the oldest event.
+    pub oldest_seconds: Option<f64>,
+}
+
+/// The numbers of watchers of a type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WatcherCounts {
+    /// All watchers of clients: the sum of the kinds that follow.
+    pub total: u64,
+    /// Those of all objects.
+    pub everything: u64,
+    /// Those of a namespace.
+    pub namespace: u64,
+    /// Those of one object.
+    pub name: u64,
+    /// Those that select by labels.
+    pub labels: u64,
+    /// Those that select by fields.
+    pub fields: u64,
+    /// Those of a shard.
+    pub shards: u64,
+    /// Watchers of clients whose channel has overflowed.
+    pub parked: u64,
+    /// The most events that one of them has not looked at.
+    pub behind_max: u64,
+    /// The watchers of the server itself, which the total does not count.
+    pub internal: u64,
+}
+
+/// The reads of a type that wait for a revision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingReads {
+    /// The number of reads.
+    pub waiting: u64,
+    /// The time for which the first of them has waited; 0 if none waits.
+    pub longest_seconds: f64,
+}
+
+/// A priority level of API Priority and Fairness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelState {
+    /// The name of the level.
+    pub level: String,
+    /// The nominal number of seats; `null` for an exempt level.
+    pub seats: Option<u64>,
+    /// The requests that are served.
+    pub executing: u64,
+    /// The seats that they take.
+    pub taken: u64,
+    /// The requests that wait.
+    pub waiting: u64,
+    /// The requests that were refused so far.
+    pub rejected: u64,
+}
+
+/// A request that runs or has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestState {
+    /// The verb, such as `list`.
+    pub verb: String,
+    /// The path without parameters.
+    pub path: String,
+    /// The name of the user.
+    pub user: String,
+    /// The header `User-Agent`.
+    pub user_agent: String,
+    /// The time that it took, or has taken so far.
+    pub seconds: f64,
+    /// True if it runs.
+    pub running: bool,
+    /// The status of its response; `null` if there is none yet.
+    pub code: Option<u16>,
+}
+
+/// A watch that a client has open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watcher {
+    /// The number by which it is found.
+    pub id: String,
+    /// The name of the type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// The name of the user.
+    pub user: String,
+    /// The header `User-Agent`.
+    pub user_agent: String,
+    /// The address of the client; `null` where it is not known.
+    pub address: Option<String>,
+    /// The namespace; `null` for all.
+    pub namespace: Option<String>,
+    /// The selectors; empty for none.
+    pub selector: String,
+    /// The kind of the selection: the name of a field of [`WatcherCounts`].
+    pub kind: String,
+    /// The time since the request.
+    pub age_seconds: f64,
+    /// The events and bookmarks that were written to the client.
+    pub sent: u64,
+    /// The revision of the last of them; `null` if there was none.
+    pub revision: Option<u64>,
+    /// The events of the type that it has not looked at; `null` if no cache serves it.
+    pub behind: Option<u64>,
+    /// True if its channel has overflowed.
+    pub parked: bool,
+}
+
+/// The watchers of a type, those that are furthest behind first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatcherList {
+    /// The number of all that there are.
+    pub total: u64,
+    /// At most [`WATCHERS_MAX`] of them.
+    pub items: Vec<Watcher>,
+}
+
+impl WatcherCounts {
+    /// Returns the count of a kind of selection by its name; `None` if there is no such kind.
+    pub fn of_kind(&mut self, kind: &str) -> Option<&mut u64> {
+        Some(match kind {
+            "everything" => &mut self.everything,
+            "namespace" => &mut self.namespace,
+            "name" => &mut self.name,
+            "labels" => &mut self.labels,
+            "fields" => &mut self.fields,
+            "shards" => &mut self.shards,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_as_readers_expect_them() {
+        let watchers = WatcherCounts {
+            behind_max: 2,
+            ..WatcherCounts::default()
+        };
+        let of_type = TypeState {
+            name: "pods".to_owned(),
+            objects: Some(1),
+            bytes: None,
+            window: None,
+            changes: Some(3),
+            watchers,
+            reads: WaitingReads::default(),
+            revision: Some(4),
+            ready: true,
+        };
+        let json = serde_json::to_value(&of_type).expect("JSON");
+        assert_eq!(json["type"], "pods");
+        assert_eq!(json["watchers"]["behindMax"], 2);
+        assert_eq!(json["reads"]["longestSeconds"], 0.0);
+        assert!(json["window"].is_null());
+        let again: TypeState = serde_json::from_value(json).expect("the same");
+        assert_eq!(again, of_type);
+    }
+}
