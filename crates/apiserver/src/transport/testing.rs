@@ -27,7 +27,7 @@ use super::current_credentials::{Credentials, CurrentCredentials};
 use super::tls::ServingTls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::cancellation::CancellationFlag;
-use crate::endpoints::{Impersonation, ResponseBody};
+use crate::endpoints::{Impersonation, Metrics, ResponseBody};
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start};
 use crate::running_requests::RunningRequests;
 
@@ -69,6 +69,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
         authority: certificates.authority.clone(),
         admin: certificates.admin.clone(),
         extension: ExtensionAuthentication::default(),
+        serving_until_seconds: served.valid_until_seconds(),
     };
     watch::channel(Arc::new(credentials)).1
 }
@@ -101,6 +102,7 @@ pub fn connections(
             watches: Watches::new(0),
             large_work: LargeWork::on_current_runtime(),
             request_timeout,
+            metrics: Metrics::new(),
         },
         end_of_watches: CancellationFlag::default(),
         own: Arc::new(Nothing),

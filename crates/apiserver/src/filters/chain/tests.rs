@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::endpoints::{Metrics, full};
+use crate::endpoints::{self, full};
 use crate::filters::{AllowedOrigin, Drain};
 
 const NOBODY: &Peer = &Peer {
@@ -90,7 +90,7 @@ fn filters(reads_max: u32) -> (Arc<Filters>, Arc<Notify>) {
             watches: Watches::new(1),
             large_work: LargeWork::on_current_runtime(),
             request_timeout: Duration::from_secs(60),
-            metrics: Metrics::new(),
+            metrics: endpoints::Metrics::new(),
         },
         end_of_watches: CancellationFlag::default(),
         own: Arc::new(Nothing),
