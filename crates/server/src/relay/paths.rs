@@ -1,4 +1,4 @@
-//! The paths that a relay answers itself: health and metrics.
+//! The paths that a relay answers itself: health, metrics and the live page.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_relay::Caches;
 
+use crate::debug_ui;
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
@@ -63,10 +64,10 @@ impl UpstreamAge {
 impl OwnPaths for RelayPaths {
     async fn answer(
         &self,
-        _: &Method,
+        method: &Method,
         path: &str,
         query: &str,
-        _: &HeaderMap,
+        headers: &HeaderMap,
     ) -> Option<Response<ResponseBody>> {
         let [all, slis] = PATHS;
         if path == all {
@@ -77,6 +78,11 @@ impl OwnPaths for RelayPaths {
         }
         if path == slis {
             return Some(metrics::answer(&self.slis));
+        }
+        if method == Method::GET
+            && let Some(answer) = debug_ui::answer(path, headers)
+        {
+            return Some(answer);
         }
         self.health.answer(path, query).await
     }
