@@ -14,7 +14,6 @@ use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
-use super::debug_ui;
 use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
@@ -22,7 +21,7 @@ use super::store_size::StoreSize;
 use super::store_snapshot::{SNAPSHOT, StoreSnapshots};
 
 /// The paths besides those of health and keys.
-const PATHS: [&str; 5] = ["/metrics", SLIS, STATUSZ, FLAGZ, debug_ui::PAGE];
+const PATHS: [&str; 5] = ["/metrics", SLIS, STATUSZ, FLAGZ, crate::debug_ui::PAGE];
 
 /// The path of the metrics of health checks.
 const SLIS: &str = "/metrics/slis";
@@ -103,6 +102,11 @@ impl OwnPaths for ServerPaths {
         if matches!(path, STATUSZ | FLAGZ) {
             return self.zpages.answer(path, headers, self.clock.wall());
         }
+        if method == Method::GET
+            && let Some(answer) = crate::debug_ui::answer(path, headers)
+        {
+            return Some(answer);
+        }
         if path == "/metrics" {
             self.process.refresh();
             self.memory.refresh();
@@ -111,11 +115,6 @@ impl OwnPaths for ServerPaths {
         }
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
-        }
-        if method == Method::GET
-            && let Some(answer) = debug_ui::answer(path, headers)
-        {
-            return Some(answer);
         }
         // Who may read it, by RBAC, is said of `get` alone.
         if let Some(snapshots) = &self.snapshots

@@ -11,7 +11,6 @@ use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_relay::Caches;
 
-use crate::debug_ui;
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
@@ -69,6 +68,11 @@ impl OwnPaths for RelayPaths {
         query: &str,
         headers: &HeaderMap,
     ) -> Option<Response<ResponseBody>> {
+        if method == Method::GET
+            && let Some(answer) = crate::debug_ui::answer(path, headers)
+        {
+            return Some(answer);
+        }
         let [all, slis] = PATHS;
         if path == all {
             self.process.refresh();
@@ -78,11 +82,6 @@ impl OwnPaths for RelayPaths {
         }
         if path == slis {
             return Some(metrics::answer(&self.slis));
-        }
-        if method == Method::GET
-            && let Some(answer) = debug_ui::answer(path, headers)
-        {
-            return Some(answer);
         }
         self.health.answer(path, query).await
     }
