@@ -19,7 +19,7 @@ const MEANINGS = {
   spare: 'Events of the window that are older than its shortest age: they are kept while there is memory, and go first when there is not.',
   oldest: 'Age of the oldest event in the window. A watch that resumes from before it is answered with 410 and must list again.',
   rate: 'Changes applied in the last second.',
-  watching: 'Open watches of this type. The bar has the kinds of their selectors: everything, a namespace, a name, labels, fields, shards.',
+  watching: 'Open watches of clients of this type; those of the server itself are not among them. The bar has the kinds of their selectors: everything, a namespace, a name, labels, fields, shards.',
   parked: 'Watchers that overflowed their channel and read the window until they have caught up.',
   behindMax: 'The most events that a watcher of this type still has to examine.',
   readsWaiting: 'Reads that wait for the cache to become as new as they demand.',
