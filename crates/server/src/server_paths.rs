@@ -110,6 +110,11 @@ impl OwnPaths for ServerPaths {
         if matches!(path, STATUSZ | FLAGZ) {
             return self.zpages.answer(path, headers, self.clock.wall());
         }
+        if method == Method::GET
+            && let Some(answer) = debug_ui::answer(path, headers)
+        {
+            return Some(answer);
+        }
         if path == "/metrics" {
             self.process.refresh();
             self.memory.refresh();
@@ -119,11 +124,6 @@ impl OwnPaths for ServerPaths {
         }
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
-        }
-        if method == Method::GET
-            && let Some(answer) = debug_ui::answer(path, headers)
-        {
-            return Some(answer);
         }
         if let Some(answer) = self.state.answer(method, path, query).await {
             return Some(answer);

@@ -207,7 +207,7 @@ async fn the_page_draws_what_the_server_knows() {
     let told = |watcher: &Value| format!("{} in all", count(&watcher["sent"])).into();
     fixture.agree(page, DELIVERED, &path, told).await;
     let after = fixture.get(&path).await["sent"].as_u64().expect("a number");
-    assert_eq!(after, before + 1);
+    assert!(after > before, "{after} after {before}");
     drop(reader);
     page.until(&format!("{HEADING} && document.querySelector('.story').textContent.startsWith('This watch has ended')"))
         .await;

@@ -1,4 +1,4 @@
-//! The paths that a relay answers itself: health and metrics.
+//! The paths that a relay answers itself: health, metrics and the live page.
 
 use std::sync::Arc;
 
@@ -71,8 +71,13 @@ impl OwnPaths for RelayPaths {
         method: &Method,
         path: &str,
         query: &str,
-        _: &HeaderMap,
+        headers: &HeaderMap,
     ) -> Option<Response<ResponseBody>> {
+        if method == Method::GET
+            && let Some(answer) = crate::debug_ui::answer(path, headers)
+        {
+            return Some(answer);
+        }
         let [all, slis] = PATHS;
         if path == all {
             self.process.refresh();

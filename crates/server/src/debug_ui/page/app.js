@@ -25,6 +25,7 @@ let isPaused = false;
 let newest = null;
 let isFrameAsked = false;
 let isAllAsked = false;
+let wasArrived = false;
 
 // Asks for a frame, if none is asked for.
 function redraw() {
@@ -49,7 +50,7 @@ function scrolled() {
   if (!model.state || !view.root.isConnected) return;
   const tables = view.tables();
   for (const table of tables) table.measure();
-  for (const table of tables) table.drawRows();
+  for (const table of tables) table.drawRows(false);
 }
 
 function frame() {
@@ -106,8 +107,12 @@ find('pause').addEventListener('click', () => {
 // Returns the view that the address names.
 function viewOf(hash) {
   const [, kind, name] = /^#\/(types|watchers)\/(.+)$/.exec(hash) ?? [];
-  if (kind === 'types') return new TypeView(model, redraw, decodeURIComponent(name));
-  if (kind === 'watchers') return new WatcherView(model, redraw, decodeURIComponent(name));
+  try {
+    if (kind === 'types') return new TypeView(model, redraw, decodeURIComponent(name));
+    if (kind === 'watchers') return new WatcherView(model, redraw, decodeURIComponent(name));
+  } catch {
+    // The name is no name: somebody changed the address.
+  }
   return overview;
 }
 
@@ -125,7 +130,9 @@ function arrive() {
   const section = location.hash.startsWith('#/') ? null : location.hash.slice(1);
   if (section && find(section)) return reach(section);
   scrollTo(0, 0);
-  view.root.querySelector('h1').focus({ preventScroll: true });
+  // Those who are somewhere already when the first figures come are left there.
+  if (wasArrived || document.activeElement === document.body) view.root.querySelector('h1').focus({ preventScroll: true });
+  wasArrived = true;
 }
 
 function reach(section) {

@@ -57,7 +57,7 @@ function go(table, { row, column }) {
   if (above < head) scrollBy(0, above - head);
   else if (above + height > innerHeight - height) scrollBy(0, above + 2 * height - innerHeight);
   table.measure();
-  table.drawRows();
+  table.drawRows(true);
   table.markActive();
   table.activeElement()?.focus({ preventScroll: true });
 }

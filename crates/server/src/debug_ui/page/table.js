@@ -75,7 +75,7 @@ export class Table {
       const isSorted = this.columns[index] === this.sort.column;
       mark(cell, 'aria-sort', isSorted ? (this.sort.descending ? 'descending' : 'ascending') : null);
     });
-    this.drawRows();
+    this.drawRows(true);
   }
 
   // Returns true if the table has another height since this was last asked.
@@ -117,7 +117,9 @@ export class Table {
     this.places = new Map(entries.map(({ key }, index) => [key, index]));
   }
 
-  drawRows() {
+  // Draws the rows in view. Their order in the page, in which they are read aloud, matters to nobody while they are scrolled:
+  // a row that leaves becomes one that comes, and is not moved.
+  drawRows(inOrder) {
     const { entries, height, top } = this;
     const first = Math.max(0, Math.floor(-top / height) - OVERSCAN_ROWS);
     const last = Math.min(entries.length, Math.ceil((innerHeight - top) / height) + OVERSCAN_ROWS);
@@ -145,7 +147,8 @@ export class Table {
       return line.root;
     });
     for (const line of spare) line.root.remove();
-    arrange(this.body, lines);
+    if (inOrder) arrange(this.body, lines);
+    else this.body.append(...lines.filter((root) => !root.parentNode));
     this.markActive();
   }
 
