@@ -111,14 +111,16 @@ def store_slow(stand):
         process.send_signal(signal.SIGSTOP)
         time.sleep(STOP_SECONDS)
         process.send_signal(signal.SIGCONT)
-    with repeatedly(stop, pause=GO_SECONDS), repeatedly(*[writes(stand.etcd_server)] * 4, pause=0.05):
+    write = writes(stand.etcd_server)
+    with repeatedly(stop, pause=GO_SECONDS), repeatedly(*[write] * 4, pause=0.05):
         yield
 
 
 @contextlib.contextmanager
 def store_down(stand):
     """The store is killed, while clients write."""
-    with repeatedly(*[writes(stand.etcd_server)] * 8):
+    write = writes(stand.etcd_server)
+    with repeatedly(*[write] * 8):
         stand.etcd.process.kill()
         stand.etcd.process.wait()
         try:
@@ -136,9 +138,10 @@ def webhook_hangs(stand):
                 'failurePolicy': 'Fail', 'clientConfig': {'url': 'https://127.0.0.1:%d/' % listener.getsockname()[1]},
                 'rules': [{'apiGroups': [''], 'apiVersions': ['v1'], 'operations': ['CREATE', 'UPDATE'], 'resources': ['configmaps']}]}
         kind = {'apiVersion': 'admissionregistration.k8s.io/v1', 'kind': 'ValidatingWebhookConfiguration'}
+        write = writes(server)
         ask(server, 'POST', HOOKS, json.dumps({**kind, 'metadata': {'name': 'hangs'}, 'webhooks': [hook]}))
         try:
-            with repeatedly(*[writes(server)] * 3):
+            with repeatedly(*[write] * 3):
                 yield
         finally:
             ask(server, 'DELETE', HOOKS + '/hangs')

@@ -55,3 +55,47 @@ impl CertificateMetrics {
         self.remaining.observe(remaining as f64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+    use prometheus_client::encoding::text::encode;
+    use ringwatch_apimachinery::User;
+
+    use super::*;
+    use crate::{Authenticator, Peer, TokenFile};
+
+    #[tokio::test]
+    async fn each_request_with_a_certificate_counts_though_it_has_expired() {
+        let authenticator = Authenticator::new(TokenFile::default());
+        let mut registry = Registry::default();
+        authenticator.register(&mut registry);
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+        let peer = |remaining_seconds| Peer {
+            user: Some(CertifiedUser {
+                user: User::default(),
+                valid_until_seconds: now.as_second() + remaining_seconds,
+            }),
+            ..Peer::default()
+        };
+        let peers = [peer(86_400), peer(60 * 86_400), peer(-5), Peer::default()];
+        let mut users = Vec::new();
+        for peer in &peers {
+            let headers = &mut HeaderMap::new();
+            let user = authenticator.authenticate(peer, None, headers, "/", now);
+            users.push(user.await.is_some());
+        }
+        assert_eq!(users[..3], [true, true, false]);
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        let name = "apiserver_client_certificate_expiration_seconds";
+        for line in [
+            format!("{name}_bucket{{le=\"0.0\"}} 1"),
+            format!("{name}_bucket{{le=\"43200.0\"}} 1"),
+            format!("{name}_bucket{{le=\"604800.0\"}} 2"),
+            format!("{name}_count 3"),
+        ] {
+            assert!(text.contains(&line), "{line} in {text}");
+        }
+    }
+}

@@ -235,6 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_expiry_of_all_counts() {
+        let expiring = |year| {
+            let mut params = CertificateParams::new(Vec::new()).expect("names");
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+            let key = KeyPair::generate().expect("a key");
+            Identity {
+                certificate: params.self_signed(&key).expect("a certificate").pem(),
+                key: key.serialize_pem(),
+            }
+        };
+        let served = ServedCertificates::new(&expiring(2040)).expect("a certificate");
+        let alone = served.valid_until_seconds();
+        let named = [2050, 2030].map(|year| named(&expiring(year), &[&format!("a{year}")]));
+        let served = served.with_named(&named).expect("certificates");
+        assert_eq!([alone, served.valid_until_seconds()], [2_208_988_800, 1_893_456_000]);
+    }
+
+    #[test]
     fn a_certificate_without_its_key_is_named_by_its_place() {
         let (one, two) = (identity("one", &[]), identity("two", &[]));
         let mixed = Identity {

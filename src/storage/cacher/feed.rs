@@ -333,6 +333,16 @@ impl FeedShared {
         }
     }
 
+    /// Requests progress, so that the metric of the last report tells a store that is silent from one without changes.
+    pub(super) async fn ask_if_the_store_reports(&self) {
+        if !self.progress_is_trusted() {
+            return;
+        }
+        if let Err(error) = self.source.request_progress().await {
+            tracing::debug!(%error, "the store does not accept requests for progress");
+        }
+    }
+
     /// Sends bookmarks when they are due. Never completes.
     pub(super) async fn send_bookmarks(&self) {
         loop {

@@ -52,7 +52,7 @@ impl FeedMetrics {
         );
         registry.register(
             "ringwatch_feed_last_batch_timestamp_seconds",
-            "When the store last reported changes or progress",
+            "When the store last reported changes or progress; it is asked for progress every 15 seconds",
             self.last_batch.clone(),
         );
     }

@@ -327,6 +327,7 @@ impl Reflector {
                 }
                 () = feed.clock.sleep_until(expiry) => {
                     self.types.caches_mut().for_each(CacheWriter::expire_events);
+                    feed.ask_if_the_store_reports().await;
                     expiry = feed.clock.now() + EXPIRY_PERIOD;
                 }
             }

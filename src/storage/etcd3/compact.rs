@@ -346,6 +346,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn compactions_are_counted_by_their_outcome() {
+        let backend = Arc::new(Embedded::in_memory(Clock::real()));
+        let mut registry = prometheus_client::registry::Registry::default();
+        let server = server(&backend).counted(&CompactionMetrics::register(&mut registry));
+        let mut round = Round::default();
+        for _ in 0..3 {
+            round = server.round(round).await.expect("a round");
+        }
+        assert!(!server.compact(u64::MAX).await, "nothing is so new");
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+        for line in [
+            "\nringwatch_compactions_total 2\n",
+            "\nringwatch_compaction_failures_total 1\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_new_server_finds_its_place() {
         let backend = Arc::new(Embedded::in_memory(Clock::real()));
         let old = server(&backend);

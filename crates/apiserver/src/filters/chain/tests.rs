@@ -110,6 +110,14 @@ fn get(path: &str, token: &str) -> Request<RequestBody> {
     request
 }
 
+/// Returns the metrics of requests.
+fn metrics(filters: &Filters) -> String {
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    filters.limits.metrics.register(&mut registry);
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+    text
+}
+
 async fn text(response: Response<HeldBody>) -> String {
     let body = response.into_body().collect().await.expect("a body");
     String::from_utf8(body.to_bytes().to_vec()).expect("text")
@@ -151,6 +159,13 @@ async fn a_full_server_turns_all_but_administrators_away() {
     );
     let words = "Too many requests, please try again later.\n";
     assert_eq!(text(response).await, words);
+    let labels = "group=\"\",version=\"v1\",resource=\"pods\"";
+    for family in ["apiserver_request_terminations_total", "apiserver_request_total"] {
+        let counted = metrics(&filters);
+        let mut samples = counted.lines().filter(|line| line.starts_with(family));
+        let counted = samples.any(|line| line.contains(labels) && line.ends_with("code=\"429\"} 1"));
+        assert!(counted, "{family}");
+    }
     let watch = filters
         .answer(get("/api/v1/pods?watch=1", "view"), NOBODY, &|_| {})
         .await;

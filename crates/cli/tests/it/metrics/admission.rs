@@ -55,3 +55,70 @@ async fn each_step_and_plugin_is_measured_by_operation_and_outcome() {
     let bucket = format!("{STEPS}_bucket");
     assert!(scrape.value(&bucket, &[deletion, ("le", "2.5")]) >= 1.0);
 }
+
+/// Requests to configmaps go to a webhook at a port where nobody listens.
+async fn unreachable_webhook(fixture: &Fixture, name: &str, policy: &str) {
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": policy,
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+        }],
+    });
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    fixture.create(path, &configuration).await;
+}
+
+#[tokio::test]
+async fn calls_of_webhooks_are_counted_by_how_they_end() {
+    let fixture = Fixture::start(InProcessServer::builder()).await;
+    let (open, closed) = ("open.example.com", "closed.example.com");
+    unreachable_webhook(&fixture, open, "Ignore").await;
+    let requests = "apiserver_admission_webhook_request_total";
+    // The configuration takes effect soon.
+    let mut number = 0;
+    let scrape = loop {
+        fixture.config_map(&format!("a{number}"), 1).await;
+        let scrape = fixture.scrape().await;
+        if scrape.value(requests, &[]) > 0.0 {
+            break scrape;
+        }
+        number += 1;
+        assert!(number < LOOKS_MAX, "the webhook is not called");
+        tokio::time::sleep(LOOK_PERIOD).await;
+    };
+    let failed = [
+        ("code", "503"),
+        ("name", open),
+        ("operation", "CREATE"),
+        ("rejected", "false"),
+        ("type", "validating"),
+    ];
+    let nothing = Scrape(String::new());
+    scrape.rose(&nothing, 1.0, requests, &failed);
+    let times = "apiserver_admission_webhook_admission_duration_seconds_count";
+    scrape.rose(&nothing, 1.0, times, &failed[1..]);
+    let opened = "apiserver_admission_webhook_fail_open_count";
+    scrape.rose(&nothing, 1.0, opened, &[failed[1], failed[4]]);
+    assert!(scrape.0.contains(&format!("# TYPE {opened} counter\n")));
+
+    unreachable_webhook(&fixture, closed, "Fail").await;
+    let rejections = "apiserver_admission_webhook_rejection_count";
+    let refused = [
+        ("error_type", "calling_webhook_error"),
+        ("name", closed),
+        ("operation", "CREATE"),
+        ("rejection_code", "503"),
+        ("type", "validating"),
+    ];
+    let mut number = 0;
+    while fixture.scrape().await.value(rejections, &refused) < 1.0 {
+        let body = config_map(&format!("b{number}"), 1).to_string().into_bytes();
+        fixture.ask("POST", CONFIG_MAPS, "application/json", &body).await;
+        number += 1;
+        assert!(number < LOOKS_MAX, "the webhook is not called");
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+}

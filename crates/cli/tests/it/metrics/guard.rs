@@ -8,7 +8,7 @@ use super::*;
 use crate::support::recorded::checkout;
 
 /// The beginnings of the names of all families.
-const PREFIXES: [&str; 8] = [
+pub(super) const PREFIXES: [&str; 8] = [
     "aggregator_",
     "apiserver_",
     "etcd_",
@@ -66,7 +66,7 @@ fn names(code: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the families that the sources register, without the `_total` that is added to counters.
-fn registered() -> BTreeSet<String> {
+pub(super) fn registered() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in sources(&["src", "crates"]) {
         let (code, _) = parts(&path);

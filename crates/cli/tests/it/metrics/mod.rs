@@ -3,6 +3,7 @@
 //! Families that clients cannot move are asserted beside their code; `guard` knows every family and demands a test for each.
 
 mod admission;
+mod alerts;
 mod flow_control;
 mod guard;
 mod health;

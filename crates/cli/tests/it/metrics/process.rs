@@ -23,6 +23,9 @@ async fn the_process_shows_what_it_takes() {
         .collect();
     let memory = vec![1_u8; 64 << 20];
     let larger = fixture.scrape().await;
+    let shown = |family| larger.value(family, &[]);
+    assert!(shown("process_max_fds") > shown("process_open_fds"));
+    assert!(shown("process_virtual_memory_bytes") > shown("process_resident_memory_bytes"));
     let grew = |family| larger.value(family, &[]) - before.value(family, &[]);
     // The server itself may close some meanwhile.
     assert!(grew("process_open_fds") > 25.0, "{}", larger.0);
@@ -35,6 +38,20 @@ async fn the_process_shows_what_it_takes() {
             cpu(now) > cpu(&before)
         })
         .await;
+}
+
+#[tokio::test]
+async fn the_first_expiry_of_the_certificates_is_shown() {
+    let fixture = Fixture::start(InProcessServer::builder()).await;
+    let scrape = fixture.scrape().await;
+    let family = "ringwatch_serving_certificate_expiration_timestamp_seconds";
+    let (until, since) = (
+        scrape.value(family, &[]),
+        scrape.value("process_start_time_seconds", &[]),
+    );
+    // Generated certificates are valid for a year.
+    let days = (until - since) / 86_400.0;
+    assert!((360.0..370.0).contains(&days), "{days}");
 }
 
 #[tokio::test]
