@@ -33,6 +33,7 @@ mod flags;
 mod full_disk;
 mod hostile_definitions;
 mod identity;
+mod install;
 mod kubelet;
 mod load;
 mod memory;
