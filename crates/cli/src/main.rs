@@ -1,13 +1,17 @@
 //! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store` and `ringwatch load`.
 //!
-//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
+//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator, profiles. Whatever another program could use
 //! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
 
+mod controls;
+mod cpu_profile;
+mod heap_profile;
 mod json_lines;
 mod logging;
+mod pprof_format;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,6 +23,8 @@ use ringwatch_server::flags::{RelayFlags, ServeFlags, with_dashes};
 use ringwatch_server::{relay, serve};
 use ringwatch_store::StoreFlags;
 use tikv_jemallocator::Jemalloc;
+
+use self::controls::Controls;
 
 /// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
 /// for a thread. jemalloc does, and gives idle memory back in the background. It asks for huge pages
@@ -69,8 +75,8 @@ fn run_server(flags: &ServeFlags) -> ExitCode {
         say(&format!("{message}; see ringwatch serve --help"));
         return ExitCode::from(WRONG_COMMAND_LINE);
     }
-    logging::start(flags.verbosity, flags.logging_format);
-    match serve::run(flags) {
+    let log = logging::start(flags.verbosity, flags.logging_format);
+    match serve::run(flags, Some(Controls::shared(log))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }
@@ -81,8 +87,8 @@ fn run_relay(flags: &RelayFlags) -> ExitCode {
         say(&format!("{message}; see ringwatch relay --help"));
         return ExitCode::from(WRONG_COMMAND_LINE);
     }
-    logging::start(flags.verbosity, flags.logging_format);
-    match relay::run(flags) {
+    let log = logging::start(flags.verbosity, flags.logging_format);
+    match relay::run(flags, Some(Controls::shared(log))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }

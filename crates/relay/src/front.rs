@@ -49,6 +49,8 @@ pub struct FrontConfig {
     pub caches_secrets: bool,
     /// The paths of this server's own whose readers are authorized, such as `/metrics`.
     pub own_paths: Vec<String>,
+    /// The beginning of more such paths, with a slash at its end.
+    pub own_folder: &'static str,
 }
 
 /// Answers the requests to a relay.
@@ -326,7 +328,9 @@ impl Handler for Front {
 
     /// Returns true for what is answered here, health aside, which everybody may ask for.
     fn needs_authorization(&self, info: &RequestInfo, user: &User) -> bool {
-        self.config.own_paths.contains(&info.path) || self.may_be_cached(info, user)
+        self.config.own_paths.contains(&info.path)
+            || info.path.starts_with(self.config.own_folder)
+            || self.may_be_cached(info, user)
     }
 
     fn takes_credentials(&self) -> bool {

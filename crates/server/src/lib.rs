@@ -15,6 +15,7 @@ mod background;
 mod bootstrap;
 mod component_statuses;
 mod credentials;
+mod debug;
 mod enabled;
 mod encryption_file;
 mod encryption_metrics;
@@ -32,6 +33,7 @@ mod metrics;
 mod oidc;
 mod post_start_hooks;
 mod process;
+mod process_controls;
 pub mod relay;
 mod resources;
 mod responses;
@@ -51,6 +53,7 @@ mod webhook_kubeconfig;
 mod write_guards;
 
 pub use self::in_process::{Builder, InProcessServer};
+pub use self::process_controls::{LogLevelError, ProcessControls, ProfileError};
 
 /// The targets of the log lines that requests of clients cause, so that clients choose how many there are.
 pub const CAUSED_BY_CLIENTS: [&str; 3] = [

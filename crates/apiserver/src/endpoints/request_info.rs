@@ -94,16 +94,18 @@ impl RequestInfo {
         info
     }
 
-    /// Returns true if the response may take any time, as with watches and streams: the request has no deadline and is
-    /// not counted in flight.
+    /// Returns true if the response may take any time, as with watches, streams and profiles: the request has no deadline
+    /// and is not counted in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
-        self.is_resource
-            && (self.verb == RequestVerb::Resource(Verb::Watch)
-                || matches!(
-                    self.subresource.as_str(),
-                    "proxy" | "log" | "exec" | "attach" | "portforward"
-                ))
+        if !self.is_resource {
+            return self.path.starts_with("/debug/pprof/");
+        }
+        self.verb == RequestVerb::Resource(Verb::Watch)
+            || matches!(
+                self.subresource.as_str(),
+                "proxy" | "log" | "exec" | "attach" | "portforward"
+            )
     }
 
     /// Returns true if the request may change something.

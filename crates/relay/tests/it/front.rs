@@ -53,6 +53,7 @@ impl Fronted {
             api: api(&clock),
             caches_secrets: false,
             own_paths: Vec::new(),
+            own_folder: "/debug/",
         });
         Self {
             front: Arc::new(front),

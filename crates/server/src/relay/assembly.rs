@@ -27,11 +27,13 @@ use ringwatch_tls::error::StartError;
 
 use super::paths::{PATHS, RelayPaths, UpstreamAge};
 use crate::background::Background;
+use crate::debug::{self, DebugPaths};
 use crate::flags::ServeFlags;
 use crate::kubelets;
 use crate::limits::{connection_limits, outer_filters, request_limits};
 use crate::memory::{self, MemoryMetrics};
 use crate::process::Process;
+use crate::process_controls::ProcessControls;
 use crate::responses::Responses;
 use crate::server_paths::slis;
 
@@ -46,6 +48,7 @@ pub(super) struct Assembly<'relay> {
     pub(super) address: SocketAddr,
     /// The steps of a shutdown.
     pub(super) steps: &'relay Steps,
+    pub(super) controls: Option<Arc<dyn ProcessControls>>,
     pub(super) clock: Clock,
 }
 
@@ -88,6 +91,7 @@ impl Assembly<'_> {
             api,
             caches_secrets: self.caches_secrets,
             own_paths: PATHS.map(str::to_owned).to_vec(),
+            own_folder: debug::FOLDER,
         };
         let front = Arc::new(Front::new(front));
         let paths = self.paths(&caches, &ledger, registry);
@@ -191,6 +195,11 @@ impl Assembly<'_> {
             health,
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
+            debug: DebugPaths::new(
+                self.flags.serving.profiling,
+                self.controls.as_ref(),
+                &self.clock,
+            ),
             age: UpstreamAge::register(&mut registry, caches),
             registry,
         }

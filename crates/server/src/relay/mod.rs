@@ -26,19 +26,23 @@ use super::credentials::CredentialFiles;
 use super::flags::{CachedResource, RelayFlags};
 use super::kubeconfig;
 use super::life;
+use super::process_controls::ProcessControls;
 use super::security::{addresses, host_name};
 use super::serve::{data_dir, keep_kubeconfig, spawn};
 
 /// Maximum time that the start waits for the caches that flags name.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs a relay until a signal ends it.
+/// Runs a relay until a signal ends it. The controls of the process are for authorized users.
 ///
 /// # Errors
 /// The reason why it does not start, or that it was told twice to end.
-pub fn run(flags: &RelayFlags) -> Result<(), StartError> {
+pub fn run(
+    flags: &RelayFlags,
+    controls: Option<Arc<dyn ProcessControls>>,
+) -> Result<(), StartError> {
     life::run(async |runtimes, signals| {
-        let relay = Relay::listen(flags, runtimes).await?;
+        let relay = Relay::listen(flags, runtimes, controls).await?;
         tokio::select! {
             () = relay.fill(&flags.cache) => {
                 announce(flags, &relay);
@@ -68,7 +72,11 @@ impl Relay {
     ///
     /// # Errors
     /// A file cannot be used, or the address is taken.
-    async fn listen(flags: &RelayFlags, runtimes: RuntimeHandles) -> Result<Self, StartError> {
+    async fn listen(
+        flags: &RelayFlags,
+        runtimes: RuntimeHandles,
+        controls: Option<Arc<dyn ProcessControls>>,
+    ) -> Result<Self, StartError> {
         let clock = Clock::real();
         let upstream = Arc::new(upstream(flags, &clock)?);
         let served = flags.as_served();
@@ -91,6 +99,7 @@ impl Relay {
             upstream,
             address: listener.address(),
             steps: &steps,
+            controls,
             clock: clock.clone(),
         };
         let Assembled {

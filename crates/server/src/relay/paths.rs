@@ -1,16 +1,17 @@
-//! The paths that a relay answers itself: health and metrics.
+//! The paths that a relay answers itself: health, metrics, profiles and the log level.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Method, Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::ResponseBody;
+use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody, TextError};
 use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_relay::Caches;
 
+use crate::debug::{self, DebugPaths};
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
@@ -29,6 +30,8 @@ pub(super) struct RelayPaths {
     pub(super) memory: MemoryMetrics,
     pub(super) process: Process,
     pub(super) age: UpstreamAge,
+    /// Profiles and the log level; `None` if they are not served.
+    pub(super) debug: Option<DebugPaths>,
 }
 
 /// The time for which the upstream has been away.
@@ -63,7 +66,7 @@ impl UpstreamAge {
 impl OwnPaths for RelayPaths {
     async fn answer(
         &self,
-        _: &Method,
+        method: &Method,
         path: &str,
         query: &str,
         _: &HeaderMap,
@@ -78,6 +81,22 @@ impl OwnPaths for RelayPaths {
         if path == slis {
             return Some(metrics::answer(&self.slis));
         }
+        if path.starts_with(debug::FOLDER) {
+            let answer = match &self.debug {
+                Some(debug) => debug.answer(method, path, query).await,
+                None => None,
+            };
+            // These are about this process, and those of the upstream are asked for there.
+            return Some(answer.unwrap_or_else(|| TextError::PageNotFound.response()));
+        }
         self.health.answer(path, query).await
+    }
+
+    async fn put(
+        &self,
+        request: Request<RequestBody>,
+        path: &str,
+    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+        debug::put(self.debug.as_ref(), request, path).await
     }
 }
