@@ -19,6 +19,7 @@ use super::{
 pub struct RelayFlags {
     /// Kubeconfig of the API server whose objects are served, with this relay's own credentials there: it needs to get, list
     /// and watch what it caches, to create TokenReviews and SubjectAccessReviews, and to impersonate users who show a certificate.
+    /// Credentials follow the file and those that it names.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: PathBuf,
 

@@ -1,6 +1,7 @@
 //! `ringwatch relay`: starts a relay, and ends it in order when a signal comes.
 
 mod assembly;
+mod kubeconfig_file;
 mod paths;
 
 use std::io::Write;
@@ -13,14 +14,14 @@ use ringwatch::clock::Clock;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_apiserver::transport::listener::Listener;
-use ringwatch_relay::{Caches, Front, Upstream};
+use ringwatch_relay::{Caches, Front};
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::error::StartError;
-use ringwatch_tls::kubeconfig::Kubeconfig;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::assembly::{Assembled, Assembly};
+use self::kubeconfig_file::KubeconfigFile;
 use super::background::Background;
 use super::credentials::CredentialFiles;
 use super::flags::{CachedResource, RelayFlags};
@@ -78,7 +79,8 @@ impl Relay {
         controls: Option<Arc<dyn ProcessControls>>,
     ) -> Result<Self, StartError> {
         let clock = Clock::real();
-        let upstream = Arc::new(upstream(flags, &clock)?);
+        let (upstream_file, upstream) = KubeconfigFile::load(&flags.kubeconfig, &clock)?;
+        let upstream = Arc::new(upstream);
         let served = flags.as_served();
         let data_dir = data_dir(&flags.data_dir)?;
         let subjects = subjects(&addresses(&flags.serving), host_name());
@@ -91,6 +93,7 @@ impl Relay {
         let mut background = Background::new(runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &credentials)?);
         background.run(files.follow(clock.clone()));
+        background.run(upstream_file.follow(Arc::clone(&upstream), clock.clone()));
         let steps = life::steps(&flags.serving);
         let assembly = Assembly {
             flags: &served,
@@ -167,20 +170,6 @@ async fn follow(caches: Arc<Caches>) {
             Some(_) = followers.join_next() => {}
         }
     }
-}
-
-fn upstream(flags: &RelayFlags, clock: &Clock) -> Result<Upstream, StartError> {
-    let path = flags.kubeconfig.display();
-    let wrong = |error: String| {
-        StartError::new(
-            format!("use the kubeconfig {path}"),
-            error,
-            "give --kubeconfig a file with a server, and a token or a client certificate for it",
-        )
-    };
-    let kubeconfig = Kubeconfig::read(&flags.kubeconfig);
-    let kubeconfig = kubeconfig.map_err(|error| wrong(error.to_string()))?;
-    Upstream::new(&kubeconfig, clock.clone()).map_err(|error| wrong(error.to_string()))
 }
 
 /// Prints the addresses and paths. An error of standard output is ignored.
