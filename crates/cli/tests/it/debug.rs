@@ -1,4 +1,4 @@
-//! Profiles and the log level of a running server, and SIGHUP.
+//! Profiles and the log level of a running server, the lines for slow requests, and SIGHUP.
 
 use std::fs;
 use std::io::Read;
@@ -9,12 +9,18 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use prost::Message;
+use serde_json::json;
 
 use crate::certificates::Authority;
 use crate::support::server::Server;
+use crate::support::webhook::{Reply, Webhook};
 
 const PROFILE: &str = "/debug/pprof/profile?seconds=1";
 const FLAGS: &str = "/debug/flags";
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// More writes than the server takes to follow a configuration.
+const WRITES_MAX: u32 = 1_000;
 
 /// A profile, as far as it is looked at (`profile.proto` of google/pprof).
 #[derive(Clone, PartialEq, Message)]
@@ -130,4 +136,40 @@ async fn sighup_ends_nothing() {
         server.logged(words).await;
     }
     assert_eq!(ask(&client, "GET", "/readyz", "").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_slow_request_is_logged_with_the_step_that_took_long() {
+    let webhook = Webhook::start(|_, _| Reply::Hang).await;
+    let mut server = Server::start(&["--storage-backend=memory", "-v=1"]);
+    let client = server.client().await;
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["configmaps"]});
+    let hook = json!({"name": "slow.example.com", "clientConfig": webhook.client_config("/"),
+        "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore", "timeoutSeconds": 1});
+    let configuration = json!({"metadata": {"name": "slow"}, "webhooks": [hook]});
+    let created = text(&client, "POST", HOOKS, &configuration.to_string()).await;
+    assert_eq!(created.0, 201, "{created:?}");
+    for number in 0..WRITES_MAX {
+        let object = json!({"metadata": {"name": format!("number-{number}")}});
+        let created = text(&client, "POST", CONFIG_MAPS, &object.to_string()).await;
+        assert_eq!(created.0, 201, "{created:?}");
+        if !webhook.take("/").is_empty() {
+            break;
+        }
+    }
+    server.logged("Trace: \"Create\" ").await;
+    let log = server.log();
+    let line = log.lines().find(|it| it.contains("Trace: \"Create\" "));
+    let line = line.unwrap();
+    for words in [
+        "resource:configmaps",
+        "verb:POST",
+        "(total time: ",
+        "---\"Call mutating webhook\" ",
+    ] {
+        assert!(line.contains(words), "{line}");
+    }
+    assert!(!line.contains("Read the body"), "it took no time: {line}");
 }

@@ -82,6 +82,11 @@ pub struct RelayFlags {
     )]
     pub limits: LimitFlags,
 
+    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at which
+    /// requests are sampled. Without it there are no spans.
+    #[arg(long, value_name = "FILE")]
+    pub tracing_config_file: Option<PathBuf>,
+
     /// Form of log lines on standard error: text, or json with one object a line, as kube-apiserver writes them.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = LogFormat::parse)]
     pub logging_format: LogFormat,

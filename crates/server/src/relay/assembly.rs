@@ -36,6 +36,7 @@ use crate::process::Process;
 use crate::process_controls::ProcessControls;
 use crate::responses::Responses;
 use crate::server_paths::slis;
+use crate::spans::SpansConfig;
 
 /// The inputs of a relay besides its credentials.
 pub(super) struct Assembly<'relay> {
@@ -48,6 +49,8 @@ pub(super) struct Assembly<'relay> {
     pub(super) address: SocketAddr,
     /// The steps of a shutdown.
     pub(super) steps: &'relay Steps,
+    /// The export of spans; `None` if there is none.
+    pub(super) spans: Option<SpansConfig>,
     pub(super) controls: Option<Arc<dyn ProcessControls>>,
     pub(super) clock: Clock,
 }
@@ -94,13 +97,15 @@ impl Assembly<'_> {
             own_folder: debug::FOLDER,
         };
         let front = Arc::new(Front::new(front));
+        let spans = self.spans.clone();
+        let tracer = spans.map(|it| it.start(&mut registry, &self.clock, background));
         let paths = self.paths(&caches, &ledger, registry);
         let connections = Connections {
             filters: Arc::new(Filters {
                 outer: outer_filters(&self.flags.serving, &self.steps.drain),
                 authenticator,
                 start: Start(Vec::new()),
-                tracer: None,
+                tracer,
                 auditor: None,
                 impersonation: Arc::new(impersonation),
                 authorizer,

@@ -30,6 +30,7 @@ use super::life;
 use super::process_controls::ProcessControls;
 use super::security::{addresses, host_name};
 use super::serve::{data_dir, keep_kubeconfig, spawn};
+use super::spans::SpansConfig;
 
 /// Maximum time that the start waits for the caches that flags name.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
@@ -81,6 +82,7 @@ impl Relay {
         let clock = Clock::real();
         let (upstream_file, upstream) = KubeconfigFile::load(&flags.kubeconfig, &clock)?;
         let upstream = Arc::new(upstream);
+        let spans = SpansConfig::load(flags.tracing_config_file.as_deref())?;
         let served = flags.as_served();
         let data_dir = data_dir(&flags.data_dir)?;
         let subjects = subjects(&addresses(&flags.serving), host_name());
@@ -102,6 +104,7 @@ impl Relay {
             upstream,
             address: listener.address(),
             steps: &steps,
+            spans,
             controls,
             clock: clock.clone(),
         };
