@@ -16,6 +16,7 @@ use std::io;
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
+use ringwatch_tls::watched_file;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
@@ -30,11 +31,13 @@ const LAST_BOOKMARKS_MILLISECONDS_MAX: u64 = 2_000;
 /// Maximum time for requests in progress to finish, as in kube-apiserver.
 const REQUESTS_SECONDS_MAX: u64 = 60;
 
-/// A stream of the signals that end the server, SIGTERM and SIGINT.
+/// A stream of the signals that end the server, SIGTERM and SIGINT. While it is waited for, SIGHUP has the files that the server
+/// follows read at once.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 /// The steps of a shutdown, as cancellation tokens.
@@ -61,14 +64,21 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next one that ends the server.
     pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {
+                    tracing::info!("SIGHUP: files that are followed are read now");
+                    watched_file::look_now();
+                }
+            }
         }
     }
 }

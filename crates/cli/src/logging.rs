@@ -10,15 +10,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ringwatch::clock::{Clock, Instant};
-use ringwatch_server::CAUSED_BY_CLIENTS;
 use ringwatch_server::flags::LogFormat;
+use ringwatch_server::{CAUSED_BY_CLIENTS, LogLevelError};
 use serde_json::json;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata, Subscriber};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, reload};
 
 use super::json_lines::JsonLines;
 
@@ -29,8 +29,48 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// The libraries whose lines clients cause, besides the crates of the server that do.
 const LIBRARIES_OF_CLIENTS: [&str; 3] = ["h2", "hyper", "rustls"];
 
-/// Begins to log at a level of `-v`. A program that logs already keeps its way.
-pub(crate) fn start(verbosity: u8, format: LogFormat) {
+/// The log of this process, whose level can be changed.
+pub(crate) struct Log {
+    replace: Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>,
+    /// The directives in force.
+    directives: Mutex<String>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut log = formatter.debug_struct("Log");
+        log.field("directives", &self.directives)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Returns the directives that say which lines are written.
+    pub(crate) fn directives(&self) -> String {
+        let directives = self.directives.lock();
+        directives.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the directives, in the syntax of `RUST_LOG`.
+    pub(crate) fn set(&self, directives: &str) -> Result<(), LogLevelError> {
+        if directives.is_empty() {
+            return Err(LogLevelError::Directives("no directives".to_owned()));
+        }
+        // A value that a span's field must have is compared as text: a pattern could take any time.
+        let builder = EnvFilter::builder().with_regex(false);
+        let filter = builder.parse(directives);
+        let filter = filter.map_err(|error| LogLevelError::Directives(error.to_string()))?;
+        // Two that come at once leave the words of the one that counts.
+        let mut current = (self.directives.lock()).unwrap_or_else(PoisonError::into_inner);
+        let replaced = (self.replace)(filter);
+        replaced.map_err(|error| LogLevelError::Elsewhere(error.to_string()))?;
+        directives.clone_into(&mut current);
+        Ok(())
+    }
+}
+
+/// Returns the directives of a level of `-v`.
+pub(crate) fn directives(verbosity: u32) -> String {
     let ours = match verbosity {
         0 => "warn",
         1..=3 => "info",
@@ -39,20 +79,39 @@ pub(crate) fn start(verbosity: u8, format: LogFormat) {
     };
     // What libraries say is of interest only to who wants to see everything.
     let theirs = if verbosity > 6 { "debug" } else { "warn" };
-    let filter = EnvFilter::new(format!("{theirs},ringwatch={ours}"));
+    format!("{theirs},ringwatch={ours}")
+}
+
+/// Begins to log at a level of `-v`. A program that logs already keeps its way.
+pub(crate) fn start(verbosity: u8, format: LogFormat) -> Log {
+    let directives = directives(verbosity.into());
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(&directives))
         .with_writer(std::io::stderr)
         .with_ansi(false);
     let clock = Clock::real();
-    let _ = match format {
-        LogFormat::Text => subscriber
-            .map_event_format(|inner| Bounded::new(inner, format, clock))
-            .try_init(),
-        LogFormat::Json => subscriber
-            .event_format(Bounded::new(JsonLines::new(clock.clone()), format, clock))
-            .try_init(),
+    let replace: Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync> = match format {
+        LogFormat::Text => {
+            let subscriber = subscriber
+                .map_event_format(|inner| Bounded::new(inner, format, clock))
+                .with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            let _ = subscriber.try_init();
+            Box::new(move |filter| handle.reload(filter))
+        }
+        LogFormat::Json => {
+            let subscriber = subscriber
+                .event_format(Bounded::new(JsonLines::new(clock.clone()), format, clock))
+                .with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            let _ = subscriber.try_init();
+            Box::new(move |filter| handle.reload(filter))
+        }
     };
+    Log {
+        replace,
+        directives: Mutex::new(directives),
+    }
 }
 
 /// A format that leaves out lines that clients cause when there are too many of a kind.

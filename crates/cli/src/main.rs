@@ -1,15 +1,19 @@
 //! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, and what helps to install them.
 //!
-//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
+//! Here belongs what a process has once: subcommands, exit codes, logging, the allocator, profiles. Whatever another program could use
 //! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
 
 mod configuration;
+mod controls;
+mod cpu_profile;
 mod generated;
+mod heap_profile;
 mod json_lines;
 mod logging;
+mod pprof_format;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -25,6 +29,7 @@ use ringwatch_store::StoreFlags;
 use tikv_jemallocator::Jemalloc;
 
 use self::configuration::{CheckConfigFlags, Configured};
+use self::controls::Controls;
 use self::generated::{CompletionFlags, ManPagesFlags};
 
 /// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
@@ -96,8 +101,8 @@ fn run_server(flags: &ServeFlags, matches: &ArgMatches) -> ExitCode {
     if let Some(code) = without_server(&Configured::Server(flags), "serve", matches) {
         return code;
     }
-    logging::start(flags.verbosity, flags.logging_format);
-    match serve::run(flags) {
+    let log = logging::start(flags.verbosity, flags.logging_format);
+    match serve::run(flags, Some(Controls::shared(log))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }
@@ -107,8 +112,8 @@ fn run_relay(flags: &RelayFlags, matches: &ArgMatches) -> ExitCode {
     if let Some(code) = without_server(&Configured::Relay(flags), "relay", matches) {
         return code;
     }
-    logging::start(flags.verbosity, flags.logging_format);
-    match relay::run(flags) {
+    let log = logging::start(flags.verbosity, flags.logging_format);
+    match relay::run(flags, Some(Controls::shared(log))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }

@@ -20,6 +20,9 @@ pub enum UpstreamError {
     /// The token cannot be sent, because it has line breaks or other control characters; give another one.
     #[error("the token of the kubeconfig cannot be sent in a header")]
     Token,
+    /// Credentials are replaced, and the server is another one; start the relay again for that.
+    #[error("the kubeconfig has another server; restart the relay to use it")]
+    OtherServer,
 }
 
 impl From<Malformed> for StorageError {

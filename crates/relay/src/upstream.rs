@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -37,6 +38,14 @@ const REFUSAL_BYTES_MAX: usize = 64 << 10;
 /// An API server, and how to reach it.
 #[derive(Debug)]
 pub struct Upstream {
+    /// The way to it with the newest credentials.
+    way: ArcSwap<Way>,
+    clock: Clock,
+}
+
+/// The way to an API server with certain credentials.
+#[derive(Debug)]
+struct Way {
     backend: Backend,
     /// The way to it for requests that have credentials of their own.
     stranger: Backend,
@@ -91,22 +100,24 @@ impl Upstream {
     /// # Errors
     /// [`UpstreamError`] when the kubeconfig lacks something, or has something that is not supported.
     pub fn new(kubeconfig: &Kubeconfig, clock: Clock) -> Result<Self, UpstreamError> {
-        let stranger = Target::without_credentials(kubeconfig, None)?;
-        let target = Target::select(kubeconfig, None)?;
-        let authorization = target.token.map(|token| {
-            let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
-            value.set_sensitive(true);
-            Ok::<_, http::header::InvalidHeaderValue>(value)
-        });
-        let authority = HeaderValue::try_from(target.authority);
         Ok(Self {
-            stranger: backend(stranger.host, stranger.port, stranger.tls, &clock),
-            backend: backend(target.host, target.port, target.tls, &clock),
-            authority: authority.map_err(|_| UpstreamError::Authority)?,
-            authorization: authorization
-                .transpose()
-                .map_err(|_| UpstreamError::Token)?,
+            way: ArcSwap::from_pointee(Way::new(kubeconfig, &clock)?),
+            clock,
         })
+    }
+
+    /// Uses the credentials of a kubeconfig from the next request on. Streams that have begun go on.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and [`UpstreamError::OtherServer`] when the kubeconfig has another server, whose resource
+    /// versions would be others.
+    pub fn use_credentials(&self, kubeconfig: &Kubeconfig) -> Result<(), UpstreamError> {
+        let way = Way::new(kubeconfig, &self.clock)?;
+        if way.authority != self.way.load().authority {
+            return Err(UpstreamError::OtherServer);
+        }
+        self.way.store(Arc::new(way));
+        Ok(())
     }
 
     /// Sends a request of a client, which is shown as that of this relay's own identity or with the client's `credentials`,
@@ -119,25 +130,26 @@ impl Upstream {
         mut request: Request<RequestBody>,
         identity: Shown,
     ) -> Result<Response<ResponseBody>, NotPassedOn> {
+        let way = self.way.load_full();
         let headers = request.headers_mut();
-        headers.insert(HOST, self.authority.clone());
+        headers.insert(HOST, way.authority.clone());
         let authorization = match &identity {
             Shown::Own(credentials) => credentials.as_ref(),
-            Shown::Relay => self.authorization.as_ref(),
+            Shown::Relay => way.authorization.as_ref(),
         };
         if let Some(authorization) = authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         let backend = match identity {
-            Shown::Own(_) => &self.stranger,
-            Shown::Relay => &self.backend,
+            Shown::Own(_) => &way.stranger,
+            Shown::Relay => &way.backend,
         };
         pass_on(backend, request).await
     }
 
     /// Returns the clock of this client's limits.
     pub(crate) fn clock(&self) -> &Clock {
-        &self.backend.clock
+        &self.clock
     }
 
     /// Gets a path with its query.
@@ -159,8 +171,9 @@ impl Upstream {
         accept: &str,
         content: Option<Bytes>,
     ) -> Result<Answer, StorageError> {
-        let request = self.request(method, path, accept, content)?;
-        let fetched = fetch(&self.backend, request, ANSWER_BYTES_MAX);
+        let way = self.way.load_full();
+        let request = way.request(method, path, accept, content)?;
+        let fetched = fetch(&way.backend, request, ANSWER_BYTES_MAX);
         let fetched = self.clock().timeout(ANSWER_TIMEOUT, fetched).await;
         let answer = fetched.map_err(|_| too_late())?;
         Ok(whole(answer.map_err(|error| unanswered(&error))?))
@@ -171,8 +184,9 @@ impl Upstream {
     /// # Errors
     /// [`StorageError::Unreachable`] or [`StorageError::Timeout`] when it does not begin.
     pub(crate) async fn open(&self, path: &str, accept: &str) -> Result<Opened, StorageError> {
-        let request = self.request(Method::GET, path, accept, None)?;
-        let opened = fetch_stream(&self.backend, request);
+        let way = self.way.load_full();
+        let request = way.request(Method::GET, path, accept, None)?;
+        let opened = fetch_stream(&way.backend, request);
         let opened = self.clock().timeout(STREAM_HEAD_TIMEOUT, opened).await;
         let opened = opened.map_err(|_| too_late())?;
         let (head, body) = opened.map_err(|error| unanswered(&error))?.into_parts();
@@ -183,6 +197,27 @@ impl Upstream {
         let refusal = self.clock().timeout(STREAM_HEAD_TIMEOUT, refusal).await;
         let refusal = refusal.map_err(|_| too_late())?;
         Ok(Opened::Refused(whole(Response::from_parts(head, refusal))))
+    }
+}
+
+impl Way {
+    fn new(kubeconfig: &Kubeconfig, clock: &Clock) -> Result<Self, UpstreamError> {
+        let stranger = Target::without_credentials(kubeconfig, None)?;
+        let target = Target::select(kubeconfig, None)?;
+        let authorization = target.token.map(|token| {
+            let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
+            value.set_sensitive(true);
+            Ok::<_, http::header::InvalidHeaderValue>(value)
+        });
+        let authority = HeaderValue::try_from(target.authority);
+        Ok(Self {
+            stranger: backend(stranger.host, stranger.port, stranger.tls, clock),
+            backend: backend(target.host, target.port, target.tls, clock),
+            authority: authority.map_err(|_| UpstreamError::Authority)?,
+            authorization: authorization
+                .transpose()
+                .map_err(|_| UpstreamError::Token)?,
+        })
     }
 
     fn request(

@@ -43,6 +43,7 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::certificate_metrics::CertificateMetrics;
 use super::component_statuses::ComponentStatuses;
+use super::debug::DebugPaths;
 use super::debug_state::{CachesSource, DebugState, Sources};
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
@@ -51,6 +52,7 @@ use super::limits::{connection_limits, outer_filters, request_limits};
 use super::memory::{self, MemoryMetrics};
 use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
+use super::process_controls::ProcessControls;
 use super::resources::Resources;
 use super::responses::Responses;
 use super::security::Security;
@@ -78,6 +80,8 @@ pub(super) struct Assembly<'server> {
     pub(super) encodings_bytes_max: usize,
     /// The steps of a shutdown.
     pub(super) steps: &'server Steps,
+    /// The profiles and the log level of the process.
+    pub(super) controls: Option<&'server Arc<dyn ProcessControls>>,
     /// The time.
     pub(super) clock: Clock,
 }
@@ -422,6 +426,7 @@ impl Assembly<'_> {
                 paths,
                 flags: self.flags.values.0.clone(),
             },
+            debug: DebugPaths::new(self.flags.serving.profiling, self.controls, &self.clock),
             clock: self.clock.clone(),
             slis: slis(&health, self.clock.wall()),
             health,

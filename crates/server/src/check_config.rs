@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use ringwatch::clock::Clock;
 use ringwatch_audit::Policy;
-use ringwatch_relay::Upstream;
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
 use ringwatch_tls::error::StartError;
@@ -21,7 +20,7 @@ use super::authorization_config::Authorizers;
 use super::credentials::CredentialFiles;
 use super::encryption_file::EncryptionFile;
 use super::flags::{EtcdFlags, RelayFlags, ServeFlags};
-use super::relay::upstream;
+use super::relay::KubeconfigFile;
 use super::security::{self, addresses};
 use super::spans::SpansConfig;
 use super::{kubelets, service_account_keys};
@@ -64,7 +63,7 @@ pub fn of_relay(flags: &RelayFlags) -> Vec<StartError> {
         Ok(both) => both,
         Err(error) => return vec![error],
     };
-    let upstream = upstream(flags, &clock).map(|_: Upstream| ());
+    let upstream = KubeconfigFile::load(&flags.kubeconfig, &clock).map(drop);
     let checks = [upstream, credentials(&served, &clock)];
     checks.into_iter().filter_map(Result::err).collect()
 }

@@ -21,7 +21,7 @@ use ringwatch_tls::pem;
 use ringwatch_tls::pem::FlagFile;
 use ringwatch_tls::protocol::TlsProtocol;
 use ringwatch_tls::served_certificates::{NamedCertificate, ServedCertificates};
-use ringwatch_tls::watched_file::WatchedFiles;
+use ringwatch_tls::watched_file::{WatchedFiles, next_look};
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
@@ -202,7 +202,7 @@ impl Source {
     async fn renew(&self, clock: &Clock) {
         let mut failure = String::new();
         loop {
-            clock.sleep(RENEWAL_PERIOD).await;
+            next_look(RENEWAL_PERIOD, clock).await;
             let (pki, subjects, now) = (self.pki.clone(), self.subjects.clone(), clock.wall());
             let renewed = tokio::task::spawn_blocking(move || {
                 Certificates::load_or_generate(&pki, &subjects, now)

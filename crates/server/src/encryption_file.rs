@@ -118,7 +118,7 @@ impl EncryptionReload {
         begun.set();
         let mut pause = LOOK_PERIOD;
         loop {
-            clock.sleep(pause).await;
+            watched_file::next_look(pause, &clock).await;
             match self.look(&clock).await {
                 Ok(None) => pause = LOOK_PERIOD,
                 Ok(Some(digest)) => {

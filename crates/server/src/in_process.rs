@@ -254,6 +254,7 @@ impl Builder {
             runtimes,
             backend: self.backend.clone(),
             encodings_bytes_max: self.encodings_bytes_max,
+            controls: None,
             clock: self.clock.clone(),
         }
     }

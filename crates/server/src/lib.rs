@@ -19,6 +19,7 @@ pub mod check_config;
 mod component_statuses;
 pub mod config_file;
 mod credentials;
+mod debug;
 mod debug_state;
 mod debug_ui;
 mod enabled;
@@ -38,6 +39,7 @@ mod metrics;
 mod oidc;
 mod post_start_hooks;
 mod process;
+mod process_controls;
 pub mod relay;
 mod resources;
 mod responses;
@@ -57,6 +59,7 @@ mod webhook_kubeconfig;
 mod write_guards;
 
 pub use self::in_process::{Builder, InProcessServer};
+pub use self::process_controls::{LogLevelError, ProcessControls, ProfileError};
 
 /// The targets of the log lines that requests of clients cause, so that clients choose how many there are.
 pub const CAUSED_BY_CLIENTS: [&str; 3] = [

@@ -34,6 +34,7 @@ use super::bootstrap::Bootstrap;
 use super::flags::ServeFlags;
 use super::kubeconfig;
 use super::life;
+use super::process_controls::ProcessControls;
 use super::security::Security;
 
 /// Maximum time that the start waits for caches to be filled before it is announced.
@@ -41,13 +42,20 @@ const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum time to withdraw the address of the server; after it the expiry of its lease removes the address.
 const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs the server until a signal ends it.
+/// Runs the server until a signal ends it. The controls of the process are for authorized users.
 ///
 /// # Errors
 /// The reason why the server does not start, or that it was told twice to end.
-pub fn run(flags: &ServeFlags) -> Result<(), StartError> {
+pub fn run(
+    flags: &ServeFlags,
+    controls: Option<Arc<dyn ProcessControls>>,
+) -> Result<(), StartError> {
     life::run(async |runtimes, signals| {
-        until_signalled(flags, ServerOptions::new(runtimes), signals).await
+        let options = ServerOptions {
+            controls,
+            ..ServerOptions::new(runtimes)
+        };
+        until_signalled(flags, options, signals).await
     })
 }
 
@@ -83,6 +91,8 @@ pub(super) struct ServerOptions {
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// Maximum number of bytes of the cache of encoded objects.
     pub(super) encodings_bytes_max: usize,
+    /// The profiles and the log level of the process; `None` if they are not the server's to serve.
+    pub(super) controls: Option<Arc<dyn ProcessControls>>,
     /// The time by which the server works.
     pub(super) clock: Clock,
 }
@@ -94,6 +104,7 @@ impl ServerOptions {
             runtimes,
             backend: None,
             encodings_bytes_max: ENCODINGS_BYTES_MAX_DEFAULT,
+            controls: None,
             clock: Clock::real(),
         }
     }
@@ -187,6 +198,7 @@ impl Server {
             address,
             encodings_bytes_max: options.encodings_bytes_max,
             steps: &steps,
+            controls: options.controls.as_ref(),
             clock: clock.clone(),
         };
         let assembled = assembly.build(security, audit, &mut background);

@@ -1,20 +1,21 @@
-//! The paths that the server answers itself: health, metrics, status and flags, the live page, the keys of service
-//! accounts, and snapshots of the embedded store.
+//! The paths that the server answers itself: health, metrics, status and flags, the live page, profiles, the log level, the keys
+//! of service accounts, and snapshots of the embedded store.
 
 use async_trait::async_trait;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use jiff::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
-use ringwatch_apiserver::endpoints::{ResponseBody, full};
+use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody, full};
 use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
 use super::certificate_metrics::CertificateMetrics;
+use super::debug::{self, DebugPaths};
 use super::debug_state::{self, DebugState};
 use super::debug_ui;
 use super::memory::MemoryMetrics;
@@ -52,6 +53,8 @@ pub(super) struct ServerPaths {
     pub(super) snapshots: Option<StoreSnapshots>,
     /// What the server does now.
     pub(super) state: DebugState,
+    /// Profiles and the log level; `None` if they are not served.
+    pub(super) debug: Option<DebugPaths>,
     /// The pages `/statusz` and `/flagz`.
     pub(super) zpages: Zpages,
     /// The clock of the server.
@@ -115,6 +118,12 @@ impl OwnPaths for ServerPaths {
         {
             return Some(answer);
         }
+        if let Some(debug) = &self.debug
+            && path.starts_with(debug::FOLDER)
+            && let Some(answer) = debug.answer(method, path, query).await
+        {
+            return Some(answer);
+        }
         if path == "/metrics" {
             self.process.refresh();
             self.memory.refresh();
@@ -146,5 +155,12 @@ impl OwnPaths for ServerPaths {
             }
         }
         self.health.answer(path, query).await
+    }
+    async fn put(
+        &self,
+        request: Request<RequestBody>,
+        path: &str,
+    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+        debug::put(self.debug.as_ref(), request, path).await
     }
 }

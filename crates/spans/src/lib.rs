@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The current span belongs to the future that runs in [`Span::within`], so the layers between do not pass it on. Where
-//! there is no current span, as without `--tracing-config-file`, [`start`] reads one thread-local value and does no more.
+//! there is no current span, as without `--tracing-config-file`, [`start`] reads thread-local values and does no more. Steps of a request
+//! that are recorded for the log, [`Steps`], go the same way; a span is one of them.
 //!
 //! Spans and the headers that carry them belong here. Decisions which requests and steps have spans, and with which
 //! attributes, do not.
@@ -20,6 +21,7 @@ mod headers;
 mod metrics;
 mod queue;
 mod span;
+mod steps;
 mod tracer;
 
 pub use attribute::{Attribute, number, text};
@@ -28,4 +30,5 @@ pub use exporter::Exporter;
 pub use headers::inject;
 pub use metrics::SpanMetrics;
 pub use span::{Span, carried, start, start_call};
+pub use steps::{Step, Steps, step};
 pub use tracer::{Incoming, Sampling, Tracer};

@@ -16,6 +16,7 @@ use ringwatch::clock::Clock;
 
 use crate::attribute::{self, Attribute};
 use crate::headers::{TRACEPARENT, extract};
+use crate::steps::{Step, step};
 
 /// The facts of the request that is being handled, in its context.
 pub(crate) struct Traced {
@@ -26,9 +27,13 @@ pub(crate) struct Traced {
     pub(crate) clock: Clock,
 }
 
-/// A step of a request, timed until this is dropped; nothing if the request is not traced.
+/// A step of a request, timed until this is dropped; nothing if the request is not traced, and its steps are not recorded.
 #[derive(Debug, Default)]
-pub struct Span(Option<Box<Running>>);
+pub struct Span {
+    running: Option<Box<Running>>,
+    /// Held for its drop.
+    _step: Option<Step>,
+}
 
 /// A span that has begun.
 #[derive(Debug)]
@@ -73,20 +78,26 @@ fn begin<A: IntoIterator<Item = Attribute>>(
     name: impl Into<Cow<'static, str>>,
     attributes: impl FnOnce() -> A,
 ) -> Span {
+    let name = attribute::cut(name.into());
+    let step = step(name.clone());
     Context::map_current(|parent| {
         let Some(traced) = parent
             .get::<Traced>()
             .filter(|_| parent.span().is_recording())
         else {
-            return Span::default();
+            return Span {
+                running: None,
+                _step: step,
+            };
         };
         let builder = traced
             .spans
-            .span_builder(attribute::cut(name.into()))
+            .span_builder(name)
             .with_kind(kind)
             .with_start_time(system_time(traced.clock.wall()));
         let span = traced.spans.build_with_context(builder, parent);
-        let span = Span::new(parent.with_span(span), traced.clock.clone());
+        let mut span = Span::new(parent.with_span(span), traced.clock.clone());
+        span._step = step;
         span.set(|| {
             let audit_id = Attribute::new("audit-id", traced.audit_id.clone());
             attributes().into_iter().chain([audit_id])
@@ -110,7 +121,10 @@ pub fn carried<T: 'static>(
 impl Span {
     /// Returns the span of a context, which ends by this clock.
     pub(crate) fn new(context: Context, clock: Clock) -> Self {
-        Self(Some(Box::new(Running { context, clock })))
+        Self {
+            running: Some(Box::new(Running { context, clock })),
+            _step: None,
+        }
     }
 
     /// Returns a stand-in for the span of the caller that a `traceparent` names, which goes on to other servers as it is;
@@ -125,7 +139,7 @@ impl Span {
 
     /// Runs a future in which this span is the current one.
     pub fn within<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        match &self.0 {
+        match &self.running {
             Some(running) => Either::Left(future.with_context(running.context.clone())),
             None => Either::Right(future),
         }
@@ -156,7 +170,7 @@ impl Span {
     }
 
     fn sampled(&self) -> Option<&Running> {
-        let running = self.0.as_deref();
+        let running = self.running.as_deref();
         running.filter(|it| it.context.span().is_recording())
     }
 }

@@ -6,11 +6,28 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use tokio::io::AsyncReadExt;
+use tokio::sync::Notify;
 
 /// The period at which files are checked for changes.
-const RELOAD_PERIOD: Duration = Duration::from_secs(1);
+pub const RELOAD_PERIOD: Duration = Duration::from_secs(1);
 /// Maximum number of bytes of a file. A larger one counts as unreadable.
 const BYTES_MAX: u64 = 1 << 20;
+
+/// Wakes all who wait in [`next_look`]. Signals are of the whole process, and so is this.
+static LOOK_NOW: Notify = Notify::const_new();
+
+/// Has the files that are followed in this process looked at now rather than at the end of a period, as SIGHUP asks for.
+pub fn look_now() {
+    LOOK_NOW.notify_waiters();
+}
+
+/// Waits until a file that is followed is to be looked at again: for a period, or until [`look_now`].
+pub async fn next_look(period: Duration, clock: &Clock) {
+    tokio::select! {
+        () = clock.sleep(period) => {}
+        () = LOOK_NOW.notified() => {}
+    }
+}
 
 /// Files that belong together, with the contents that were used last.
 #[derive(Debug)]
@@ -30,7 +47,7 @@ impl<const N: usize> WatchedFiles<N> {
     /// [`Self::used`] is called.
     pub async fn changed(&self, clock: &Clock) -> [String; N] {
         loop {
-            clock.sleep(RELOAD_PERIOD).await;
+            next_look(RELOAD_PERIOD, clock).await;
             match self.contents().await {
                 Some(texts) if texts == self.texts => {}
                 Some(texts) => return texts,
@@ -73,4 +90,31 @@ pub async fn content(path: &Path) -> io::Result<String> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longer than any test.
+    const NEVER: Duration = Duration::from_secs(1 << 30);
+
+    #[tokio::test]
+    async fn a_look_at_once_is_a_look_of_all() {
+        let clock = Clock::real();
+        let looks = async { tokio::join!(next_look(NEVER, &clock), next_look(NEVER, &clock)) };
+        let ask = async {
+            // Both wait by now, since this is polled after them.
+            look_now();
+        };
+        tokio::join!(looks, ask);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_one_a_period_passes() {
+        let clock = Clock::real();
+        let since = clock.now();
+        next_look(RELOAD_PERIOD, &clock).await;
+        assert_eq!(clock.now().duration_since(since), RELOAD_PERIOD);
+    }
 }

@@ -3,6 +3,7 @@
 //! [`Api::handle`] takes the same steps for every request: it finds the handler, calls it, adds the parts common to all
 //! answers (audit id, warnings, compression), and counts the request.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use super::params::Query;
 use super::request_info::RequestInfo;
 use super::response;
 use super::routes::{NoRoute, Route, Routes};
-use super::spans;
+use super::spans::Handling;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
 
@@ -364,9 +365,18 @@ impl Api {
         if verb == Verb::Patch && handlers::is_apply(headers) {
             kind.verb = "APPLY";
         }
-        let span = spans::of_handler(&call, &kind);
-        let answer = span.within(self.dispatch(&call, body, &kind)).await;
-        drop(span);
+        let answer = {
+            // It is large, so it is not moved.
+            let dispatched = pin!(self.dispatch(&call, body, &kind));
+            match Handling::begin(&call, &kind, &self.config.clock) {
+                Some(handling) => {
+                    let answer = handling.run(dispatched).await;
+                    handling.end(&call, &kind);
+                    answer
+                }
+                None => dispatched.await,
+            }
+        };
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
         let webhooks = WebhookTime(call.context.webhook_time());

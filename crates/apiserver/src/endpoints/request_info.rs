@@ -97,12 +97,12 @@ impl RequestInfo {
         info
     }
 
-    /// Returns true if the response may take any time, as with watches and streams: the request has no deadline and is
-    /// not counted in flight.
+    /// Returns true if the response may take any time, as with watches, streams and profiles: the request has no deadline
+    /// and is not counted in flight.
     #[must_use]
     pub fn is_long_running(&self) -> bool {
         if !self.is_resource {
-            return self.path == STATE_STREAM;
+            return self.path == STATE_STREAM || self.path.starts_with("/debug/pprof/");
         }
         self.verb == RequestVerb::Resource(Verb::Watch)
             || matches!(

@@ -1,35 +1,92 @@
-//! The spans of handlers, with the names and attributes of kube-apiserver's.
+//! The spans of handlers, with the names and attributes of kube-apiserver's, and the line in the log for a slow one.
 //!
 //! `traceFields` of Kubernetes 1.36 (`endpoints/handlers/trace_util.go`), without `client` and `protocol`, which the span
 //! of the request has.
 
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
 use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderName};
+use ringwatch::clock::Clock;
 use ringwatch_registry::Verb;
-use ringwatch_spans::{Attribute, Span, start, text};
+use ringwatch_spans::{Attribute, Span, Steps, start, text};
+use tracing::Level;
 
 use super::call::Call;
 use super::metrics::RequestKind;
 use super::negotiation::Output;
 
+/// The time from which a request counts as slow, as in kube-apiserver.
+const SLOW: Duration = Duration::from_millis(500);
 /// Subresources whose handlers pass bytes on, and have no spans.
 const STREAMS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-/// Starts the span of a request's handler. Watches have spans of their own, which last longer than their handler.
-pub(super) fn of_handler(call: &Call<'_>, kind: &RequestKind) -> Span {
-    if STREAMS.contains(&call.info.subresource.as_str()) {
-        return Span::default();
+/// A request's handler as a span, and as steps that are logged if they take long.
+pub(super) struct Handling {
+    name: &'static str,
+    span: Span,
+    /// `None` if the log has no lines of that level.
+    steps: Option<Arc<Steps>>,
+}
+
+impl Handling {
+    /// Begins to handle a request; `None` for streams, and for watches, which have spans of their own that last longer than
+    /// their handler.
+    pub(super) fn begin(call: &Call<'_>, kind: &RequestKind, clock: &Clock) -> Option<Self> {
+        let name = name(call)?;
+        let is_logged = tracing::enabled!(Level::INFO);
+        Some(Self {
+            name,
+            span: start(name, || attributes(call, kind.verb, kind.scope)),
+            steps: is_logged.then(|| Steps::new(clock)),
+        })
     }
-    let name = match call.verb {
+
+    /// Runs the handler.
+    pub(super) async fn run<F: Future>(&self, handler: F) -> F::Output {
+        let handler = self.span.within(handler);
+        match &self.steps {
+            Some(steps) => steps.record(handler).await,
+            None => handler.await,
+        }
+    }
+
+    /// Ends the span, and logs the request with its steps if it took long.
+    pub(super) fn end(self, call: &Call<'_>, kind: &RequestKind) {
+        drop(self.span);
+        let Some(steps) = self.steps else { return };
+        let total = steps.total();
+        if total < SLOW {
+            return;
+        }
+        let (name, milliseconds) = (self.name, total.as_millis());
+        let mut fields = String::new();
+        for Attribute { key, value, .. } in attributes(call, kind.verb, kind.scope) {
+            // Text can always be written to.
+            let _ = write!(fields, "{key}:{},", value.as_str());
+        }
+        let fields = fields.trim_end_matches(',');
+        let steps = steps.longest(SLOW);
+        tracing::info!("Trace: {name:?} {fields} (total time: {milliseconds}ms): {steps}");
+    }
+}
+
+/// Returns the name of a request's span; `None` if the request has none.
+fn name(call: &Call<'_>) -> Option<&'static str> {
+    if STREAMS.contains(&call.info.subresource.as_str()) {
+        return None;
+    }
+    Some(match call.verb {
         Verb::Get => "Get",
         Verb::List => "List",
         Verb::Create => "Create",
         Verb::Update => "Update",
         Verb::Patch => "Patch",
         Verb::Delete | Verb::DeleteCollection => "Delete",
-        Verb::Watch => return Span::default(),
-    };
-    start(name, || attributes(call, kind.verb, kind.scope))
+        Verb::Watch => return None,
+    })
 }
 
 /// The spans of a watch.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http::header::{AUTHORIZATION, CACHE_CONTROL};
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
@@ -422,6 +422,15 @@ impl Filters {
                     return refusal;
                 }
             }
+            let request = match request.method() {
+                &Method::PUT => match own.put(request, &info.path).await {
+                    Ok(response) => return response,
+                    Err(request) => request,
+                },
+                _ => request,
+            };
+            let query = request.uri().query().unwrap_or_default();
+            let headers = request.headers();
             match own
                 .answer(request.method(), &info.path, query, headers)
                 .await

@@ -48,4 +48,14 @@ pub trait OwnPaths: Send + Sync + 'static {
         query: &str,
         headers: &HeaderMap,
     ) -> Option<Response<ResponseBody>>;
+
+    /// Takes a PUT if the path is one of the server's own that is written to; else gives the request back.
+    async fn put(
+        &self,
+        request: Request<RequestBody>,
+        path: &str,
+    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+        let _ = path;
+        Err(request)
+    }
 }

@@ -16,6 +16,7 @@ use ringwatch::storage::{GetOptions, StorageError};
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::{is_terminating, remove, set, text};
 use ringwatch_apimachinery::names::generate_name;
+use ringwatch_spans::step;
 use serde_json::Value;
 
 use super::admit::Write;
@@ -179,6 +180,7 @@ impl Store {
         let result = if write.dry_run {
             dry_run::create(&*self.storage, &key, &object).await
         } else {
+            let _step = step("Store object in database");
             self.storage.create(&key, &object, self.ttl_seconds).await
         };
         Self::finish_allocation(allocation, outcome(&result)).await;

@@ -11,6 +11,7 @@ use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::accessor::{
     finalizers, format_time, is_terminating, set, set_finalizers,
 };
+use ringwatch_spans::step;
 
 use super::admit::{AdmittedDeletion, Write};
 use super::before_delete::Grace;
@@ -231,7 +232,9 @@ impl Store {
             preconditions,
             ..storage::DeleteOptions::default()
         };
+        let step = step("Delete object from database");
         let removed = self.storage.delete(key, options, check).await?;
+        drop(step);
         self.release(&removed).await;
         Ok(removed)
     }

@@ -11,6 +11,7 @@ use ringwatch::storage::{GetOptions, List, ListOptions, SelectionPredicate, Watc
 use ringwatch_apimachinery::Error;
 use ringwatch_apimachinery::validation::formats;
 use ringwatch_apimachinery::work::{self, Work};
+use ringwatch_spans::step;
 
 use super::Store;
 use super::request_error::{Operation, to_request_error};
@@ -27,6 +28,7 @@ impl Store {
         options: GetOptions,
     ) -> Result<Arc<Object>, Error> {
         let key = self.key(namespace, name)?;
+        let _step = step("Get from storage");
         self.storage
             .get(&key, options)
             .await
@@ -41,6 +43,7 @@ impl Store {
     pub async fn list(&self, namespace: &str, mut options: ListOptions) -> Result<List, Error> {
         let (key, recursive) = self.scope(namespace, &options.predicate)?;
         options.recursive = recursive;
+        let _step = step("List from storage");
         self.storage
             .get_list(&key, options)
             .await

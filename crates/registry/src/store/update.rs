@@ -13,6 +13,7 @@ use ringwatch::storage::{
 };
 use ringwatch_apimachinery::Error;
 use ringwatch_authorization::Attributes;
+use ringwatch_spans::step;
 use serde_json::Value;
 
 use super::admit::Write;
@@ -134,6 +135,7 @@ impl Store {
             let storage = &*self.storage;
             dry_run::guaranteed_update(storage, key, ignore_not_found, &preconditions, update).await
         } else {
+            let _step = step("Store object in database");
             self.storage.guaranteed_update(key, options, update).await
         }
     }

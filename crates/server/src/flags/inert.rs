@@ -104,7 +104,7 @@ pub(super) const FLAGS: &[Inert] = &[
         "debug-socket-path",
         TEXT,
         "",
-        "there are no profiles to serve there",
+        "profiles are served to authorized users alone, at /debug/pprof",
     ),
     inert(
         "default-watch-cache-size",
@@ -222,12 +222,6 @@ pub(super) const FLAGS: &[Inert] = &[
         BOOL,
         "false",
         "SO_REUSEADDR is always set on the listening socket, as Go's programs do",
-    ),
-    inert(
-        "profiling",
-        BOOL,
-        "true",
-        "/debug/pprof is not served, since there is no Go runtime to profile",
     ),
     inert(
         "runtime-config-emulation-forward-compatible",
@@ -388,7 +382,6 @@ mod tests {
             ("vmodule", "store*=4,cacher=2"),
             ("log-flush-frequency", "5s"),
             ("apiserver-count", "3"),
-            ("profiling", "false"),
             ("show-hidden-metrics-for-version", "1.35"),
         ] {
             assert_eq!(check(name, text), Ok(()), "{name}={text}");

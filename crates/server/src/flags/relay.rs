@@ -26,6 +26,7 @@ pub struct RelayFlags {
 
     /// Kubeconfig of the API server whose objects are served, with this relay's own credentials there: it needs to get, list
     /// and watch what it caches, to create TokenReviews and SubjectAccessReviews, and to impersonate users who show a certificate.
+    /// Credentials follow the file and those that it names.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: PathBuf,
 
@@ -87,6 +88,11 @@ pub struct RelayFlags {
         reason = "a doc comment here would replace the command's help"
     )]
     pub limits: LimitFlags,
+
+    /// A TracingConfiguration with the collector to which spans of requests are sent (OTLP over gRPC), and the rate at which
+    /// requests are sampled. Without it there are no spans.
+    #[arg(long, value_name = "FILE")]
+    pub tracing_config_file: Option<PathBuf>,
 
     /// Form of log lines on standard error: text, or json with one object a line, as kube-apiserver writes them.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = LogFormat::parse)]

@@ -39,6 +39,11 @@ pub struct ServingFlags {
     )]
     pub http2_max_streams_per_connection: u32,
 
+    /// Serve profiles at /debug/pprof, and let the log level be changed at /debug/flags, to users who may.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]
+    pub profiling: bool,
+
     /// Serve HTTP/1.1 alone.
     #[arg(long = "disable-http2-serving", default_value_t = false, action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_name = "BOOL", value_parser = parse_bool)]

@@ -30,14 +30,17 @@ use ringwatch_tls::error::StartError;
 use super::paths::{PATHS, RelayPaths, UpstreamAge};
 use crate::background::Background;
 use crate::certificate_metrics::CertificateMetrics;
-use crate::debug_state::{self, CachesSource, DebugState, Sources};
+use crate::debug::DebugPaths;
+use crate::debug_state::{CachesSource, DebugState, Sources};
 use crate::flags::ServeFlags;
 use crate::kubelets;
 use crate::limits::{connection_limits, outer_filters, request_limits};
 use crate::memory::{self, MemoryMetrics};
 use crate::process::Process;
+use crate::process_controls::ProcessControls;
 use crate::responses::Responses;
 use crate::server_paths::slis;
+use crate::spans::SpansConfig;
 
 /// The inputs of a relay besides its credentials.
 pub(super) struct Assembly<'relay> {
@@ -50,6 +53,9 @@ pub(super) struct Assembly<'relay> {
     pub(super) address: SocketAddr,
     /// The steps of a shutdown.
     pub(super) steps: &'relay Steps,
+    /// The export of spans; `None` if there is none.
+    pub(super) spans: Option<SpansConfig>,
+    pub(super) controls: Option<Arc<dyn ProcessControls>>,
     pub(super) clock: Clock,
 }
 
@@ -99,14 +105,12 @@ impl Assembly<'_> {
             caches: Arc::clone(&caches),
             api,
             caches_secrets: self.caches_secrets,
-            own_paths: PATHS
-                .into_iter()
-                .chain(debug_state::PATHS)
-                .map(str::to_owned)
-                .collect(),
+            own_paths: PATHS.map(str::to_owned).to_vec(),
         };
         let front = Arc::new(Front::new(front));
         authenticator.register(&mut registry);
+        let spans = self.spans.clone();
+        let tracer = spans.map(|it| it.start(&mut registry, &self.clock, background));
         let certificate = CertificateMetrics::register(&mut registry, &credentials);
         let paths = self.paths(&caches, certificate, &ledger, state, registry);
         let connections = Connections {
@@ -114,7 +118,7 @@ impl Assembly<'_> {
                 outer: outer_filters(&self.flags.serving, &self.steps.drain),
                 authenticator,
                 start: Start(Vec::new()),
-                tracer: None,
+                tracer,
                 auditor: None,
                 impersonation: Arc::new(impersonation),
                 authorizer,
@@ -251,6 +255,11 @@ impl Assembly<'_> {
             certificate,
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
+            debug: DebugPaths::new(
+                self.flags.serving.profiling,
+                self.controls.as_ref(),
+                &self.clock,
+            ),
             age: UpstreamAge::register(&mut registry, caches),
             state,
             registry,

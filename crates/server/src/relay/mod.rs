@@ -1,6 +1,7 @@
 //! `ringwatch relay`: starts a relay, and ends it in order when a signal comes.
 
 mod assembly;
+mod kubeconfig_file;
 mod paths;
 
 use std::io::Write;
@@ -13,33 +14,38 @@ use ringwatch::clock::Clock;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::threads::RuntimeHandles;
 use ringwatch_apiserver::transport::listener::Listener;
-use ringwatch_relay::{Caches, Front, Upstream};
+use ringwatch_relay::{Caches, Front};
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::error::StartError;
-use ringwatch_tls::kubeconfig::Kubeconfig;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::assembly::{Assembled, Assembly};
+pub(crate) use self::kubeconfig_file::KubeconfigFile;
 use super::announcement;
 use super::background::Background;
 use super::credentials::CredentialFiles;
 use super::flags::{CachedResource, RelayFlags};
 use super::kubeconfig;
 use super::life;
+use super::process_controls::ProcessControls;
 use super::security::{addresses, host_name};
 use super::serve::{data_dir, keep_kubeconfig, spawn};
+use super::spans::SpansConfig;
 
 /// Maximum time that the start waits for the caches that flags name.
 const CACHES_FILLED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs a relay until a signal ends it.
+/// Runs a relay until a signal ends it. The controls of the process are for authorized users.
 ///
 /// # Errors
 /// The reason why it does not start, or that it was told twice to end.
-pub fn run(flags: &RelayFlags) -> Result<(), StartError> {
+pub fn run(
+    flags: &RelayFlags,
+    controls: Option<Arc<dyn ProcessControls>>,
+) -> Result<(), StartError> {
     life::run(async |runtimes, signals| {
-        let relay = Relay::listen(flags, runtimes).await?;
+        let relay = Relay::listen(flags, runtimes, controls).await?;
         tokio::select! {
             () = relay.fill(&flags.cache) => {
                 announce(flags, &relay);
@@ -69,9 +75,15 @@ impl Relay {
     ///
     /// # Errors
     /// A file cannot be used, or the address is taken.
-    async fn listen(flags: &RelayFlags, runtimes: RuntimeHandles) -> Result<Self, StartError> {
+    async fn listen(
+        flags: &RelayFlags,
+        runtimes: RuntimeHandles,
+        controls: Option<Arc<dyn ProcessControls>>,
+    ) -> Result<Self, StartError> {
         let clock = Clock::real();
-        let upstream = Arc::new(upstream(flags, &clock)?);
+        let (upstream_file, upstream) = KubeconfigFile::load(&flags.kubeconfig, &clock)?;
+        let upstream = Arc::new(upstream);
+        let spans = SpansConfig::load(flags.tracing_config_file.as_deref())?;
         let served = flags.as_served();
         let data_dir = data_dir(&flags.data_dir)?;
         let subjects = subjects(&addresses(&flags.serving), host_name());
@@ -84,6 +96,7 @@ impl Relay {
         let mut background = Background::new(runtimes);
         background.run(keep_kubeconfig(&kubeconfig, &url, &credentials)?);
         background.run(files.follow(clock.clone()));
+        background.run(upstream_file.follow(Arc::clone(&upstream), clock.clone()));
         let steps = life::steps(&flags.serving);
         let assembly = Assembly {
             flags: &served,
@@ -92,6 +105,8 @@ impl Relay {
             upstream,
             address: listener.address(),
             steps: &steps,
+            spans,
+            controls,
             clock: clock.clone(),
         };
         let Assembled {
@@ -159,21 +174,6 @@ async fn follow(caches: Arc<Caches>) {
             Some(_) = followers.join_next() => {}
         }
     }
-}
-
-/// Returns the API server of the kubeconfig, of which nothing is asked yet.
-pub(super) fn upstream(flags: &RelayFlags, clock: &Clock) -> Result<Upstream, StartError> {
-    let path = flags.kubeconfig.display();
-    let wrong = |error: String| {
-        StartError::new(
-            format!("use the kubeconfig {path}"),
-            error,
-            "give --kubeconfig a file with a server, and a token or a client certificate for it",
-        )
-    };
-    let kubeconfig = Kubeconfig::read(&flags.kubeconfig);
-    let kubeconfig = kubeconfig.map_err(|error| wrong(error.to_string()))?;
-    Upstream::new(&kubeconfig, clock.clone()).map_err(|error| wrong(error.to_string()))
 }
 
 /// Prints the announcement. An error of standard output is ignored.

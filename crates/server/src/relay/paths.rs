@@ -1,24 +1,28 @@
-//! The paths that a relay answers itself: health, metrics and the live page.
+//! The paths that a relay answers itself: health, metrics, the live page, profiles and the log level.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Method, Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use ringwatch_apiserver::endpoints::ResponseBody;
+use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody, TextError};
 use ringwatch_apiserver::filters::OwnPaths;
 use ringwatch_apiserver::health::Health;
 use ringwatch_relay::Caches;
 
 use crate::certificate_metrics::CertificateMetrics;
+use crate::debug::{self, DebugPaths};
 use crate::debug_state::DebugState;
+use crate::debug_ui;
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
 
-/// The paths besides those of health.
-pub(super) const PATHS: [&str; 2] = ["/metrics", "/metrics/slis"];
+/// The paths besides those of health, each with all below it.
+pub(super) const PATHS: [&str; 3] = [METRICS, SLIS, debug::ROOT];
+const METRICS: &str = "/metrics";
+const SLIS: &str = "/metrics/slis";
 
 /// The parts that answer these paths.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub(super) struct RelayPaths {
     pub(super) age: UpstreamAge,
     /// What the relay does now.
     pub(super) state: DebugState,
+    /// Profiles and the log level; `None` if they are not served.
+    pub(super) debug: Option<DebugPaths>,
 }
 
 /// The time for which the upstream has been away.
@@ -74,24 +80,39 @@ impl OwnPaths for RelayPaths {
         headers: &HeaderMap,
     ) -> Option<Response<ResponseBody>> {
         if method == Method::GET
-            && let Some(answer) = crate::debug_ui::answer(path, headers)
+            && let Some(answer) = debug_ui::answer(path, headers)
         {
             return Some(answer);
         }
-        let [all, slis] = PATHS;
-        if path == all {
+        if path == METRICS {
             self.process.refresh();
             self.memory.refresh();
             self.certificate.refresh();
             self.age.refresh();
             return Some(metrics::answer(&self.registry));
         }
-        if path == slis {
+        if path == SLIS {
             return Some(metrics::answer(&self.slis));
         }
         if let Some(answer) = self.state.answer(method, path, query).await {
             return Some(answer);
         }
+        if path.starts_with(debug::FOLDER) {
+            let answer = match &self.debug {
+                Some(debug) => debug.answer(method, path, query).await,
+                None => None,
+            };
+            // These are about this process, and those of the upstream are asked for there.
+            return Some(answer.unwrap_or_else(|| TextError::PageNotFound.response()));
+        }
         self.health.answer(path, query).await
+    }
+
+    async fn put(
+        &self,
+        request: Request<RequestBody>,
+        path: &str,
+    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+        debug::put(self.debug.as_ref(), request, path).await
     }
 }

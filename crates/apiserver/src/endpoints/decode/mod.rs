@@ -19,6 +19,7 @@ use http_body_util::BodyExt;
 use ringwatch_apimachinery::GroupVersion;
 use ringwatch_apimachinery::work::{self, Work};
 use ringwatch_registry::{RequestContext, Strategy};
+use ringwatch_spans::step;
 use serde_json::{Map, Value};
 
 use super::body::RequestBody;
@@ -80,6 +81,7 @@ pub(super) async fn read_body(
         return Err(too_large());
     }
     let mut content = Vec::with_capacity(announced.unwrap_or(0));
+    let _step = step("Read the body");
     let mut receiving = memory.receive();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {

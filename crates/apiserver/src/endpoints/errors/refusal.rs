@@ -120,6 +120,15 @@ pub enum TextError<'a> {
     /// The server of an aggregated API cannot be reached, as the message says.
     #[error("{0}")]
     Unavailable(&'a str),
+    /// The request is wrong, as the message says.
+    #[error("{0}")]
+    Wrong(&'a str),
+    /// The path is known, and has nothing here, as the message says.
+    #[error("{0}")]
+    NotHere(&'a str),
+    /// The path is not read but written, with PUT.
+    #[error("unsupported http method")]
+    WrittenAlone,
 }
 
 impl TextError<'_> {
@@ -127,7 +136,9 @@ impl TextError<'_> {
         match self {
             Self::TooManyRequests | Self::Ending => StatusCode::TOO_MANY_REQUESTS,
             Self::Panicked | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::PageNotFound => StatusCode::NOT_FOUND,
+            Self::PageNotFound | Self::NotHere(_) => StatusCode::NOT_FOUND,
+            Self::Wrong(_) => StatusCode::BAD_REQUEST,
+            Self::WrittenAlone => StatusCode::NOT_ACCEPTABLE,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }

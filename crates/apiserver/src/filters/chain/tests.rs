@@ -160,10 +160,14 @@ async fn a_full_server_turns_all_but_administrators_away() {
     let words = "Too many requests, please try again later.\n";
     assert_eq!(text(response).await, words);
     let labels = "group=\"\",version=\"v1\",resource=\"pods\"";
-    for family in ["apiserver_request_terminations_total", "apiserver_request_total"] {
+    for family in [
+        "apiserver_request_terminations_total",
+        "apiserver_request_total",
+    ] {
         let counted = metrics(&filters);
         let mut samples = counted.lines().filter(|line| line.starts_with(family));
-        let counted = samples.any(|line| line.contains(labels) && line.ends_with("code=\"429\"} 1"));
+        let counted =
+            samples.any(|line| line.contains(labels) && line.ends_with("code=\"429\"} 1"));
         assert!(counted, "{family}");
     }
     let watch = filters

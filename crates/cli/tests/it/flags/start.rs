@@ -38,7 +38,7 @@ async fn log_lines_are_json_if_that_is_asked_for() {
     let mut server = Server::start(&[
         "--storage-backend=memory",
         "--logging-format=json",
-        "--profiling=false",
+        "--contention-profiling=false",
         "-v=1",
     ]);
     server.client().await;
@@ -50,7 +50,7 @@ async fn log_lines_are_json_if_that_is_asked_for() {
     let notice = lines.iter().find(|line| {
         line["msg"]
             .as_str()
-            .is_some_and(|it| it.starts_with("--profiling has no effect"))
+            .is_some_and(|it| it.starts_with("--contention-profiling has no effect"))
     });
     assert_eq!(notice.unwrap_or_else(|| panic!("{log}"))["v"], 0);
 }

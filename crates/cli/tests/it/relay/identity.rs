@@ -288,3 +288,28 @@ async fn clients_read_what_the_relay_itself_may_not() {
         assert_eq!(get(&relayed, path).await.names(), ["a"], "{path}");
     }
 }
+
+#[tokio::test]
+async fn the_relays_own_credentials_follow_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = write(folder.path(), "tokens", "newer,relay,1,system:masters\n");
+    let known = format!("--token-auth-file={}", tokens.display());
+    let mut upstream = Server::start(&[&known]);
+    upstream.client().await;
+    let token = write(folder.path(), "token", "expired");
+    let kubeconfig = kubeconfig_with(&upstream, &json!({"tokenFile": token}));
+    let mut relay = Server::relay(&kubeconfig, &["-v=1"]);
+    relay.client().await;
+    let relayed = admin(&relay).await;
+    let refused = send(&relayed, "POST", CONFIG_MAPS, &[], &config_map("a")).await;
+    assert!(refused.status >= 400, "{refused:?}");
+    // Written in two steps, it is no token for a moment.
+    write(folder.path(), "token", "new\nline");
+    relay.hang_up();
+    relay.logged("have changed and cannot be used").await;
+    write(folder.path(), "token", "newer\n");
+    relay
+        .logged("the credentials for the upstream have changed path=")
+        .await;
+    create(&relayed, CONFIG_MAPS, &config_map("a")).await;
+}

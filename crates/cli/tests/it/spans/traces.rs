@@ -291,3 +291,34 @@ async fn a_watch_is_a_span_until_it_ends() {
     assert!(state.span.end_time_unix_nano <= watch.span.end_time_unix_nano);
     named(&trace, "cacher.Watch");
 }
+
+#[tokio::test]
+async fn a_trace_goes_through_a_relay_to_its_upstream() {
+    let collector = Collector::start(Manner::Takes).await;
+    let file = config(collector.address, 0);
+    let flag = flag(&file);
+    let mut upstream = Server::start(&["--storage-backend=memory", &flag]);
+    upstream.client().await;
+    let mut relay = Server::relay(&upstream.kubeconfig(), &[&flag]);
+    let relayed = relay.client().await;
+    let object = r#"{"metadata": {"name": "a"}}"#;
+    let written = ask(&relayed, "POST", CONFIG_MAPS, SAMPLED, object).await;
+    assert_eq!(written, 201);
+    // Those that end send what they have.
+    relay.stop().await;
+    upstream.stop().await;
+    let name = "POST /api/v1/namespaces/{:namespace}/configmaps";
+    let trace = collector.trace(TRACE, name).await;
+    let of = |id: &str| trace.iter().find(|it| it.id() == id);
+    let requests: Vec<_> = trace.iter().filter(|it| it.span.name == name).collect();
+    let [outer, inner] = requests[..] else {
+        panic!("{trace:?}");
+    };
+    assert_eq!(outer.parent(), CALLER);
+    let call = of(&inner.parent()).unwrap_or_else(|| panic!("{trace:?}"));
+    assert_eq!(
+        (call.parent(), call.span.kind),
+        (outer.id(), 3),
+        "a client's"
+    );
+}

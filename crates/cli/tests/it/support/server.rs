@@ -83,6 +83,22 @@ impl Server {
         self.ended().await;
     }
 
+    /// Has the server read the files that it follows.
+    pub(crate) fn hang_up(&self) {
+        signal(&self.child, "HUP");
+    }
+
+    /// Waits until the server has logged something.
+    pub(crate) async fn logged(&self, words: &str) {
+        for _ in 0..LOOKS_MAX {
+            if self.log().contains(words) {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        panic!("the server did not log {words:?}");
+    }
+
     /// Waits until a server that has been told to end has drained.
     pub(crate) async fn ended(&mut self) {
         for _ in 0..LOOKS_MAX {

@@ -145,7 +145,7 @@ fn refused_flags_say_what_to_do() {
 #[test]
 fn wrong_values_of_flags_without_effect_are_refused() {
     for (flags, words) in [
-        (&["--profiling=perhaps"][..], "true or false"),
+        (&["--contention-profiling=perhaps"][..], "true or false"),
         (&["--emulated-version=1.30"], "is not between [1.36, 1.36]"),
         (
             &["--coordinated-leadership-renew-deadline=15s"],

@@ -1,0 +1,175 @@
+//! Profiles and the log level of a running server, the lines for slow requests, and SIGHUP.
+
+use std::fs;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use prost::Message;
+use serde_json::json;
+
+use crate::certificates::Authority;
+use crate::support::server::Server;
+use crate::support::webhook::{Reply, Webhook};
+
+const PROFILE: &str = "/debug/pprof/profile?seconds=1";
+const FLAGS: &str = "/debug/flags";
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// More writes than the server takes to follow a configuration.
+const WRITES_MAX: u32 = 1_000;
+
+/// A profile, as far as it is looked at (`profile.proto` of google/pprof).
+#[derive(Clone, PartialEq, Message)]
+struct Profile {
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    samples: Vec<Vec<u8>>,
+    #[prost(string, repeated, tag = "6")]
+    strings: Vec<String>,
+}
+
+async fn ask(client: &Client, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
+    let response = client.send(request).await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, body.to_vec())
+}
+
+async fn text(client: &Client, method: &str, path: &str, body: &str) -> (u16, String) {
+    let (status, body) = ask(client, method, path, body).await;
+    (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+#[tokio::test]
+async fn a_profile_of_a_busy_server_has_its_functions() {
+    let mut server = Server::start(&["--storage-backend=memory"]);
+    let client = server.client().await;
+    let profile = ask(&client, "GET", PROFILE, "");
+    tokio::pin!(profile);
+    let (status, body) = loop {
+        tokio::select! {
+            profile = &mut profile => break profile,
+            _ = ask(&client, "GET", "/openapi/v2", "") => {}
+        }
+    };
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    let mut bytes = Vec::new();
+    GzDecoder::new(&*body).read_to_end(&mut bytes).unwrap();
+    let profile = Profile::decode(&*bytes).unwrap();
+    assert!(!profile.samples.is_empty());
+    let strings = profile.strings;
+    assert!(
+        strings.iter().any(|it| it.contains("tokio::")),
+        "{strings:?}"
+    );
+    let (status, text) = text(&client, "GET", "/debug/pprof/cmdline", "").await;
+    assert_eq!(status, 200);
+    assert!(text.contains("serve\0"), "{text}");
+    // Who has no right to it gets nothing.
+    let stranger = server.client_without_credentials().await;
+    for (method, path) in [("GET", PROFILE), ("PUT", "/debug/flags/v")] {
+        assert_eq!(ask(&stranger, method, path, "").await.0, 403, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_level_is_changed_while_a_server_runs() {
+    let mut server = Server::start(&["--storage-backend=memory"]);
+    let client = server.client().await;
+    let asked = |path: &str| {
+        let log = server.log();
+        log.lines()
+            .any(|line| line.contains("DEBUG") && line.contains(path))
+    };
+    let one = "/api/v1/namespaces/default/pods/one";
+    ask(&client, "GET", one, "").await;
+    let answer = text(&client, "PUT", &format!("{FLAGS}/v"), "4").await;
+    assert_eq!(
+        answer,
+        (
+            200,
+            "successfully set klog.logging.verbosity to 4\n".to_owned()
+        )
+    );
+    let two = "/api/v1/namespaces/default/pods/two";
+    ask(&client, "GET", two, "").await;
+    let (status, message) = text(&client, "PUT", &format!("{FLAGS}/log"), "warn,a=b=c").await;
+    assert_eq!(status, 400, "{message}");
+    let directives = "off,ringwatch_load=info";
+    let (status, _) = text(&client, "PUT", &format!("{FLAGS}/log"), directives).await;
+    assert_eq!(status, 200);
+    let shown = text(&client, "GET", &format!("{FLAGS}/log"), "").await;
+    assert_eq!(shown, (200, format!("{directives}\n")));
+    let three = "/api/v1/namespaces/default/pods/three";
+    ask(&client, "GET", three, "").await;
+    assert_eq!([one, two, three].map(asked), [false, true, false]);
+}
+
+#[tokio::test]
+async fn nothing_is_served_without_profiling() {
+    let mut server = Server::start(&["--storage-backend=memory", "--profiling=false"]);
+    let client = server.client().await;
+    for (method, path) in [("GET", "/debug/pprof/"), ("PUT", "/debug/flags/v")] {
+        assert_eq!(ask(&client, method, path, "4").await.0, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn sighup_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    fs::write(&file, Authority::new("first").pem).unwrap();
+    let flag = format!("--client-ca-file={}", file.display());
+    let mut server = Server::start(&["--storage-backend=memory", "-v=1", &flag]);
+    let client = server.client().await;
+    fs::write(&file, Authority::new("second").pem).unwrap();
+    server.hang_up();
+    for words in [
+        "SIGHUP: files that are followed are read now",
+        "--client-ca-file has changed",
+    ] {
+        server.logged(words).await;
+    }
+    assert_eq!(ask(&client, "GET", "/readyz", "").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_slow_request_is_logged_with_the_step_that_took_long() {
+    let webhook = Webhook::start(|_, _| Reply::Hang).await;
+    let mut server = Server::start(&["--storage-backend=memory", "-v=1"]);
+    let client = server.client().await;
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["configmaps"]});
+    let hook = json!({"name": "slow.example.com", "clientConfig": webhook.client_config("/"),
+        "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore", "timeoutSeconds": 1});
+    let configuration = json!({"metadata": {"name": "slow"}, "webhooks": [hook]});
+    let created = text(&client, "POST", HOOKS, &configuration.to_string()).await;
+    assert_eq!(created.0, 201, "{created:?}");
+    for number in 0..WRITES_MAX {
+        let object = json!({"metadata": {"name": format!("number-{number}")}});
+        let created = text(&client, "POST", CONFIG_MAPS, &object.to_string()).await;
+        assert_eq!(created.0, 201, "{created:?}");
+        if !webhook.take("/").is_empty() {
+            break;
+        }
+    }
+    server.logged("Trace: \"Create\" ").await;
+    let log = server.log();
+    let line = log.lines().find(|it| it.contains("Trace: \"Create\" "));
+    let line = line.unwrap();
+    for words in [
+        "resource:configmaps",
+        "verb:POST",
+        "(total time: ",
+        "---\"Call mutating webhook\" ",
+    ] {
+        assert!(line.contains(words), "{line}");
+    }
+    assert!(!line.contains("Read the body"), "it took no time: {line}");
+}
