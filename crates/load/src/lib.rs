@@ -38,6 +38,7 @@ mod measure;
 mod outcome;
 mod output;
 mod payload;
+mod remote;
 mod report;
 mod requests;
 mod run;
@@ -52,7 +53,9 @@ mod verify;
 mod workspace;
 mod writer;
 
-pub use client::{Connect, HttpVersion, Transport};
+pub use client::{ClientError, Connect, HttpVersion, Transport};
 pub use command_line::LoadFlags;
+pub use remote::{Pieces, Remote};
 pub use run::run;
+pub use target::{RemoteFlags, TargetError};
 pub use verify::{SimulatedClients, Verdict};

@@ -23,6 +23,7 @@ mod controllers;
 mod corrupt_value;
 mod crash;
 mod custom_resources;
+mod debug_state;
 mod defaults_on_read;
 mod encryption;
 mod endpoints;
