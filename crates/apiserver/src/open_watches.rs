@@ -293,7 +293,11 @@ mod tests {
             (add("ns", "", ""), WatchKind::Namespace, ""),
             (add("ns", "a=b", "x=y"), WatchKind::Labels, "a=b x=y"),
             (add("", "", "x!=y"), WatchKind::Fields, "x!=y"),
-            (add("", "", "metadata.name=n"), WatchKind::Name, "metadata.name=n"),
+            (
+                add("", "", "metadata.name=n"),
+                WatchKind::Name,
+                "metadata.name=n",
+            ),
         ];
         assert_eq!(watches.all().len(), entries.len());
         for (number, (entry, kind, selector)) in entries.iter().enumerate() {
@@ -301,7 +305,10 @@ mod tests {
             assert_eq!((watch.kind, &*watch.selector), (*kind, *selector));
             assert_eq!(watch.of_type(), ("apps", "deployments"));
             assert_eq!(watch.user_agent.len(), TEXT_BYTES_MAX);
-            assert_eq!((watch.sent(), watch.revision(), watch.lag()), (0, None, None));
+            assert_eq!(
+                (watch.sent(), watch.revision(), watch.lag()),
+                (0, None, None)
+            );
             entry.sent(2, 7);
             entry.sent(1, 9);
             assert_eq!((watch.sent(), watch.revision()), (3, Some(9)));

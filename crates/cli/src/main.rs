@@ -1,7 +1,8 @@
-//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store` and `ringwatch load`.
+//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load` and `ringwatch top`.
 //!
 //! Here belongs what a process has once: subcommands, exit codes, logging, the allocator. Whatever another program could use
-//! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
+//! does not, and is in `ringwatch-server`, `ringwatch-store`,
+//! `ringwatch-load` or `ringwatch-top`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
@@ -18,6 +19,7 @@ use ringwatch_load::LoadFlags;
 use ringwatch_server::flags::{RelayFlags, ServeFlags, with_dashes};
 use ringwatch_server::{relay, serve};
 use ringwatch_store::StoreFlags;
+use ringwatch_top::TopFlags;
 use tikv_jemallocator::Jemalloc;
 
 /// Every delivery over TLS allocates a record, a little longer than what glibc's allocator keeps ready
@@ -43,6 +45,7 @@ enum Command {
     Relay(Box<RelayFlags>),
     Store(StoreFlags),
     Load(Box<LoadFlags>),
+    Top(TopFlags),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Relay(flags) => run_relay(&flags),
         Command::Store(flags) => run_store(&flags),
         Command::Load(flags) => run_load(&flags),
+        Command::Top(flags) => run_top(&flags),
     }
 }
 
@@ -106,6 +110,13 @@ fn run_load(flags: &LoadFlags) -> ExitCode {
     }
 }
 
+fn run_top(flags: &TopFlags) -> ExitCode {
+    match ringwatch_top::run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
 fn failed(why: &str) -> ExitCode {
     say(why);
     ExitCode::FAILURE
@@ -129,7 +140,7 @@ fn wrong_command_line(error: &clap::Error) -> ExitCode {
             let words: Vec<&str> = about.split_whitespace().collect();
             let asked = std::env::args()
                 .nth(1)
-                .filter(|it| matches!(it.as_str(), "load" | "relay" | "store"));
+                .filter(|it| matches!(it.as_str(), "load" | "relay" | "store" | "top"));
             let command = asked.as_deref().unwrap_or("serve");
             say(&format!(
                 "{}; see ringwatch {command} --help",

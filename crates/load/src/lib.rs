@@ -53,9 +53,9 @@ mod verify;
 mod workspace;
 mod writer;
 
-pub use client::{ClientError, Connect, HttpVersion, Transport};
+pub use client::{Connect, HttpVersion, Transport};
 pub use command_line::LoadFlags;
-pub use remote::{Pieces, Remote};
+pub use remote::{Pieces, Remote, RemoteError};
 pub use run::run;
-pub use target::{RemoteFlags, TargetError};
+pub use target::RemoteFlags;
 pub use verify::{SimulatedClients, Verdict};

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use thiserror::Error;
 
 use crate::client::{Client, ClientError, Connection, HttpVersion, Request};
-use crate::target::{RemoteFlags, Target, TargetError};
+use crate::target::{RemoteFlags, Target};
 
 /// A server that is read.
 #[derive(Debug)]
@@ -14,6 +15,34 @@ pub struct Remote {
     address: String,
     /// The connection of the last request, if it can be used again.
     connection: Option<Connection>,
+}
+
+/// The reason why a server does not tell what it is asked for, as one line for the user.
+#[derive(Debug, Error)]
+pub enum RemoteError {
+    /// The command line names no server that can be reached so.
+    #[error("{0}")]
+    Target(String),
+    /// The server answered with a status that is no success.
+    #[error("{code} {message}")]
+    Refused {
+        /// The status.
+        code: u16,
+        /// The text of the answer.
+        message: String,
+    },
+    /// The server cannot be reached, or the connection broke.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<ClientError> for RemoteError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused { code, message } => Self::Refused { code, message },
+            other => Self::Broken(other.to_string()),
+        }
+    }
 }
 
 /// A stream of bytes of a server.
@@ -29,11 +58,13 @@ impl Remote {
     ///
     /// # Errors
     /// One line that says what is wrong and what to do.
-    pub async fn find(flags: &RemoteFlags) -> Result<Self, TargetError> {
-        let target = Target::find_anywhere(flags).await?;
+    pub async fn find(flags: &RemoteFlags) -> Result<Self, RemoteError> {
+        let target = Target::find_anywhere(flags).await;
+        let target = target.map_err(|error| RemoteError::Target(error.to_string()))?;
         let address = target.authority.clone();
+        let client = Client::new(target, HttpVersion::One);
         Ok(Self {
-            client: Client::new(target, HttpVersion::One)?,
+            client: client.map_err(|error| RemoteError::Target(error.to_string()))?,
             address,
             connection: None,
         })
@@ -49,7 +80,7 @@ impl Remote {
     ///
     /// # Errors
     /// The server cannot be reached, or refuses.
-    pub async fn get(&mut self, path: &str) -> Result<Bytes, ClientError> {
+    pub async fn get(&mut self, path: &str) -> Result<Bytes, RemoteError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.client.connect().await?,
@@ -62,14 +93,14 @@ impl Remote {
             answer => answer?,
         };
         self.connection = Some(connection);
-        answer.success()
+        Ok(answer.success()?)
     }
 
     /// Opens the stream at a path, on a connection of its own.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses.
-    pub async fn stream(&self, path: &str) -> Result<Pieces, ClientError> {
+    pub async fn stream(&self, path: &str) -> Result<Pieces, RemoteError> {
         let mut connection = self.client.connect().await?;
         let body = connection.stream(path).await?;
         Ok(Pieces {
@@ -84,9 +115,9 @@ impl Pieces {
     ///
     /// # Errors
     /// The connection broke.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, RemoteError> {
         while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|error| ClientError::Broken(error.to_string()))?;
+            let frame = frame.map_err(|error| RemoteError::Broken(error.to_string()))?;
             if let Ok(bytes) = frame.into_data() {
                 return Ok(Some(bytes));
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
-use ringwatch_apiserver::running_requests::RunningRequests;
 use ringwatch_apiserver::filters::{Drain, InFlight, LargeWork, Limits, Outer, TransportSecurity};
+use ringwatch_apiserver::running_requests::RunningRequests;
 use ringwatch_apiserver::transport::open_files;
 use ringwatch_apiserver::transport::unauthenticated::{ConnectionLimits, Unauthenticated};
 use ringwatch_flowcontrol::{Fairness, Watches};

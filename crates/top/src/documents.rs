@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringwatch::clock::Clock;
-use ringwatch_load::{ClientError, Pieces, Remote};
+use ringwatch_load::{Pieces, Remote, RemoteError};
 use ringwatch_state::{STATE_PATH, STREAM_EVENT, STREAM_PATH, State};
 
 use crate::TopError;
@@ -48,7 +48,9 @@ impl Documents {
         let from = match remote.stream(STREAM_PATH).await {
             Ok(pieces) => From::Stream(Some((pieces, Vec::new()))),
             // Another API server knows no such path, and a proxy may refuse it in another way.
-            Err(ClientError::Refused { code: 404 | 405, .. }) => From::Metrics,
+            Err(RemoteError::Refused {
+                code: 404 | 405, ..
+            }) => From::Metrics,
             Err(error) => return Err(unread(&remote, STREAM_PATH, error)),
         };
         Ok(Self {
@@ -108,7 +110,7 @@ impl Documents {
     }
 }
 
-fn unread(remote: &Remote, path: &'static str, error: ClientError) -> TopError {
+fn unread(remote: &Remote, path: &'static str, error: RemoteError) -> TopError {
     TopError::Read {
         path,
         address: remote.address().to_owned(),
@@ -117,7 +119,7 @@ fn unread(remote: &Remote, path: &'static str, error: ClientError) -> TopError {
 }
 
 /// Returns the document of the next event of a stream.
-async fn next_event(pieces: &mut Pieces, rest: &mut Vec<u8>) -> Result<State, ClientError> {
+async fn next_event(pieces: &mut Pieces, rest: &mut Vec<u8>) -> Result<State, RemoteError> {
     loop {
         if let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
             let event: Vec<u8> = rest.drain(..end + 2).collect();
@@ -127,17 +129,17 @@ async fn next_event(pieces: &mut Pieces, rest: &mut Vec<u8>) -> Result<State, Cl
             }
         }
         if rest.len() > DOCUMENT_BYTES_MAX {
-            return Err(ClientError::Malformed("a document is too long"));
+            return Err(RemoteError::Broken("a document is too long".to_owned()));
         }
         match pieces.next().await? {
             Some(piece) => rest.extend_from_slice(&piece),
-            None => return Err(ClientError::Broken("the stream has ended".to_owned())),
+            None => return Err(RemoteError::Broken("the stream has ended".to_owned())),
         }
     }
 }
 
 /// Returns the document of an event; `None` if it is another event.
-fn document(event: &[u8]) -> Option<Result<State, ClientError>> {
+fn document(event: &[u8]) -> Option<Result<State, RemoteError>> {
     let event = std::str::from_utf8(event).ok()?;
     let field = |name: &str| {
         let mut lines = event.lines();
@@ -147,7 +149,9 @@ fn document(event: &[u8]) -> Option<Result<State, ClientError>> {
         return None;
     }
     let document = serde_json::from_str(field("data")?);
-    Some(document.map_err(|_| ClientError::Malformed("the document is of another version")))
+    Some(document.map_err(|error| {
+        RemoteError::Broken(format!("the document is of another version: {error}"))
+    }))
 }
 
 #[cfg(test)]

@@ -16,7 +16,10 @@ pub(crate) struct Sample<'a> {
 impl Sample<'_> {
     /// Returns the value of a label; empty if there is none.
     pub(crate) fn label(&self, name: &str) -> &str {
-        self.labels.get(name).map(String::as_str).unwrap_or_default()
+        self.labels
+            .get(name)
+            .map(String::as_str)
+            .unwrap_or_default()
     }
 }
 

@@ -22,7 +22,7 @@ use std::io::{IsTerminal, Write};
 
 use clap::Args;
 use ringwatch::clock::Clock;
-use ringwatch_load::{ClientError, Remote, RemoteFlags, TargetError};
+use ringwatch_load::{Remote, RemoteError, RemoteFlags};
 use thiserror::Error;
 use tokio::runtime::Builder;
 
@@ -46,7 +46,7 @@ pub struct TopFlags {
 pub enum TopError {
     /// The server is not known.
     #[error(transparent)]
-    Target(#[from] TargetError),
+    Target(#[from] RemoteError),
     /// The server does not answer.
     #[error("cannot read {path} of {address}: {error}")]
     Read {
@@ -55,10 +55,12 @@ pub enum TopError {
         /// The host and port of the server.
         address: String,
         /// The reason.
-        error: ClientError,
+        error: RemoteError,
     },
     /// The server answers something else.
-    #[error("{address} answers something else at {path} than this version of ringwatch top reads: {why}")]
+    #[error(
+        "{address} answers something else at {path} than this version of ringwatch top reads: {why}"
+    )]
     Unknown {
         /// The path that was asked for.
         path: &'static str,

@@ -221,7 +221,11 @@ apiserver_flowcontrol_rejected_requests_total{flow_schema="b",priority_level="ca
         assert_eq!((&*state.version, state.uptime_seconds), ("v1.36.2", 60.0));
         assert_eq!(state.memory.resident_bytes, Some(512 << 20));
         assert_eq!(state.feed.revision, Some(99));
-        let names: Vec<_> = state.types.iter().map(|it| (&*it.name, it.objects)).collect();
+        let names: Vec<_> = state
+            .types
+            .iter()
+            .map(|it| (&*it.name, it.objects))
+            .collect();
         let expected = [
             ("broken.example.com", None),
             ("deployments.apps", Some(7)),

@@ -17,16 +17,29 @@ pub(crate) fn text(address: &str, state: &State) -> String {
     // Control characters of clients' texts must not reach a terminal.
     let printable = |it: char| it == '\n' || !it.is_control();
     lines.push(String::new());
-    lines.join("\n").chars().filter(|it| printable(*it)).collect()
+    lines
+        .join("\n")
+        .chars()
+        .filter(|it| printable(*it))
+        .collect()
 }
 
 /// Returns the lines of a table, with aligned columns.
 fn table(section: &Section) -> Vec<String> {
-    let names: Vec<String> = section.columns.iter().map(|it| it.trim_end().to_owned()).collect();
+    let names: Vec<String> = section
+        .columns
+        .iter()
+        .map(|it| it.trim_end().to_owned())
+        .collect();
     let rows: Vec<&Vec<String>> = section.rows.iter().map(|it| &it.cells).collect();
     let all = || std::iter::once(&names).chain(rows.iter().copied());
     let widths: Vec<usize> = (0..names.len())
-        .map(|column| all().map(|row| row[column].chars().count()).max().unwrap_or_default())
+        .map(|column| {
+            all()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or_default()
+        })
         .collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).zip(section.columns);
@@ -56,7 +69,11 @@ mod tests {
             columns: &["NAME", "COUNT ", "TEXT"],
             rows: vec![row(["a", "12345678", ""]), row(["longer", "1", "x"])],
         };
-        let expected = ["NAME       COUNT  TEXT", "a       12345678", "longer         1  x"];
+        let expected = [
+            "NAME       COUNT  TEXT",
+            "a       12345678",
+            "longer         1  x",
+        ];
         assert_eq!(table(&section), expected);
     }
 }

@@ -94,7 +94,9 @@ impl Screen {
         let rows = self.table().map_or(0, |it| it.rows.len());
         match key {
             KeyCode::Char('q') => return Pressed::Quit,
-            KeyCode::Esc | KeyCode::Backspace if self.view == View::Sections => return Pressed::Quit,
+            KeyCode::Esc | KeyCode::Backspace if self.view == View::Sections => {
+                return Pressed::Quit;
+            }
             KeyCode::Esc | KeyCode::Backspace => self.show(View::Sections),
             KeyCode::Enter => return self.open(),
             KeyCode::Tab | KeyCode::Right => self.turn(1),
@@ -159,8 +161,14 @@ impl Screen {
     fn draw_table(&self, frame: &mut Frame<'_>, area: Rect, section: &Section) {
         let columns = section.columns.iter().enumerate();
         let width = |column: usize, name: &str| {
-            let cells = section.rows.iter().map(|row| row.cells[column].chars().count());
-            let width = cells.chain([name.trim_end().len()]).max().unwrap_or_default();
+            let cells = section
+                .rows
+                .iter()
+                .map(|row| row.cells[column].chars().count());
+            let width = cells
+                .chain([name.trim_end().len()])
+                .max()
+                .unwrap_or_default();
             u16::try_from(width).unwrap_or(u16::MAX)
         };
         let last = section.columns.len() - 1;
@@ -175,10 +183,13 @@ impl Screen {
                 false => Line::from(cell.clone()),
             }))
         };
-        let names = section.columns.iter().map(|name| match name.ends_with(' ') {
-            true => Line::from(name.trim_end()).right_aligned(),
-            false => Line::from(*name),
-        });
+        let names = section
+            .columns
+            .iter()
+            .map(|name| match name.ends_with(' ') {
+                true => Line::from(name.trim_end()).right_aligned(),
+                false => Line::from(*name),
+            });
         let table = Table::new(section.rows.iter().map(cells), widths)
             .header(Row::new(names).style(Modifier::BOLD))
             .row_highlight_style(Style::from(Modifier::REVERSED));
@@ -202,7 +213,9 @@ impl Screen {
 
     /// Opens what the selected row leads to.
     fn open(&mut self) -> Pressed {
-        let row = self.table().and_then(|it| it.rows.into_iter().nth(self.row));
+        let row = self
+            .table()
+            .and_then(|it| it.rows.into_iter().nth(self.row));
         match row.map(|it| it.leads_to) {
             Some(LeadsTo::Type(name)) => self.show(View::Type(name, None)),
             Some(LeadsTo::Watcher(id)) => self.show(View::Watcher(id, None)),
@@ -270,7 +283,10 @@ mod tests {
         assert_eq!(screen.press(KeyCode::Esc), Pressed::Shown);
         screen.press(KeyCode::BackTab);
         let shown = drawn(&screen);
-        assert!(shown.contains("[priority levels 1]") && shown.contains("low"), "{shown}");
+        assert!(
+            shown.contains("[priority levels 1]") && shown.contains("low"),
+            "{shown}"
+        );
         assert_eq!(screen.press(KeyCode::Enter), Pressed::Shown);
         screen.set_problem("it is gone".to_owned());
         assert!(drawn(&screen).contains("it is gone"));

@@ -36,18 +36,42 @@ pub(crate) enum LeadsTo {
 }
 
 const TYPE_COLUMNS: [&str; 13] = [
-    "TYPE", "OBJECTS ", "SIZE ", "CHANGES/S ", "EVENTS ", "OF ", "OLDEST ", "WATCHERS ", "OWN ",
-    "PARKED ", "BEHIND ", "WAITING ", "LONGEST ",
+    "TYPE",
+    "OBJECTS ",
+    "SIZE ",
+    "CHANGES/S ",
+    "EVENTS ",
+    "OF ",
+    "OLDEST ",
+    "WATCHERS ",
+    "OWN ",
+    "PARKED ",
+    "BEHIND ",
+    "WAITING ",
+    "LONGEST ",
 ];
 
 const WATCHER_COLUMNS: [&str; 9] = [
-    "WATCHER ", "TYPE", "USER", "SELECTION", "AGE ", "SENT ", "BEHIND ", "PARKED", "CLIENT",
+    "WATCHER ",
+    "TYPE",
+    "USER",
+    "SELECTION",
+    "AGE ",
+    "SENT ",
+    "BEHIND ",
+    "PARKED",
+    "CLIENT",
 ];
 
 const REQUEST_COLUMNS: [&str; 6] = ["SECONDS ", "STATUS", "VERB", "PATH", "USER", "CLIENT"];
 
 const LEVEL_COLUMNS: [&str; 6] = [
-    "LEVEL", "SEATS ", "TAKEN ", "EXECUTING ", "WAITING ", "REJECTED ",
+    "LEVEL",
+    "SEATS ",
+    "TAKEN ",
+    "EXECUTING ",
+    "WAITING ",
+    "REJECTED ",
 ];
 
 /// Returns the lines about the whole server.
@@ -119,7 +143,10 @@ pub(crate) fn watchers(watchers: &[Watcher]) -> Section {
 pub(crate) fn story(watcher: &Watcher) -> Vec<String> {
     let namespace = watcher.namespace.as_deref().unwrap_or("all namespaces");
     vec![
-        format!("watcher {} of {} in {namespace}", watcher.id, watcher.type_name),
+        format!(
+            "watcher {} of {} in {namespace}",
+            watcher.id, watcher.type_name
+        ),
         format!("selects {}: {}", watcher.kind, shown(&watcher.selector)),
         format!("user {}", watcher.user),
         format!("client {}", shown(&watcher.user_agent)),
@@ -129,9 +156,14 @@ pub(crate) fn story(watcher: &Watcher) -> Vec<String> {
             watcher.sent,
             number(watcher.revision)
         ),
-        format!("{} events of the type not looked at", number(watcher.behind)),
+        format!(
+            "{} events of the type not looked at",
+            number(watcher.behind)
+        ),
         match watcher.parked {
-            true => "its channel has overflowed: the client reads too slowly, or not at all".to_owned(),
+            true => {
+                "its channel has overflowed: the client reads too slowly, or not at all".to_owned()
+            }
             false => "its channel has not overflowed".to_owned(),
         },
     ]
@@ -144,9 +176,10 @@ fn types(state: &State, before: Option<&State>) -> Section {
         let before = before?.types.iter().find(|it| it.name == of_type.name)?;
         of_type.changes?.checked_sub(before.changes?)
     };
-    let shown = state.types.iter().filter(|it| {
-        it.objects.unwrap_or_default() + it.watchers.total + it.reads.waiting > 0
-    });
+    let shown = state
+        .types
+        .iter()
+        .filter(|it| it.objects.unwrap_or_default() + it.watchers.total + it.reads.waiting > 0);
     let mut shown: Vec<_> = shown.map(|it| (it, rise(it))).collect();
     shown.sort_by_key(|(it, rise)| {
         let trouble = (it.watchers.behind_max, it.reads.waiting);

@@ -61,7 +61,9 @@ pub(crate) fn follow(
         }
         if is_newer && are_whole {
             let asked = clock.timeout(DETAILS_TIMEOUT, fill_in(&mut screen, &mut details));
-            if let Err(problem) = runtime.block_on(asked).unwrap_or_else(|late| Err(late.to_string()))
+            if let Err(problem) = runtime
+                .block_on(asked)
+                .unwrap_or_else(|late| Err(late.to_string()))
             {
                 screen.set_problem(problem);
             }

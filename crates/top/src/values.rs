@@ -12,7 +12,10 @@ pub(crate) fn number(value: Option<u64>) -> String {
 }
 
 /// Returns a size in bytes, such as `1.5 MiB`.
-#[allow(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "one digit after the point is shown"
+)]
 pub(crate) fn bytes(value: Option<u64>) -> String {
     let Some(bytes) = value else {
         return UNKNOWN.to_owned();
@@ -54,7 +57,10 @@ pub(crate) fn seconds(value: Option<f64>) -> String {
 }
 
 /// Returns how much a counter rises in a second; the sign for what is not known if there is no older value.
-#[allow(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "one digit after the point is shown"
+)]
 pub(crate) fn rate(rise: Option<u64>, seconds: f64) -> String {
     match rise {
         Some(rise) if seconds > 0.0 => format!("{:.1}", rise as f64 / seconds),
@@ -74,6 +80,9 @@ mod tests {
         assert_eq!(times, ["0.00s", "59.50s", "3m07s", "2h05m"]);
         assert_eq!(rate(Some(5), 2.0), "2.5");
         assert_eq!((&*rate(None, 2.0), &*rate(Some(1), 0.0)), ("-", "-"));
-        assert_eq!((&*number(None), &*bytes(None), &*seconds(None)), ("-", "-", "-"));
+        assert_eq!(
+            (&*number(None), &*bytes(None), &*seconds(None)),
+            ("-", "-", "-")
+        );
     }
 }

@@ -28,11 +28,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Creates the place of a watch that begins at a cursor.
-    pub(super) fn new(
-        cache: Arc<WatchCache>,
-        channel: Observer<SIGNALS_MAX>,
-        cursor: u64,
-    ) -> Self {
+    pub(super) fn new(cache: Arc<WatchCache>, channel: Observer<SIGNALS_MAX>, cursor: u64) -> Self {
         Self {
             cache,
             channel,

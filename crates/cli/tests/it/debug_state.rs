@@ -1,5 +1,6 @@
 //! What `/debug/ui/state` and its like tell is what the server knows.
 
+use std::fs;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +9,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_server::InProcessServer;
-use ringwatch_state::{STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList};
+use ringwatch_state::{
+    STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
+};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -95,7 +98,9 @@ fn read_ready(watch: &mut HeldBody) -> u64 {
 async fn next_document(stream: &mut HeldBody) -> State {
     let frame = stream.frame().await.expect("an event").expect("no error");
     let event = frame.into_data().expect("data");
-    let json = event.strip_prefix(b"event: state\ndata: ").expect("an event");
+    let json = event
+        .strip_prefix(b"event: state\ndata: ")
+        .expect("an event");
     serde_json::from_slice(json).expect("a document")
 }
 
@@ -104,7 +109,9 @@ async fn types_and_watchers_are_those_of_the_server() {
     let fixture = Fixture::start().await;
     fixture.create("a").await;
     fixture.create("b").await;
-    let before = fixture.until(|it| limit_ranges(it).objects == Some(2)).await;
+    let before = fixture
+        .until(|it| limit_ranges(it).objects == Some(2))
+        .await;
     let all = "/api/v1/limitranges?watch=1";
     let of_namespace = format!("{LIMIT_RANGES}?watch=1");
     let of_one = format!("{LIMIT_RANGES}?watch=1&fieldSelector=metadata.name%3Da");
@@ -114,13 +121,19 @@ async fn types_and_watchers_are_those_of_the_server() {
         watches.push(fixture.get(path).await);
     }
     let state = fixture.state().await;
-    let (old, new) = (&limit_ranges(&before).watchers, &limit_ranges(&state).watchers);
+    let (old, new) = (
+        &limit_ranges(&before).watchers,
+        &limit_ranges(&state).watchers,
+    );
     assert_eq!((old.total, new.total, new.internal), (0, 5, old.internal));
     assert_eq!((new.everything, new.namespace, new.name), (2, 1, 1));
     assert_eq!((new.labels, new.fields, new.shards), (1, 0, 0));
     assert!(limit_ranges(&state).ready);
     assert_eq!(limit_ranges(&state).changes, Some(2));
-    assert_eq!(limit_ranges(&state).window.as_ref().map(|it| it.events), Some(2));
+    assert_eq!(
+        limit_ranges(&state).window.as_ref().map(|it| it.events),
+        Some(2)
+    );
     assert!(state.feed.revision >= limit_ranges(&state).revision);
     let objects = state.memory.accounts.iter().find(|it| it.name == "objects");
     assert!(objects.expect("the account").bytes >= limit_ranges(&state).bytes.expect("bytes"));
@@ -151,9 +164,15 @@ async fn a_watcher_that_does_not_read_is_shown_parked_until_it_reads() {
     // It has got the one object, and waits for events.
     assert_eq!(read_ready(&mut watch), 1);
     let state = fixture.state().await;
-    let shown = state.slowest.iter().find(|it| it.type_name == "limitranges");
+    let shown = state
+        .slowest
+        .iter()
+        .find(|it| it.type_name == "limitranges");
     let shown = shown.expect("the watcher");
-    assert_eq!((shown.sent, shown.behind, shown.parked), (1, Some(0), false));
+    assert_eq!(
+        (shown.sent, shown.behind, shown.parked),
+        (1, Some(0), false)
+    );
     for number in 0..EVENTS {
         fixture.create(&format!("n{number}")).await;
     }
@@ -171,7 +190,10 @@ async fn a_watcher_that_does_not_read_is_shown_parked_until_it_reads() {
     let shown = state.slowest.iter().find(|it| it.id == slowest.id);
     let shown = shown.expect("the watcher");
     assert_eq!((shown.behind, shown.parked), (Some(0), false));
-    assert_eq!((shown.sent, shown.revision), (EVENTS + 1, limit_ranges(&state).revision));
+    assert_eq!(
+        (shown.sent, shown.revision),
+        (EVENTS + 1, limit_ranges(&state).revision)
+    );
 }
 
 #[tokio::test]
@@ -187,7 +209,10 @@ async fn reads_that_wait_and_requests_that_run_are_shown() {
     };
     let running = state.requests.iter().find(|it| it.path == LIMIT_RANGES);
     let running = running.expect("the request");
-    assert_eq!((&*running.verb, running.running, running.code), ("list", true, None));
+    assert_eq!(
+        (&*running.verb, running.running, running.code),
+        ("list", true, None)
+    );
     assert!(running.seconds >= limit_ranges(&state).reads.longest_seconds);
     drop(waiting);
     fixture.until(|it| !waits(it)).await;
@@ -199,7 +224,11 @@ async fn reads_that_wait_and_requests_that_run_are_shown() {
     let exempt = exempt.expect("the level");
     // The other one is the request for the state.
     assert_eq!((exempt.seats, exempt.executing), (None, 2));
-    let unanswered = |it: &State| it.requests.iter().any(|it| it.running && it.code == Some(200));
+    let unanswered = |it: &State| {
+        it.requests
+            .iter()
+            .any(|it| it.running && it.code == Some(200))
+    };
     assert!(unanswered(&state));
     drop(unread);
     assert!(!unanswered(&fixture.state().await));
@@ -234,9 +263,57 @@ async fn streams_repeat_the_state_and_are_bounded() {
 #[tokio::test]
 async fn who_may_not_get_the_paths_is_refused() {
     let fixture = Fixture::start().await;
-    for path in [STATE_PATH, STREAM_PATH, WATCHERS_PATH, "/debug/ui/watchers/0"] {
+    for path in [
+        STATE_PATH,
+        STREAM_PATH,
+        WATCHERS_PATH,
+        "/debug/ui/watchers/0",
+    ] {
         let jane = Request::get(path).header("impersonate-user", "jane");
         let refused = fixture.send(jane, "").await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
     }
+}
+
+/// Runs `ringwatch top --once` and returns what it prints.
+async fn top(server: &InProcessServer, flags: &[&str]) -> (bool, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    fs::write(&kubeconfig, server.kubeconfig()).expect("a kubeconfig");
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_ringwatch"));
+    command
+        .args(["top", "--once", "--kubeconfig"])
+        .arg(kubeconfig);
+    let output = command.args(flags).output().await.expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8(text).expect("text"),
+    )
+}
+
+#[tokio::test]
+async fn top_prints_the_same() {
+    let fixture = Fixture::start().await;
+    fixture.create("a").await;
+    let _watch = fixture.get(&format!("{LIMIT_RANGES}?watch=1")).await;
+    let (succeeded, text) = top(&fixture.0, &[]).await;
+    assert!(succeeded, "{text}");
+    let row = |start: &str| {
+        let row = text.lines().find(|line| line.starts_with(start));
+        let row = row.unwrap_or_else(|| panic!("no {start} in {text}"));
+        row.split_whitespace().collect::<Vec<_>>()
+    };
+    let limit_ranges = row("limitranges");
+    // Objects; its size, a unit, no rate, an event of so many, its age, a watcher.
+    assert_eq!(limit_ranges[1], "1", "{text}");
+    assert_eq!(limit_ranges[4..7], ["-", "1", "102400"], "{text}");
+    assert_eq!(limit_ranges[8], "1", "{text}");
+    assert!(
+        text.contains("namespace default") && text.contains("it/1.0"),
+        "{text}"
+    );
+    assert_eq!(row("exempt")[1], "-");
+    let (succeeded, text) = top(&fixture.0, &["--context", "other"]).await;
+    assert!(!succeeded && text.contains("\"other\""), "{text}");
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use super::{TargetError, RemoteFlags};
+use super::{RemoteFlags, TargetError};
 
 /// The credentials of a client, and the authority that it checks. All of it in PEM.
 #[derive(Clone, Default)]

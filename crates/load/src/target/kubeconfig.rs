@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, UnreadSignIn};
 
 use super::credentials::Credentials;
-use super::{TargetError, RemoteFlags};
+use super::{RemoteFlags, TargetError};
 
 /// Reads the server's URL, the credentials, and the name in its certificate if that is another.
 pub(super) fn read(

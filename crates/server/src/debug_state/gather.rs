@@ -117,7 +117,8 @@ impl Sources {
 
     fn lagging(&self, of_type: Option<&str>) -> Vec<Lagging> {
         let all = self.watches.all().into_iter();
-        let wanted = all.filter(|it| of_type.is_none_or(|wanted| wanted == type_name(it.of_type())));
+        let wanted =
+            all.filter(|it| of_type.is_none_or(|wanted| wanted == type_name(it.of_type())));
         wanted.map(Lagging::new).collect()
     }
 

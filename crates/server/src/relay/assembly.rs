@@ -86,7 +86,13 @@ impl Assembly<'_> {
         let limits = self.limits(&ledger, background, &mut registry);
         let open_watches = OpenWatches::default();
         let state = self.state(&caches, &ledger, &open_watches, &limits, background);
-        let api = self.api(&authorizer, &authenticator, responses, &ledger, open_watches)?;
+        let api = self.api(
+            &authorizer,
+            &authenticator,
+            responses,
+            &ledger,
+            open_watches,
+        )?;
         let front = FrontConfig {
             upstream: Arc::clone(&self.upstream),
             caches: Arc::clone(&caches),
