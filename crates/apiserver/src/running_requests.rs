@@ -45,13 +45,14 @@ struct Request {
     user: Box<str>,
     user_agent: Option<HeaderValue>,
     since: Instant,
+    /// The status of the response; 0 as long as there is none.
+    code: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Ended {
     request: Arc<Request>,
     at: Instant,
-    code: Option<StatusCode>,
 }
 
 /// A request that runs, until this is dropped.
@@ -59,8 +60,8 @@ struct Ended {
 pub struct RunningRequest {
     all: RunningRequests,
     id: u64,
+    request: Arc<Request>,
     clock: Clock,
-    code: Option<StatusCode>,
 }
 
 /// A request as it is shown.
@@ -78,7 +79,7 @@ pub struct ShownRequest {
     pub took: Duration,
     /// True if it runs.
     pub running: bool,
-    /// The status of its response; `None` if it runs, or ended without.
+    /// The status of its response, whose body may still be sent; `None` if there is none.
     pub code: Option<StatusCode>,
 }
 
@@ -93,18 +94,19 @@ impl RunningRequests {
     ) -> RunningRequest {
         // Relaxed: a number, which orders nothing.
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let request = Request {
+        let request = Arc::new(Request {
             info: Arc::clone(info),
             user: user.name.as_str().into(),
             user_agent: headers.get(header::USER_AGENT).cloned(),
             since: clock.now(),
-        };
-        self.shard(id).insert(id, Arc::new(request));
+            code: AtomicU64::new(0),
+        });
+        self.shard(id).insert(id, Arc::clone(&request));
         RunningRequest {
             all: self.clone(),
             id,
+            request,
             clock: clock.clone(),
-            code: None,
         }
     }
 
@@ -117,20 +119,20 @@ impl RunningRequests {
             let running = running.values();
             shown.extend(running.map(|it| {
                 let took = now.saturating_duration_since(it.since);
-                (took, None, Arc::clone(it))
+                (took, true, Arc::clone(it))
             }));
         }
         let ended = self.ended();
         let lately = ended
             .iter()
             .filter(|it| now.saturating_duration_since(it.at) < ENDED_FOR);
-        shown.extend(lately.map(|it| (it.took(), Some(it.code), Arc::clone(&it.request))));
+        shown.extend(lately.map(|it| (it.took(), false, Arc::clone(&it.request))));
         drop(ended);
         shown.sort_by_key(|(took, ..)| std::cmp::Reverse(*took));
         shown.truncate(max);
         let shown = shown.into_iter();
         shown
-            .map(|(took, ended, request)| request.shown(took, ended))
+            .map(|(took, running, request)| request.shown(took, running))
             .collect()
     }
 
@@ -160,19 +162,22 @@ impl RunningRequests {
 
 impl RunningRequest {
     /// Notes the status of the response, whose body is still to be sent.
-    pub(crate) fn responded(&mut self, code: StatusCode) {
-        self.code = Some(code);
+    pub(crate) fn responded(&self, code: StatusCode) {
+        // Relaxed: a figure by itself, as where it is loaded.
+        let code = u64::from(code.as_u16());
+        self.request.code.store(code, Ordering::Relaxed);
     }
 }
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        let Some(request) = self.all.shard(self.id).remove(&self.id) else {
-            return;
+        self.all.shard(self.id).remove(&self.id);
+        let ended = Ended {
+            request: Arc::clone(&self.request),
+            at: self.clock.now(),
         };
-        let (at, code) = (self.clock.now(), self.code);
-        if at.saturating_duration_since(request.since) >= SLOW_MIN {
-            self.all.keep(Ended { request, at, code });
+        if ended.took() >= SLOW_MIN {
+            self.all.keep(ended);
         }
     }
 }
@@ -184,8 +189,9 @@ impl Ended {
 }
 
 impl Request {
-    /// Returns the request as it is shown; `ended` has its status if it has ended.
-    fn shown(&self, took: Duration, ended: Option<Option<StatusCode>>) -> ShownRequest {
+    /// Returns the request as it is shown.
+    fn shown(&self, took: Duration, running: bool) -> ShownRequest {
+        let code = u16::try_from(self.code.load(Ordering::Relaxed)).unwrap_or_default();
         let agent = self.user_agent.as_ref();
         let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
         ShownRequest {
@@ -194,8 +200,8 @@ impl Request {
             user: self.user.clone().into(),
             user_agent: agent.to_owned(),
             took,
-            running: ended.is_none(),
-            code: ended.flatten(),
+            running,
+            code: StatusCode::from_u16(code).ok(),
         }
     }
 }
@@ -225,7 +231,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let quick = begin(&all, "/api/v1/nodes", &clock);
-        let mut slow = begin(&all, "/api/v1/pods", &clock);
+        let slow = begin(&all, "/api/v1/pods", &clock);
         drop(quick);
         assert_eq!(shown(&clock), [("/api/v1/pods".to_owned(), true, None)]);
         clock.sleep(SLOW_MIN).await;

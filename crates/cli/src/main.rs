@@ -1,7 +1,8 @@
-//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, and what helps to install them.
+//! The command line: `ringwatch serve`, `ringwatch relay`, `ringwatch store`, `ringwatch load`, `ringwatch top`, and what helps to
+//! install them.
 //!
 //! Here belongs what a process has once: subcommands, exit codes, logging, the allocator, profiles. Whatever another program could use
-//! does not, and is in `ringwatch-server`, `ringwatch-store` or `ringwatch-load`.
+//! does not, and is in `ringwatch-server`, `ringwatch-store`, `ringwatch-load` or `ringwatch-top`.
 //!
 //! Whatever is wrong is one line on standard error. Exit code 2 is a wrong command line, 1 a
 //! failure, 0 a regular end.
@@ -26,6 +27,7 @@ use ringwatch_server::config_file;
 use ringwatch_server::flags::{RelayFlags, ServeFlags, with_dashes};
 use ringwatch_server::{relay, serve};
 use ringwatch_store::StoreFlags;
+use ringwatch_top::TopFlags;
 use tikv_jemallocator::Jemalloc;
 
 use self::configuration::{CheckConfigFlags, Configured};
@@ -55,6 +57,7 @@ enum Command {
     Relay(Box<RelayFlags>),
     Store(StoreFlags),
     Load(Box<LoadFlags>),
+    Top(TopFlags),
     CheckConfig(CheckConfigFlags),
     Completion(CompletionFlags),
     #[command(hide = true)]
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Relay(flags) => run_relay(&flags, &matches),
         Command::Store(flags) => run_store(&flags),
         Command::Load(flags) => run_load(&flags),
+        Command::Top(flags) => run_top(&flags),
         Command::CheckConfig(flags) => check_config(&flags),
         Command::Completion(flags) => {
             written(flags.write(CommandLine::command(), std::io::stdout()))
@@ -196,6 +200,13 @@ fn run_load(flags: &LoadFlags) -> ExitCode {
     match ringwatch_load::run(flags) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn run_top(flags: &TopFlags) -> ExitCode {
+    match ringwatch_top::run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }
 }

@@ -38,6 +38,7 @@ mod measure;
 mod outcome;
 mod output;
 mod payload;
+mod remote;
 mod report;
 mod requests;
 mod run;
@@ -54,5 +55,7 @@ mod writer;
 
 pub use client::{Connect, HttpVersion, Transport};
 pub use command_line::LoadFlags;
+pub use remote::{Pieces, Remote, RemoteError};
 pub use run::run;
+pub use target::RemoteFlags;
 pub use verify::{SimulatedClients, Verdict};

@@ -384,7 +384,7 @@ impl Filters {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
         let running = &self.limits.running;
-        let mut running = running.begin(info, &user, request.headers(), &self.clock);
+        let running = running.begin(info, &user, request.headers(), &self.clock);
         let Ok(turn) = self.turn(query, &user, info).await else {
             return self.too_many(info);
         };

@@ -25,6 +25,7 @@ mod crash;
 mod custom_resources;
 mod debug;
 mod debug_page;
+mod debug_state;
 mod defaults_on_read;
 mod encryption;
 mod endpoints;

@@ -131,6 +131,20 @@ impl Connection {
         .await
     }
 
+    /// Asks for a stream of bytes that begins with success, and returns its body.
+    pub(crate) async fn stream(&mut self, path: &str) -> Result<Incoming, ClientError> {
+        within_bound(async {
+            let answer = self.send(Request::get(path), "*/*").await?;
+            let status = answer.status();
+            if !status.is_success() {
+                let body = answer.into_body().collect().await.map_err(broken)?;
+                return Err(Failure::read(&body.to_bytes()).into_error(status.as_u16()));
+            }
+            Ok(answer.into_body())
+        })
+        .await
+    }
+
     async fn send(
         &mut self,
         request: Request,

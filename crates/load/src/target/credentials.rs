@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use super::{TargetError, TargetFlags};
+use super::{RemoteFlags, TargetError};
 
 /// The credentials of a client, and the authority that it checks. All of it in PEM.
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ impl fmt::Debug for Credentials {
 
 impl Credentials {
     /// Lets what the command line says win.
-    pub(super) fn overrule(&mut self, flags: &TargetFlags) -> Result<(), TargetError> {
+    pub(super) fn overrule(&mut self, flags: &RemoteFlags) -> Result<(), TargetError> {
         if let Some(token) = &flags.token {
             self.token = Some(token.clone());
             self.certificate = None;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use ringwatch_tls::kubeconfig::{Kubeconfig, KubeconfigError, UnreadSignIn};
 
 use super::credentials::Credentials;
-use super::{TargetError, TargetFlags};
+use super::{RemoteFlags, TargetError};
 
 /// Reads the server's URL, the credentials, and the name in its certificate if that is another.
 pub(super) fn read(
-    flags: &TargetFlags,
+    flags: &RemoteFlags,
 ) -> Result<(String, Credentials, Option<String>), TargetError> {
     let path = match &flags.kubeconfig {
         Some(path) => path.clone(),

@@ -12,9 +12,31 @@ use thiserror::Error;
 
 pub(crate) use credentials::Credentials;
 
-/// The flags that say how to reach the server.
+/// The flags that say how to reach the server that is loaded.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TargetFlags {
+    #[command(flatten)]
+    pub(crate) remote: RemoteFlags,
+
+    /// The URL of another server of the same cluster. May be given more than once. Connections go to all servers in
+    /// turn.
+    #[arg(
+        long = "also-server",
+        global = true,
+        value_name = "URL",
+        help_heading = "Target"
+    )]
+    pub(crate) also_servers: Vec<String>,
+
+    /// Load a server outside this machine. Do that only to a cluster that is yours, and that nobody
+    /// depends on.
+    #[arg(long, global = true, help_heading = "Target")]
+    pub(crate) i_own_this_cluster: bool,
+}
+
+/// The flags that say how to reach a server.
+#[derive(Args, Clone, Debug)]
+pub struct RemoteFlags {
     /// The kubeconfig to use. The default is $KUBECONFIG, else ~/.kube/config.
     #[arg(long, global = true, value_name = "FILE", help_heading = "Target")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -33,16 +55,6 @@ pub(crate) struct TargetFlags {
     )]
     pub(crate) server: Option<String>,
 
-    /// The URL of another server of the same cluster. May be given more than once. Connections go to all servers in
-    /// turn.
-    #[arg(
-        long = "also-server",
-        global = true,
-        value_name = "URL",
-        help_heading = "Target"
-    )]
-    pub(crate) also_servers: Vec<String>,
-
     /// The bearer token to show; it wins over what the kubeconfig has.
     #[arg(long, global = true, value_name = "TOKEN", help_heading = "Target")]
     pub(crate) token: Option<String>,
@@ -55,11 +67,6 @@ pub(crate) struct TargetFlags {
     /// Do not check the server's certificate.
     #[arg(long, global = true, help_heading = "Target")]
     pub(crate) insecure_skip_tls_verify: bool,
-
-    /// Load a server outside this machine. Do that only to a cluster that is yours, and that nobody
-    /// depends on.
-    #[arg(long, global = true, help_heading = "Target")]
-    pub(crate) i_own_this_cluster: bool,
 }
 
 /// A server that may be loaded.
@@ -115,6 +122,24 @@ impl Target {
     /// # Errors
     /// One line that says what is wrong and what to do.
     pub(crate) async fn find(flags: &TargetFlags) -> Result<(Self, Vec<Self>), TargetError> {
+        let anywhere = flags.i_own_this_cluster;
+        Self::reach(&flags.remote, &flags.also_servers, anywhere).await
+    }
+
+    /// Finds the server that the flags name, wherever it is, for a client that only reads a little.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what to do.
+    pub(crate) async fn find_anywhere(flags: &RemoteFlags) -> Result<Self, TargetError> {
+        let (target, _) = Self::reach(flags, &[], true).await?;
+        Ok(target)
+    }
+
+    async fn reach(
+        flags: &RemoteFlags,
+        also_servers: &[String],
+        anywhere: bool,
+    ) -> Result<(Self, Vec<Self>), TargetError> {
         let (url, mut credentials, server_name) = match &flags.server {
             Some(url) => (url.clone(), Credentials::default(), None),
             None => kubeconfig::read(flags)?,
@@ -122,7 +147,7 @@ impl Target {
         credentials.overrule(flags)?;
         let at = async |url: &str| {
             let place = guard::ServerUrl::parse(url)?;
-            let address = place.resolve(flags.i_own_this_cluster).await?;
+            let address = place.resolve(anywhere).await?;
             Ok::<_, TargetError>(Self {
                 address,
                 authority: place.authority,
@@ -133,7 +158,7 @@ impl Target {
         };
         let first = at(&url).await?;
         let mut others = Vec::new();
-        for url in &flags.also_servers {
+        for url in also_servers {
             others.push(at(url).await?);
         }
         if others.iter().any(|other| other.tls != first.tls) {

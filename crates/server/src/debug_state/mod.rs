@@ -140,6 +140,3 @@ fn uncached(media_type: &'static str, body: ResponseBody) -> Response<ResponseBo
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::*;
+use crate::storage::{WatchObserver, WatchPlace};
+use crate::sync::OnceLock;
 
 /// Returns a world and the registry of its metrics.
 async fn world() -> (World, Registry) {
@@ -67,6 +69,83 @@ async fn an_overflowed_watcher_is_counted_until_it_listens_again() {
     assert_eq!(shown(&registry, "ringwatch_parked_watchers"), 0.0);
     drop(slow);
     assert_eq!(shown(&registry, "ringwatch_watchers"), 1.0);
+}
+
+/// Keeps the place of a watch.
+#[derive(Debug, Default)]
+struct Looker(OnceLock<Arc<dyn WatchPlace>>);
+
+impl WatchObserver for Looker {
+    fn begins(&self, place: Arc<dyn WatchPlace>) {
+        self.0.set(place).expect("it begins once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lag_of_a_watch_shows_from_outside() {
+    let world = World::new(WindowLimits::default()).await;
+    world.pods.ready().await.expect("listed");
+    world.settle().await;
+    let looker = Arc::new(Looker::default());
+    let observed = ListOptions {
+        observer: Some(Arc::clone(&looker) as _),
+        ..since(1)
+    };
+    let put = async |count: u64| {
+        for number in 0..count {
+            world.script.put(&format!("/pods/d/p{number}"), "x");
+        }
+        world.settle().await;
+    };
+    let mut watch = world.watch(observed).await;
+    let place = looker.0.get().expect("a place");
+    assert_eq!(place.of_type(), ("", "pods"));
+    let lag = || (place.lag().events, place.lag().parked);
+    put(3).await;
+    assert_eq!(lag(), (3, false), "it has not begun to read");
+    next_items(&mut watch, 2).await;
+    assert_eq!(lag(), (1, false), "it reads the window");
+    next_items(&mut watch, 1).await;
+    assert_eq!(item_now(&mut watch).await, None);
+    assert_eq!(lag(), (0, false), "it listens");
+    put(5).await;
+    next_items(&mut watch, 1).await;
+    assert_eq!(lag(), (4, false), "they are in its channel");
+    put(100).await;
+    assert_eq!(lag(), (104, true), "its channel has overflowed");
+    next_items(&mut watch, 54).await;
+    assert_eq!(lag(), (50, true), "it reads the window");
+    next_items(&mut watch, 50).await;
+    assert_eq!(item_now(&mut watch).await, None);
+    assert_eq!(lag(), (0, false), "it listens again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_tells_its_figures() {
+    let world = World::new(WindowLimits::default()).await;
+    world.pods.ready().await.expect("listed");
+    for number in 0..3 {
+        world.script.put(&format!("/pods/d/p{number}"), "x");
+    }
+    world.settle().await;
+    let of_pods = || {
+        let figures = world.feed.figures().into_iter();
+        let mut pods = figures.filter(|it| it.resource == "pods");
+        pods.next().expect("the type")
+    };
+    let pods = of_pods();
+    assert_eq!((pods.objects, pods.changes, pods.window.events), (3, 3, 3));
+    assert_eq!((pods.window.spare, pods.watchers, pods.ready), (0, 0, true));
+    assert_eq!(pods.revision, world.feed.revision());
+    let _watch = world.watch(since(1)).await;
+    tokio::time::advance(Duration::from_secs(6)).await;
+    let pods = of_pods();
+    assert_eq!((pods.window.spare, pods.watchers, pods.waiting), (3, 1, 0));
+    assert_eq!(pods.window.oldest, Some(Duration::from_secs(6)));
+    let read = world.list(since(pods.revision + 1));
+    let read = std::pin::pin!(read);
+    assert!(futures::poll!(read).is_pending());
+    assert_eq!(of_pods().waiting, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,319 @@
+//! What `/debug/ui/state` and its like tell is what the server knows.
+
+use std::fs;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use ringwatch_apiserver::filters::HeldBody;
+use ringwatch_server::InProcessServer;
+use ringwatch_state::{
+    STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// How often a condition is looked at, and how many times at most: a minute in all.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+const LOOKS_MAX: u32 = 3_000;
+
+/// Nobody but the test writes objects of this type.
+const LIMIT_RANGES: &str = "/api/v1/namespaces/default/limitranges";
+
+/// More events than a watcher's channel holds.
+const EVENTS: u64 = 50;
+
+/// The streams that a server has at a time, at most.
+const STREAMS_MAX: usize = 16;
+
+/// A server in this process, asked as the admin.
+struct Fixture(InProcessServer);
+
+impl Fixture {
+    async fn start() -> Self {
+        Self(InProcessServer::start().await.expect("a server"))
+    }
+
+    /// Sends a request without reading the body of its answer.
+    async fn send(&self, request: http::request::Builder, body: &str) -> Response<HeldBody> {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        self.0.answer(request.body(body).expect("a request")).await
+    }
+
+    async fn get(&self, path: &str) -> Response<HeldBody> {
+        let request = Request::get(path).header("user-agent", "it/1.0");
+        self.send(request, "").await
+    }
+
+    async fn document<T: DeserializeOwned>(&self, path: &str) -> T {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        let json = answer.into_body().collect().await.expect("a body");
+        serde_json::from_slice(&json.to_bytes()).expect("a document")
+    }
+
+    async fn state(&self) -> State {
+        self.document(STATE_PATH).await
+    }
+
+    /// Asks for the state until it is as wanted.
+    async fn until(&self, wanted: impl Fn(&State) -> bool) -> State {
+        for _ in 0..LOOKS_MAX {
+            let state = self.state().await;
+            if wanted(&state) {
+                return state;
+            }
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
+        panic!("not within a minute: {:#?}", self.state().await);
+    }
+
+    async fn create(&self, name: &str) {
+        let object = json!({"apiVersion": "v1", "kind": "LimitRange",
+            "metadata": {"name": name}, "spec": {"limits": []}});
+        let request = Request::post(LIMIT_RANGES).header("content-type", "application/json");
+        let answer = self.send(request, &object.to_string()).await;
+        assert_eq!(answer.status(), StatusCode::CREATED);
+    }
+}
+
+fn limit_ranges(state: &State) -> &TypeState {
+    let mut types = state.types.iter();
+    types.find(|it| it.name == "limitranges").expect("the type")
+}
+
+/// Reads all that is ready of a watch, and returns how many events that is.
+fn read_ready(watch: &mut HeldBody) -> u64 {
+    let mut events = 0;
+    while let Some(Some(frame)) = watch.frame().now_or_never() {
+        let chunk = frame.expect("a frame").into_data().expect("data");
+        events += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+    events
+}
+
+/// Returns the next document of a stream.
+async fn next_document(stream: &mut HeldBody) -> State {
+    let frame = stream.frame().await.expect("an event").expect("no error");
+    let event = frame.into_data().expect("data");
+    let json = event
+        .strip_prefix(b"event: state\ndata: ")
+        .expect("an event");
+    serde_json::from_slice(json).expect("a document")
+}
+
+#[tokio::test]
+async fn types_and_watchers_are_those_of_the_server() {
+    let fixture = Fixture::start().await;
+    fixture.create("a").await;
+    fixture.create("b").await;
+    let before = fixture
+        .until(|it| limit_ranges(it).objects == Some(2))
+        .await;
+    let all = "/api/v1/limitranges?watch=1";
+    let of_namespace = format!("{LIMIT_RANGES}?watch=1");
+    let of_one = format!("{LIMIT_RANGES}?watch=1&fieldSelector=metadata.name%3Da");
+    let of_labels = format!("{LIMIT_RANGES}?watch=1&labelSelector=a%3Db");
+    let mut watches = Vec::new();
+    for path in [all, all, &of_namespace, &of_one, &of_labels] {
+        watches.push(fixture.get(path).await);
+    }
+    let state = fixture.state().await;
+    let (old, new) = (
+        &limit_ranges(&before).watchers,
+        &limit_ranges(&state).watchers,
+    );
+    assert_eq!((old.total, new.total, new.internal), (0, 5, old.internal));
+    assert_eq!((new.everything, new.namespace, new.name), (2, 1, 1));
+    assert_eq!((new.labels, new.fields, new.shards), (1, 0, 0));
+    assert!(limit_ranges(&state).ready);
+    assert_eq!(limit_ranges(&state).changes, Some(2));
+    assert_eq!(
+        limit_ranges(&state).window.as_ref().map(|it| it.events),
+        Some(2)
+    );
+    assert!(state.feed.revision >= limit_ranges(&state).revision);
+    let objects = state.memory.accounts.iter().find(|it| it.name == "objects");
+    assert!(objects.expect("the account").bytes >= limit_ranges(&state).bytes.expect("bytes"));
+
+    let list: WatcherList = fixture
+        .document(&format!("{WATCHERS_PATH}?type=limitranges&limit=3"))
+        .await;
+    assert_eq!((list.total, list.items.len()), (5, 3));
+    let other: WatcherList = fixture.document(&format!("{WATCHERS_PATH}?type=x")).await;
+    assert_eq!(other.total, 0);
+    let list: WatcherList = fixture.document(WATCHERS_PATH).await;
+    let of_labels = list.items.iter().find(|it| it.kind == "labels");
+    let path = format!("{WATCHERS_PATH}/{}", of_labels.expect("the watcher").id);
+    let one: Watcher = fixture.document(&path).await;
+    assert_eq!((&*one.selector, &*one.user_agent), ("a=b", "it/1.0"));
+    assert_eq!(one.namespace.as_deref(), Some("default"));
+    drop(watches);
+    assert_eq!(fixture.get(&path).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(limit_ranges(&fixture.state().await).watchers.total, 0);
+}
+
+#[tokio::test]
+async fn a_watcher_that_does_not_read_is_shown_parked_until_it_reads() {
+    let fixture = Fixture::start().await;
+    fixture.create("first").await;
+    let path = format!("{LIMIT_RANGES}?watch=1");
+    let mut watch = fixture.get(&path).await.into_body();
+    // It has got the one object, and waits for events.
+    assert_eq!(read_ready(&mut watch), 1);
+    let state = fixture.state().await;
+    let shown = state
+        .slowest
+        .iter()
+        .find(|it| it.type_name == "limitranges");
+    let shown = shown.expect("the watcher");
+    assert_eq!(
+        (shown.sent, shown.behind, shown.parked),
+        (1, Some(0), false)
+    );
+    for number in 0..EVENTS {
+        fixture.create(&format!("n{number}")).await;
+    }
+    let state = fixture
+        .until(|it| limit_ranges(it).changes == Some(EVENTS + 1))
+        .await;
+    let watchers = &limit_ranges(&state).watchers;
+    assert_eq!((watchers.parked, watchers.behind_max), (1, EVENTS));
+    let slowest = state.slowest.first().expect("the watcher");
+    assert_eq!((&*slowest.type_name, slowest.sent), ("limitranges", 1));
+    assert_eq!((slowest.behind, slowest.parked), (Some(EVENTS), true));
+
+    assert_eq!(read_ready(&mut watch), EVENTS);
+    let state = fixture.state().await;
+    let shown = state.slowest.iter().find(|it| it.id == slowest.id);
+    let shown = shown.expect("the watcher");
+    assert_eq!((shown.behind, shown.parked), (Some(0), false));
+    assert_eq!(
+        (shown.sent, shown.revision),
+        (EVENTS + 1, limit_ranges(&state).revision)
+    );
+}
+
+#[tokio::test]
+async fn reads_that_wait_and_requests_that_run_are_shown() {
+    let fixture = Fixture::start().await;
+    let far = fixture.state().await.feed.revision.expect("a revision") + 1_000;
+    let path = format!("{LIMIT_RANGES}?resourceVersion={far}&resourceVersionMatch=NotOlderThan");
+    let mut waiting = Box::pin(fixture.get(&path));
+    let waits = |it: &State| limit_ranges(it).reads.waiting == 1;
+    let state = tokio::select! {
+        answer = &mut waiting => panic!("it does not wait: {answer:?}"),
+        state = fixture.until(waits) => state,
+    };
+    let running = state.requests.iter().find(|it| it.path == LIMIT_RANGES);
+    let running = running.expect("the request");
+    assert_eq!(
+        (&*running.verb, running.running, running.code),
+        ("list", true, None)
+    );
+    assert!(running.seconds >= limit_ranges(&state).reads.longest_seconds);
+    drop(waiting);
+    fixture.until(|it| !waits(it)).await;
+
+    // A request runs, and has its seat, until its answer has been read.
+    let unread = fixture.get(LIMIT_RANGES).await;
+    let state = fixture.state().await;
+    let exempt = state.fairness.iter().find(|it| it.level == "exempt");
+    let exempt = exempt.expect("the level");
+    // The other one is the request for the state.
+    assert_eq!((exempt.seats, exempt.executing), (None, 2));
+    let unanswered = |it: &State| {
+        it.requests
+            .iter()
+            .any(|it| it.running && it.code == Some(200))
+    };
+    assert!(unanswered(&state));
+    drop(unread);
+    assert!(!unanswered(&fixture.state().await));
+}
+
+#[tokio::test]
+async fn streams_repeat_the_state_and_are_bounded() {
+    let fixture = Fixture::start().await;
+    let mut stream = fixture.get(STREAM_PATH).await.into_body();
+    let first = next_document(&mut stream).await;
+    fixture.create("a").await;
+    let mut next = next_document(&mut stream).await;
+    // The next one may have been made before.
+    if limit_ranges(&next).objects != Some(1) {
+        next = next_document(&mut stream).await;
+    }
+    assert_eq!(limit_ranges(&next).objects, Some(1));
+    assert!(next.uptime_seconds > first.uptime_seconds);
+
+    let mut streams = vec![stream];
+    while streams.len() < STREAMS_MAX {
+        let another = fixture.get(STREAM_PATH).await;
+        assert_eq!(another.status(), StatusCode::OK);
+        streams.push(another.into_body());
+    }
+    let refused = fixture.get(STREAM_PATH).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    streams.pop();
+    assert_eq!(fixture.get(STREAM_PATH).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn who_may_not_get_the_paths_is_refused() {
+    let fixture = Fixture::start().await;
+    for path in [
+        STATE_PATH,
+        STREAM_PATH,
+        WATCHERS_PATH,
+        "/debug/ui/watchers/0",
+    ] {
+        let jane = Request::get(path).header("impersonate-user", "jane");
+        let refused = fixture.send(jane, "").await;
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
+    }
+}
+
+/// Runs `ringwatch top --once` and returns what it prints.
+async fn top(server: &InProcessServer, flags: &[&str]) -> (bool, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("kubeconfig");
+    fs::write(&kubeconfig, server.kubeconfig()).expect("a kubeconfig");
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_ringwatch"));
+    command
+        .args(["top", "--once", "--kubeconfig"])
+        .arg(kubeconfig);
+    let output = command.args(flags).output().await.expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8(text).expect("text"),
+    )
+}
+
+#[tokio::test]
+async fn top_prints_the_same() {
+    let fixture = Fixture::start().await;
+    fixture.create("a").await;
+    let _watch = fixture.get(&format!("{LIMIT_RANGES}?watch=1")).await;
+    let (succeeded, text) = top(&fixture.0, &[]).await;
+    assert!(succeeded, "{text}");
+    let row = |start: &str| {
+        let row = text.lines().find(|line| line.starts_with(start));
+        let row = row.unwrap_or_else(|| panic!("no {start} in {text}"));
+        row.split_whitespace().collect::<Vec<_>>()
+    };
+    let limit_ranges = row("limitranges");
+    // Objects; its size, a unit, no rate, an event of so many, its age, a watcher.
+    assert_eq!(limit_ranges[1], "1", "{text}");
+    assert_eq!(limit_ranges[4..7], ["-", "1", "102400"], "{text}");
+    assert_eq!(limit_ranges[8], "1", "{text}");
+    assert!(
+        text.contains("namespace default") && text.contains("it/1.0"),
+        "{text}"
+    );
+    assert_eq!(row("exempt")[1], "-");
+    let (succeeded, text) = top(&fixture.0, &["--context", "other"]).await;
+    assert!(!succeeded && text.contains("\"other\""), "{text}");
+}
