@@ -122,16 +122,12 @@ fn types(state: &Value) -> Value {
     let types = state["types"].as_array().expect("types").iter();
     let mut rows: Vec<_> = types
         .map(|each| {
-            let watchers = match &each["watchers"]["total"] {
-                none if *none == 0 => "·".to_owned(),
-                some => count(some),
-            };
             let name = each["type"].as_str().expect("a name");
             [
                 name.to_owned(),
                 count(&each["objects"]),
                 count(&each["window"]["events"]),
-                watchers,
+                count(&each["watchers"]["total"]),
             ]
         })
         .collect();
@@ -139,11 +135,12 @@ fn types(state: &Value) -> Value {
     json!(rows)
 }
 
-/// Returns a number below a million as the page writes it.
+/// Returns a number below a million as tables write it.
 fn count(number: &Value) -> String {
     match number.as_u64() {
         None => "–".to_owned(),
-        Some(small @ 0..1000) => small.to_string(),
+        Some(0) => "·".to_owned(),
+        Some(small @ 1..1000) => small.to_string(),
         Some(large) => format!("{},{:03}", large / 1000, large % 1000),
     }
 }
