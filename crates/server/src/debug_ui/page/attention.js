@@ -14,9 +14,13 @@ const REQUEST_SECONDS_BAD = 10;
 const QUEUED = 1;
 // So many of the slowest requests that one client asks for one path over and over.
 const REPEATED = 5;
+// Writes that take so long wait for the store or for a webhook; one alone may have had bad luck.
+const WRITE_SECONDS = 0.5;
+const SLOW_WRITES = 3;
+const WRITES = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 const SHOWN_MAX = 6;
 
-const RULES = [notReady, lag, memory, reads, parked, rejected, running, repeated];
+const RULES = [notReady, lag, memory, reads, parked, rejected, running, slowWrites, repeated];
 
 // Returns what stands out, the worst first: [{level: 'warn' | 'bad', text, href}].
 export function standsOut(model) {
@@ -85,6 +89,12 @@ function running({ requests }) {
     text: `${worst.verb} ${worst.path} of ${client(worst)} has run for ${format.seconds(worst.seconds)}${more}`,
     href: '#requests',
   };
+}
+
+function slowWrites({ requests }) {
+  const slow = requests.filter(({ verb, seconds }) => WRITES.includes(verb) && seconds >= WRITE_SECONDS);
+  if (slow.length < SLOW_WRITES) return null;
+  return { level: 'warn', text: `${format.things(slow.length, 'write')} of the last minute took more than ${format.seconds(WRITE_SECONDS)}: the store or a webhook is slow`, href: '#requests' };
 }
 
 function repeated({ requests }) {

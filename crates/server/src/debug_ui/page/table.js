@@ -18,8 +18,8 @@ export class Table {
   // `columns`: {id, title, means, value(row), text(row), width, from, number, level(row), fill(row), parts(row)}, where
   // `rest(row)` is
   // text of less weight after `text(row)`, and `from` the width of the page (1 phone, 2, 3 desktop) from which the column is shown. The first has the row's name.
-  constructor({ label, columns, key, href, sort, descending = true, empty }) {
-    Object.assign(this, { columns, key, href, empty });
+  constructor({ label, columns, key, href, sort, descending = true, then = () => [], empty }) {
+    Object.assign(this, { columns, key, href, then, empty });
     this.sort = { column: columns.find(({ id }) => id === sort), descending };
     this.rows = [];
     this.shown = new Map();
@@ -95,8 +95,9 @@ export class Table {
     const { column, descending } = this.sort;
     const sign = descending ? -1 : 1;
     const entries = this.rows.map((row) => ({ row, key: this.key(row), value: column.value(row) ?? -Infinity }));
-    // Rows of equal value keep one order, or they would dance.
-    entries.sort((a, b) => sign * compare(a.value, b.value) || compare(a.key, b.key));
+    // Rows of equal value keep one order, or they would dance: by the figures of `then`, the largest first, and by name.
+    const rest = (a, b) => this.then(b.row).reduce((order, value, index) => order || compare(value, this.then(a.row)[index]), 0);
+    entries.sort((a, b) => sign * compare(a.value, b.value) || rest(a, b) || compare(a.key, b.key));
     this.place(entries);
   }
 
