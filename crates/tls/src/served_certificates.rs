@@ -249,7 +249,10 @@ mod tests {
         let alone = served.valid_until_seconds();
         let named = [2050, 2030].map(|year| named(&expiring(year), &[&format!("a{year}")]));
         let served = served.with_named(&named).expect("certificates");
-        assert_eq!([alone, served.valid_until_seconds()], [2_208_988_800, 1_893_456_000]);
+        assert_eq!(
+            [alone, served.valid_until_seconds()],
+            [2_208_988_800, 1_893_456_000]
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::current_credentials::{Credentials, CurrentCredentials};
 use super::tls::ServingTls;
 use super::unauthenticated::{ConnectionLimits, Unauthenticated};
 use crate::cancellation::CancellationFlag;
-use crate::endpoints::{Impersonation, ResponseBody};
+use crate::endpoints::{Impersonation, Metrics, ResponseBody};
 use crate::filters::{Filters, Handler, InFlight, LargeWork, Limits, Outer, OwnPaths, Start};
 
 /// A server without paths of its own.
@@ -64,6 +64,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
     let served = ServedCertificates::new(&certificates.server).expect("a certificate");
     let credentials = Credentials {
         tls: ServingTls::new(&served, &TlsProtocol::default(), &clients).expect("TLS"),
+        serving_until_seconds: served.valid_until_seconds(),
         clients,
         authority: certificates.authority.clone(),
         admin: certificates.admin.clone(),
@@ -99,6 +100,7 @@ pub fn connections(
             watches: Watches::new(0),
             large_work: LargeWork::on_current_runtime(),
             request_timeout,
+            metrics: Metrics::new(),
         },
         end_of_watches: CancellationFlag::default(),
         own: Arc::new(Nothing),

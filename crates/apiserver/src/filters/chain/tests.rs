@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::endpoints::{Metrics, full};
+use crate::endpoints::{self, full};
 use crate::filters::{AllowedOrigin, Drain};
 
 const NOBODY: &Peer = &Peer {
@@ -89,7 +89,7 @@ fn filters(reads_max: u32) -> (Arc<Filters>, Arc<Notify>) {
             watches: Watches::new(1),
             large_work: LargeWork::on_current_runtime(),
             request_timeout: Duration::from_secs(60),
-            metrics: Metrics::new(),
+            metrics: endpoints::Metrics::new(),
         },
         end_of_watches: CancellationFlag::default(),
         own: Arc::new(Nothing),
@@ -159,10 +159,14 @@ async fn a_full_server_turns_all_but_administrators_away() {
     let words = "Too many requests, please try again later.\n";
     assert_eq!(text(response).await, words);
     let labels = "group=\"\",version=\"v1\",resource=\"pods\"";
-    for family in ["apiserver_request_terminations_total", "apiserver_request_total"] {
+    for family in [
+        "apiserver_request_terminations_total",
+        "apiserver_request_total",
+    ] {
         let counted = metrics(&filters);
         let mut samples = counted.lines().filter(|line| line.starts_with(family));
-        let counted = samples.any(|line| line.contains(labels) && line.ends_with("code=\"429\"} 1"));
+        let counted =
+            samples.any(|line| line.contains(labels) && line.ends_with("code=\"429\"} 1"));
         assert!(counted, "{family}");
     }
     let watch = filters
@@ -258,6 +262,8 @@ async fn a_request_that_takes_too_long_ends_with_504() {
         body.contains(r#""reason":"Timeout","details":{},"code":504"#),
         "{body}"
     );
+    let ended = "apiserver_request_terminations_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"block\"";
+    assert!(metrics(&filters).contains(ended));
 }
 
 /// A webhook for tokens that never answers.

@@ -115,8 +115,12 @@ async fn calls_of_webhooks_are_counted_by_how_they_end() {
     ];
     let mut number = 0;
     while fixture.scrape().await.value(rejections, &refused) < 1.0 {
-        let body = config_map(&format!("b{number}"), 1).to_string().into_bytes();
-        fixture.ask("POST", CONFIG_MAPS, "application/json", &body).await;
+        let body = config_map(&format!("b{number}"), 1)
+            .to_string()
+            .into_bytes();
+        fixture
+            .ask("POST", CONFIG_MAPS, "application/json", &body)
+            .await;
         number += 1;
         assert!(number < LOOKS_MAX, "the webhook is not called");
         tokio::time::sleep(LOOK_PERIOD).await;

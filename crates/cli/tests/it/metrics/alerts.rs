@@ -35,7 +35,9 @@ fn queries() -> Vec<String> {
         serde_json::from_str(&text("deploy/grafana/ringwatch.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels").iter();
     let targets = panels.filter_map(|panel| panel["targets"].as_array());
-    let queries = targets.flatten().filter_map(|target| target["expr"].as_str());
+    let queries = targets
+        .flatten()
+        .filter_map(|target| target["expr"].as_str());
     queries.map(str::to_owned).collect()
 }
 
@@ -82,10 +84,16 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
         }
     }
     for rule in rules.iter().filter(|rule| rule["alert"].is_string()) {
-        let (name, notes) = (rule["alert"].as_str().expect("a name"), &rule["annotations"]);
+        let (name, notes) = (
+            rule["alert"].as_str().expect("a name"),
+            &rule["annotations"],
+        );
         let anchor = format!("docs/alerts.md#{}", name.to_lowercase());
         assert_eq!(notes["runbook"].as_str(), Some(&*anchor), "{name}");
-        assert!(notes["summary"].is_string() && rule["for"].is_string(), "{name}");
+        assert!(
+            notes["summary"].is_string() && rule["for"].is_string(),
+            "{name}"
+        );
         let severity = rule["labels"]["severity"].as_str();
         assert!(matches!(severity, Some("critical" | "warning")), "{name}");
     }
