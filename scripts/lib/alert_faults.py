@@ -230,8 +230,8 @@ def memory_short(stand):
 @contextlib.contextmanager
 def store_full(stand):
     """Objects take nearly the whole quota of the store."""
-    server, number = stand.embedded_server, 0
-    while number * OBJECT_BYTES < stand.quota_bytes * 0.85:
+    server, number = stand.small_server, 0
+    while number * OBJECT_BYTES < stand.quota_bytes * 0.82:
         ask(server, 'POST', MAPS, config_map('full-%d' % number, OBJECT_BYTES))
         number += 1
     try:

@@ -40,31 +40,36 @@ def shortened(rules, scale):
     return re.sub(r'for: (\d+)([smh])', lambda it: 'for: %ds' % max(seconds(it), 1), rules)
 
 
+def scrapes(job, targets, authorization=None, **certificate):
+    """Returns a job of scrapes, with a token or with a certificate."""
+    job = {'job_name': job, 'scheme': 'https', 'tls_config': {'insecure_skip_verify': True, **certificate},
+           'file_sd_configs': [{'files': [str(targets)], 'refresh_interval': '1s'}]}
+    return {**job, 'authorization': authorization} if authorization else job
+
+
 class Prometheus:
     """The process, which scrapes all servers whose ports it is told, and evaluates the rules."""
 
     def __init__(self, folder, scale, log):
         self.folder, self.began = folder, time.time()
-        rules, config, self.targets = folder / 'rules.yaml', folder / 'prometheus.yaml', folder / 'targets.json'
+        rules, config = folder / 'rules.yaml', folder / 'prometheus.yaml'
         rules.write_text(shortened(RULES.read_text(), scale))
         subprocess.run([program('promtool'), 'check', 'rules', str(rules)], check=True, stdout=log, stderr=log)
-        self.targets.write_text('[]')
         config.write_text(json.dumps({
             'global': {'scrape_interval': '%ds' % SCRAPE_SECONDS, 'scrape_timeout': '%ds' % SCRAPE_SECONDS, 'evaluation_interval': '1s'},
             'rule_files': [str(rules)],
-            'scrape_configs': [{
-                'job_name': 'apiserver', 'scheme': 'https', 'authorization': {'credentials': 'token'},
-                'tls_config': {'insecure_skip_verify': True},
-                'file_sd_configs': [{'files': [str(self.targets)], 'refresh_interval': '1s'}]}]}))
+            'scrape_configs': [
+                scrapes('apiserver', folder / 'servers.json', authorization={'credentials': 'token'}),
+                scrapes('relay', folder / 'relays.json', cert_file=str(folder / 'relay.crt'), key_file=str(folder / 'relay.key'))]}))
         port = free_port()
         self.server = Server([program('prometheus'), '--config.file=%s' % config, '--storage.tsdb.path=%s' % (folder / 'prometheus'),
                               '--web.listen-address=127.0.0.1:%d' % port, '--log.level=warn'], port, 'http', log)
         self.server.until_ready('/-/ready')
 
-    def scrape(self, ports):
-        """Scrapes the servers at these ports, whose names the label `instance` has."""
-        groups = [{'targets': ['127.0.0.1:%d' % port], 'labels': {'instance': name}} for name, port in ports.items()]
-        self.targets.write_text(json.dumps(groups))
+    def scrape(self, kind, ports):
+        """Scrapes the `servers` or `relays` at these ports, whose names the label `instance` has."""
+        groups = [{'targets': ['127.0.0.1:%d' % port], 'labels': {'instance': name, 'job': 'apiserver'}} for name, port in ports.items()]
+        (self.folder / (kind + '.json')).write_text(json.dumps(groups))
 
     def ask(self, path, **parameters):
         try:

@@ -101,7 +101,7 @@ impl WebhookMetrics {
         );
         registry.register(
             "apiserver_admission_webhook_request",
-            "[ALPHA] Admission webhook request total, identified by name and broken out for each admission type (validating or mutating) and operation. Additional labels specify whether the request was rejected or not and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
+            "[ALPHA] Admission webhook request total, identified by name and broken out for each admission type (validating or admit) and operation. Additional labels specify whether the request was rejected or not and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
             metrics.requests.clone(),
         );
         registry.register(
@@ -111,7 +111,7 @@ impl WebhookMetrics {
         );
         registry.register(
             "apiserver_admission_webhook_fail_open_count",
-            "[ALPHA] Admission webhook fail open count, identified by name and broken out for each admission type (validating or mutating).",
+            "[ALPHA] Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
             metrics.open_failures.clone(),
         );
         metrics

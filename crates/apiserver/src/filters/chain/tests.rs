@@ -263,6 +263,8 @@ async fn a_request_that_takes_too_long_ends_with_504() {
         body.contains(r#""reason":"Timeout","details":{},"code":504"#),
         "{body}"
     );
+    let ended = "apiserver_request_terminations_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"block\"";
+    assert!(metrics(&filters).contains(ended));
 }
 
 /// A webhook for tokens that never answers.
