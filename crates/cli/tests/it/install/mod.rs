@@ -102,6 +102,23 @@ fn the_manifest_of_the_static_pod_has_flags_that_are_taken() {
 }
 
 #[test]
+fn kubeadms_manifest_is_turned_into_the_one_that_is_shipped() {
+    let manifest = fs::File::open(checkout().join("scripts/lib/kube-apiserver.yaml"));
+    let mut replace = Command::new(checkout().join("deploy/kubeadm/replace"));
+    let replace = replace.stdin(manifest.expect("kubeadm's"));
+    let made = String::from_utf8(replace.output().expect("sh and awk").stdout).expect("text");
+    let shipped = fs::read_to_string(checkout().join("deploy/kubeadm/kube-apiserver.yaml"));
+    assert_eq!(made, shipped.expect("ours"));
+    let nothing = Command::new(checkout().join("deploy/kubeadm/replace"))
+        .stdin(std::process::Stdio::null())
+        .output();
+    assert!(
+        !nothing.expect("sh").status.success(),
+        "no manifest is refused"
+    );
+}
+
+#[test]
 fn the_unit_starts_what_the_package_has() {
     let read = |path: &str| fs::read_to_string(checkout().join(path)).expect("a file");
     let unit = read("deploy/systemd/ringwatch.service");
