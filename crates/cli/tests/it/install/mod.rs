@@ -91,7 +91,7 @@ fn the_manifest_of_the_static_pod_has_flags_that_are_taken() {
     let (code, configuration, error) = ringwatch(&line);
     assert_eq!((code, error.as_str()), (0, ""));
     for field in [
-        "bindAddress: 0.0.0.0",
+        "bindAddress: \"0.0.0.0\"",
         "securePort: 6443",
         "authorizationMode:",
     ] {
