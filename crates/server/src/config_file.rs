@@ -95,7 +95,7 @@ pub fn with_file(root: &Command, line: Vec<OsString>) -> Result<Vec<OsString>, C
     let Some((command, kind)) = command.zip(ConfigKind::of_subcommand(subcommand)) else {
         return Ok(line);
     };
-    // What is wrong with the line is said when it is parsed as a whole.
+    // Errors of the line are reported when it is parsed as a whole.
     let given = root.clone().ignore_errors(true);
     let Ok(given) = given.try_get_matches_from(&line) else {
         return Ok(line);

@@ -134,7 +134,7 @@ fn the_effective_configuration_has_the_file_the_flags_and_the_defaults() {
     let line = ["serve", "--config", path, "--v=3", "--print-config"];
     let (code, configuration, error) = ringwatch(&line);
     assert_eq!((code, error.as_str()), (0, ""));
-    for line in ["securePort: 7", "v: 3", "bindAddress: 127.0.0.1"] {
+    for line in ["securePort: 7", "v: 3", "watchCache: true"] {
         assert!(
             configuration.lines().any(|it| it == line),
             "{line}: {configuration}"

@@ -56,3 +56,12 @@ fn every_guide_is_run_somewhere() {
     let quick: Vec<&str> = quick.map(str::trim).collect();
     assert_eq!(quick, RUN, "give each guide a test here");
 }
+
+#[test]
+fn excerpts_are_what_the_files_say() {
+    let said = guides(&["--excerpts"]);
+    assert!(
+        said.starts_with("ok    ") && !said.contains(" 0 excerpts"),
+        "{said}"
+    );
+}

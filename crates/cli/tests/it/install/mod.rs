@@ -91,7 +91,7 @@ fn the_manifest_of_the_static_pod_has_flags_that_are_taken() {
     let (code, configuration, error) = ringwatch(&line);
     assert_eq!((code, error.as_str()), (0, ""));
     for field in [
-        "bindAddress: 0.0.0.0",
+        "bindAddress: \"0.0.0.0\"",
         "securePort: 6443",
         "authorizationMode:",
     ] {
@@ -99,6 +99,23 @@ fn the_manifest_of_the_static_pod_has_flags_that_are_taken() {
     }
     let version = format!("image: localhost/ringwatch:{}", env!("CARGO_PKG_VERSION"));
     assert!(manifest.contains(&version), "{version}");
+}
+
+#[test]
+fn kubeadms_manifest_is_turned_into_the_one_that_is_shipped() {
+    let manifest = fs::File::open(checkout().join("scripts/lib/kube-apiserver.yaml"));
+    let mut replace = Command::new(checkout().join("deploy/kubeadm/replace"));
+    let replace = replace.stdin(manifest.expect("kubeadm's"));
+    let made = String::from_utf8(replace.output().expect("sh and awk").stdout).expect("text");
+    let shipped = fs::read_to_string(checkout().join("deploy/kubeadm/kube-apiserver.yaml"));
+    assert_eq!(made, shipped.expect("ours"));
+    let nothing = Command::new(checkout().join("deploy/kubeadm/replace"))
+        .stdin(std::process::Stdio::null())
+        .output();
+    assert!(
+        !nothing.expect("sh").status.success(),
+        "no manifest is refused"
+    );
 }
 
 #[test]
