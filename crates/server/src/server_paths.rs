@@ -46,7 +46,7 @@ pub(super) struct ServerPaths {
     pub(super) size: StoreSize,
     /// Snapshots of the store; `None` if it is not embedded.
     pub(super) snapshots: Option<StoreSnapshots>,
-    /// What the server does now.
+    /// The paths that tell what the server does now.
     pub(super) state: DebugState,
     /// The pages `/statusz` and `/flagz`.
     pub(super) zpages: Zpages,
