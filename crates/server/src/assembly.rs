@@ -18,7 +18,6 @@ use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, Metrics};
 use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
-use ringwatch_apiserver::open_watches::OpenWatches;
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -34,7 +33,6 @@ use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
 use ringwatch_spans::Tracer;
-use ringwatch_state::StoreKind;
 use tokio::sync::{oneshot, watch};
 
 use super::audit::{AuditBackends, AuditFiles};
@@ -142,8 +140,10 @@ impl Assembly<'_> {
             &mut registry,
             background,
         );
-        let open_watches = OpenWatches::default();
-        let state = self.state(&resources, &ledger, &open_watches, &limits, background);
+        let caches = CachesSource::feed(&resources.storages.feed);
+        let sources = Sources::new(flags, caches, &limits, &ledger, clock);
+        let open_watches = sources.watches.clone();
+        let state = DebugState::start(sources, background);
         let accounts = &security.service_accounts;
         let authenticator =
             (security.authentication).build(accounts, self.flags, &resources, &self.clock);
@@ -363,37 +363,6 @@ impl Assembly<'_> {
             metrics,
             registry,
         )
-    }
-
-    /// Builds the paths that tell what the server does now, and runs the task that answers them.
-    fn state(
-        &self,
-        resources: &Resources,
-        ledger: &Ledger,
-        open_watches: &OpenWatches,
-        limits: &Limits,
-        background: &mut Background,
-    ) -> DebugState {
-        let (state, sampler) = DebugState::new(Sources {
-            name: "ringwatch",
-            version: self.flags.version.version().git_version,
-            store: match self.flags.backend() {
-                StorageBackend::Etcd3 => StoreKind::Etcd,
-                StorageBackend::Embedded | StorageBackend::Memory => StoreKind::Embedded,
-            },
-            caches: CachesSource::Feed {
-                feed: resources.storages.feed.clone(),
-                behind: None,
-            },
-            ledger: ledger.clone(),
-            watches: open_watches.clone(),
-            requests: limits.running.clone(),
-            fairness: limits.fairness.clone(),
-            started: self.clock.now(),
-            clock: self.clock.clone(),
-        });
-        background.run(sampler.run());
-        state
     }
 
     /// Builds the paths that the server itself answers.

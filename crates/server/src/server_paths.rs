@@ -51,7 +51,7 @@ pub(super) struct ServerPaths {
     pub(super) size: StoreSize,
     /// Snapshots of the store; `None` if it is not embedded.
     pub(super) snapshots: Option<StoreSnapshots>,
-    /// What the server does now.
+    /// The paths that tell what the server does now.
     pub(super) state: DebugState,
     /// Profiles and the log level; `None` if they are not served.
     pub(super) debug: Option<DebugPaths>,

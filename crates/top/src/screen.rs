@@ -22,7 +22,7 @@ const LAST_COLUMN_MIN: u16 = 10;
 /// The keys, as the last line says them.
 const KEYS: &str = "q quit  tab next table  up/down move  enter open  esc back";
 
-/// What is on the screen.
+/// The content of the screen, and where the user is in it.
 #[derive(Debug)]
 pub(crate) struct Screen {
     address: String,
@@ -37,7 +37,7 @@ pub(crate) struct Screen {
     problem: Option<String>,
 }
 
-/// What is shown.
+/// The part of the server that is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum View {
     /// A table of the state.

@@ -20,12 +20,12 @@ pub(crate) struct Section {
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// What the row leads to.
+    /// The page that opens from the row.
     pub(crate) leads_to: LeadsTo,
     pub(crate) cells: Vec<String>,
 }
 
-/// What a row leads to.
+/// The page that opens from a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LeadsTo {
     Nothing,

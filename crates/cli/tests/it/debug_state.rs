@@ -1,4 +1,4 @@
-//! What `/debug/ui/state` and its like tell is what the server knows.
+//! `/debug/ui/state`, its like and `ringwatch top` tell what the server knows.
 
 use std::fs;
 use std::time::Duration;

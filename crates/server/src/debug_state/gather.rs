@@ -8,6 +8,7 @@ use std::time::Duration;
 use ringwatch::budget::{Account, Ledger};
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::storage::cacher::{Feed, TypeFigures};
+use ringwatch_apiserver::filters::Limits;
 use ringwatch_apiserver::open_watches::{OpenWatch, OpenWatches};
 use ringwatch_apiserver::running_requests::{RunningRequests, ShownRequest};
 use ringwatch_flowcontrol::Fairness;
@@ -18,6 +19,7 @@ use ringwatch_state::{
     WaitingReads, Watcher, WatcherCounts, WatcherList, WindowState,
 };
 
+use crate::flags::{ServeFlags, StorageBackend};
 use crate::process;
 
 /// Maximum number of watchers and of requests in the state.
@@ -73,6 +75,35 @@ struct Lagging {
 }
 
 impl Sources {
+    /// Collects the parts of a server or a relay that has these flags, caches and limits.
+    pub(crate) fn new(
+        flags: &ServeFlags,
+        caches: CachesSource,
+        limits: &Limits,
+        ledger: &Ledger,
+        clock: &Clock,
+    ) -> Self {
+        let (name, store) = match &caches {
+            CachesSource::Relay(_) => ("ringwatch relay", StoreKind::Upstream),
+            CachesSource::Feed { .. } if flags.backend() == StorageBackend::Etcd3 => {
+                ("ringwatch", StoreKind::Etcd)
+            }
+            CachesSource::Feed { .. } => ("ringwatch", StoreKind::Embedded),
+        };
+        Self {
+            name,
+            version: flags.version.version().git_version,
+            store,
+            caches,
+            ledger: ledger.clone(),
+            watches: OpenWatches::default(),
+            requests: limits.running.clone(),
+            fairness: limits.fairness.clone(),
+            started: clock.now(),
+            clock: clock.clone(),
+        }
+    }
+
     /// Returns the state of the server.
     pub(super) async fn state(&mut self) -> State {
         let feed = self.caches.progress(&self.clock).await;
@@ -136,6 +167,14 @@ impl Sources {
 }
 
 impl CachesSource {
+    /// Returns the caches of a server.
+    pub(crate) fn feed(feed: &Feed) -> Self {
+        Self::Feed {
+            feed: feed.clone(),
+            behind: None,
+        }
+    }
+
     /// Returns how far the caches have come. The store is asked for its newest revision.
     async fn progress(&mut self, clock: &Clock) -> FeedState {
         let (feed, behind) = match self {

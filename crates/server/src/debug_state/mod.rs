@@ -22,8 +22,8 @@ use ringwatch_state::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 
 pub(super) use self::gather::{CachesSource, Sources};
-pub(super) use self::sampler::Sampler;
-use self::sampler::{Ask, Wanted};
+use self::sampler::{Ask, Sampler, Wanted};
+use super::background::Background;
 
 /// Maximum number of requests that wait for a document.
 const ASKS_MAX: usize = 16;
@@ -45,8 +45,8 @@ pub(super) struct DebugState {
 }
 
 impl DebugState {
-    /// Creates the paths, and the task without which nothing is answered.
-    pub(super) fn new(sources: Sources) -> (Self, Sampler) {
+    /// Creates the paths, and runs the task that makes what they answer.
+    pub(super) fn start(sources: Sources, background: &mut Background) -> Self {
         let (asks, asked) = mpsc::channel(ASKS_MAX);
         let newest = Arc::new(watch::Sender::new(Bytes::new()));
         let reader_came = Arc::new(Notify::new());
@@ -56,13 +56,13 @@ impl DebugState {
             Arc::clone(&newest),
             Arc::clone(&reader_came),
         );
-        let paths = Self {
+        background.run(sampler.run());
+        Self {
             asks,
             newest,
             reader_came,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-        };
-        (paths, sampler)
+        }
     }
 
     /// Answers a GET of one of the paths; `None` for others.

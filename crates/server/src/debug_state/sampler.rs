@@ -37,7 +37,7 @@ pub(super) enum Wanted {
 
 /// Makes the documents. It is run as a task on the background threads.
 #[derive(Debug)]
-pub(crate) struct Sampler {
+pub(super) struct Sampler {
     sources: Sources,
     asked: mpsc::Receiver<Ask>,
     /// Takes the events of the stream; its receivers are the streams.
@@ -62,7 +62,7 @@ impl Sampler {
     }
 
     /// Makes documents until nobody can ask any more.
-    pub(crate) async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let clock = self.sources.clock.clone();
         let mut next = clock.now();
         loop {

@@ -24,7 +24,6 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_relay::{
     Caches, Front, FrontConfig, ReviewTtls, Upstream, access_reviews, token_reviews,
 };
-use ringwatch_state::StoreKind;
 use ringwatch_tls::error::StartError;
 
 use super::paths::{PATHS, RelayPaths, UpstreamAge};
@@ -91,8 +90,10 @@ impl Assembly<'_> {
         let impersonation =
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
         let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
-        let open_watches = OpenWatches::default();
-        let state = self.state(&caches, &ledger, &open_watches, &limits, background);
+        let source = CachesSource::Relay(Arc::clone(&caches));
+        let sources = Sources::new(self.flags, source, &limits, &ledger, &self.clock);
+        let open_watches = sources.watches.clone();
+        let state = DebugState::start(sources, background);
         let api = self.api(
             &authorizer,
             &authenticator,
@@ -212,31 +213,6 @@ impl Assembly<'_> {
             encodings,
             shrink_windows,
         ));
-    }
-
-    /// Builds the paths that tell what the relay does now, and runs the task that answers them.
-    fn state(
-        &self,
-        caches: &Arc<Caches>,
-        ledger: &Ledger,
-        open_watches: &OpenWatches,
-        limits: &Limits,
-        background: &mut Background,
-    ) -> DebugState {
-        let (state, sampler) = DebugState::new(Sources {
-            name: "ringwatch relay",
-            version: self.flags.version.version().git_version,
-            store: StoreKind::Upstream,
-            caches: CachesSource::Relay(Arc::clone(caches)),
-            ledger: ledger.clone(),
-            watches: open_watches.clone(),
-            requests: limits.running.clone(),
-            fairness: None,
-            started: self.clock.now(),
-            clock: self.clock.clone(),
-        });
-        background.run(sampler.run());
-        state
     }
 
     fn paths(

@@ -36,7 +36,7 @@ pub(super) struct RelayPaths {
     pub(super) memory: MemoryMetrics,
     pub(super) process: Process,
     pub(super) age: UpstreamAge,
-    /// What the relay does now.
+    /// The paths that tell what the relay does now.
     pub(super) state: DebugState,
     /// Profiles and the log level; `None` if they are not served.
     pub(super) debug: Option<DebugPaths>,
