@@ -33,7 +33,9 @@ pub use interface::{
 };
 pub use key::{InvalidKey, has_path_prefix, prepare_key};
 pub use media_type::StorageMediaType;
-pub use options::{DeleteOptions, GetOptions, ListOptions, UpdateOptions};
+pub use options::{
+    DeleteOptions, GetOptions, ListOptions, UpdateOptions, WatchLag, WatchObserver, WatchPlace,
+};
 pub use preconditions::Preconditions;
 pub use predicate::SelectionPredicate;
 pub use versioner::Versioner;
