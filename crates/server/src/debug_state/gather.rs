@@ -107,9 +107,9 @@ impl Sources {
     /// Returns the state of the server.
     pub(super) async fn state(&mut self) -> State {
         let feed = self.caches.progress(&self.clock).await;
-        let now = self.clock.now();
         let mut watches = self.lagging(None);
         let types = types(&self.caches.figures(), &watches);
+        let now = self.clock.now();
         furthest_first(&mut watches, SLOWEST_MAX);
         let requests = self.requests.slowest(SLOWEST_MAX, now);
         let levels = self.fairness.as_ref().map(|it| it.levels());
