@@ -9,6 +9,9 @@ const MEMORY_PART = 3 / 4;
 const MEMORY_PART_BAD = 7 / 8;
 const READ_SECONDS = 1;
 const READ_SECONDS_BAD = 3;
+// A watcher stands out that has so many events to examine, if they are those of so many seconds.
+const BEHIND_EVENTS = 100;
+const BEHIND_SECONDS = 10;
 const REQUEST_SECONDS = 3;
 const REQUEST_SECONDS_BAD = 10;
 const QUEUED = 1;
@@ -20,7 +23,7 @@ const SLOW_WRITES = 3;
 const WRITES = ['create', 'update', 'patch', 'delete', 'deletecollection'];
 const SHOWN_MAX = 6;
 
-const RULES = [notReady, lag, memory, reads, parked, rejected, running, slowWrites, repeated];
+const RULES = [notReady, lag, memory, reads, parked, behind, rejected, running, slowWrites, repeated];
 
 // Returns what stands out, the worst first: [{level: 'warn' | 'bad', text, href}].
 export function standsOut(model) {
@@ -68,6 +71,12 @@ function parked({ types }) {
       text: `${format.things(watchers.parked, 'watcher')} of ${type} parked, the last ${format.things(watchers.behindMax, 'event')} behind`,
       href: typeHref(type),
     }));
+}
+
+function behind({ types }, { rates }) {
+  return types
+    .filter(({ type, watchers: { parked, behindMax } }) => !parked && behindMax >= BEHIND_EVENTS && behindMax > BEHIND_SECONDS * (rates.types.get(type) ?? 0))
+    .map(({ type, watchers: { behindMax } }) => ({ level: 'warn', text: `A watcher of ${type} is ${format.things(behindMax, 'event')} behind`, href: typeHref(type) }));
 }
 
 function rejected({ fairness }, { rates }) {

@@ -1,4 +1,4 @@
-// A table of any length: only the rows in view are in the page, each kept by its key, and only texts that changed are
+// A table of any length: of a long one only the rows in view are in the page, each kept by its key, and only texts that changed are
 // written. Rows lie where their place in the order says, so that another order moves rows and rewrites none.
 //
 // It is one stop of the Tab key. Within it the arrow keys move (`keys.js`); the heads of columns are buttons that sort.
@@ -8,6 +8,8 @@ import { describedBy } from './meanings.js';
 import { HEAD, handleKeys } from './keys.js';
 
 const OVERSCAN_ROWS = 8;
+// Shorter tables are in the page whole, so that they can be searched and read aloud.
+const WHOLE_ROWS_MAX = 100;
 const ORDER_EVERY_MS = 3_000;
 const canHover = matchMedia('(hover: hover)');
 // Fingers need more room than mice.
@@ -122,8 +124,9 @@ export class Table {
   // a row that leaves becomes one that comes, and is not moved.
   drawRows(inOrder) {
     const { entries, height, top } = this;
-    const first = Math.max(0, Math.floor(-top / height) - OVERSCAN_ROWS);
-    const last = Math.min(entries.length, Math.ceil((innerHeight - top) / height) + OVERSCAN_ROWS);
+    const isWhole = entries.length <= WHOLE_ROWS_MAX;
+    const first = isWhole ? 0 : Math.max(0, Math.floor(-top / height) - OVERSCAN_ROWS);
+    const last = isWhole ? entries.length : Math.min(entries.length, Math.ceil((innerHeight - top) / height) + OVERSCAN_ROWS);
     const indexes = [];
     for (let index = first; index < last; index += 1) indexes.push(index);
     if (this.active.key !== HEAD) {
