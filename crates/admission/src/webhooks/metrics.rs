@@ -170,3 +170,46 @@ impl WebhookMetrics {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use ringwatch::meta::Status;
+    use ringwatch_apimachinery::Error;
+
+    use super::*;
+
+    #[test]
+    fn refusals_tell_who_refused_and_with_which_code() {
+        let mut registry = Registry::default();
+        let metrics = WebhookMetrics::register(&mut registry);
+        let call = MeasuredCall {
+            name: "a",
+            step: Step::Admit,
+            operation: Operation::Create,
+            took: Duration::from_millis(700),
+        };
+        let dry_run = Error::BadRequest(String::new());
+        let status = Box::new(Status::failure(422, String::new(), String::new()));
+        for refusal in [CallError::Refused(status), CallError::Unsupported(dry_run)] {
+            metrics.called(&call, &Err(refusal));
+        }
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("text");
+        let rejections = "apiserver_admission_webhook_rejection_count";
+        let times = "apiserver_admission_webhook_admission_duration_seconds_bucket";
+        let (call, kind) = ("name=\"a\",operation=\"CREATE\"", "type=\"admit\"");
+        for line in [
+            format!(
+                "{rejections}{{error_type=\"no_error\",{call},rejection_code=\"422\",{kind}}} 1"
+            ),
+            format!(
+                "{rejections}{{error_type=\"apiserver_internal_error\",{call},rejection_code=\"0\",{kind}}} 1"
+            ),
+            format!("{times}{{le=\"0.5\",{call},rejected=\"true\",{kind}}} 0"),
+            format!("{times}{{le=\"1.0\",{call},rejected=\"true\",{kind}}} 2"),
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line} in {text}");
+        }
+    }
+}

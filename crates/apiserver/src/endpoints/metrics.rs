@@ -8,22 +8,17 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use ringwatch_registry::{Resource, Verb};
+use ringwatch_registry::Resource;
 
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
+use super::request_kind::COMPONENT;
+pub(crate) use super::request_kind::RequestKind;
 use super::terminations::Terminations;
-
-/// The label `component` of all samples.
-const COMPONENT: &str = "apiserver";
 
 /// The status of requests that are refused because there are too many. They reach no handler, which counts the others, so
 /// they are counted where they are refused.
 const REFUSED: u16 = 429;
-
-/// The subresources whose requests kube-apiserver counts as `CONNECT`, whatever their method (`CleanVerb` of
-/// `apiserver/pkg/endpoints/metrics/metrics.go`, 1.36).
-const CONNECT_SUBRESOURCES: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
 
 /// The counters of the endpoints. Clones share them.
 #[derive(Clone, Debug)]
@@ -38,25 +33,6 @@ pub struct Metrics {
     watch_sizes: Family<WatchLabels, EventSizes>,
     watch_lists: Family<WatchListLabels, Histogram, fn() -> Histogram>,
     sheds: Family<ShedLabels, Counter>,
-}
-
-/// The labels of a request's resource and verb.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct RequestKind {
-    /// `GET`, `LIST`, `WATCH`, `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE` or `CONNECT`.
-    pub(crate) verb: &'static str,
-    /// The API group; empty for the core.
-    pub(crate) group: String,
-    /// The API version, such as `v1`.
-    pub(crate) version: String,
-    /// The plural name of the resource.
-    pub(crate) resource: String,
-    /// The subresource; empty for the resource itself.
-    pub(crate) subresource: String,
-    /// `resource`, `namespace` or `cluster`.
-    pub(crate) scope: &'static str,
-    /// The value `apiserver` on every sample, as in kube-apiserver.
-    pub(crate) component: &'static str,
 }
 
 /// The labels of `apiserver_request_total`.
@@ -172,65 +148,6 @@ pub(crate) struct Outcome {
     pub(crate) response_bytes: Option<u64>,
     /// True for a dry run, which stores nothing.
     pub(crate) dry_run: bool,
-}
-
-impl RequestKind {
-    /// Returns the labels of a request on a known resource.
-    pub(crate) fn new(info: &RequestInfo, namespaced: bool) -> Self {
-        let on_resource = info.verb.on_resource();
-        let scope = if !info.name.is_empty() || on_resource == Some(Verb::Create) {
-            "resource"
-        } else if namespaced && !info.namespace.is_empty() {
-            "namespace"
-        } else {
-            "cluster"
-        };
-        let verb = if CONNECT_SUBRESOURCES.contains(&info.subresource.as_str()) {
-            "CONNECT"
-        } else {
-            on_resource.map_or("", verb_label)
-        };
-        Self {
-            verb,
-            group: info.group.clone(),
-            version: info.version.clone(),
-            resource: info.resource.clone(),
-            subresource: info.subresource.clone(),
-            scope,
-            component: COMPONENT,
-        }
-    }
-
-    /// Returns the labels of any other request. They contain nothing of its path, since clients choose that.
-    pub(crate) fn unknown(info: &RequestInfo) -> Self {
-        let verb = match info.verb.name() {
-            "get" | "list" | "head" => "GET",
-            "watch" => "WATCH",
-            "create" | "post" => "POST",
-            "update" | "put" => "PUT",
-            "patch" => "PATCH",
-            "delete" | "deletecollection" => "DELETE",
-            _ => "other",
-        };
-        Self {
-            verb,
-            component: COMPONENT,
-            ..Self::default()
-        }
-    }
-}
-
-/// Returns the label of a verb: its method in upper case, or the verb where a GET has several.
-fn verb_label(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Create => "POST",
-        Verb::Delete | Verb::DeleteCollection => "DELETE",
-        Verb::Get => "GET",
-        Verb::List => "LIST",
-        Verb::Patch => "PATCH",
-        Verb::Update => "PUT",
-        Verb::Watch => "WATCH",
-    }
 }
 
 impl Metrics {

@@ -29,6 +29,7 @@ pub mod parsers;
 mod patches;
 mod relay;
 mod request_info;
+mod request_kind;
 mod response;
 mod routes;
 mod spans;

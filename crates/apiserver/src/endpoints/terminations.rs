@@ -7,8 +7,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use super::metrics::RequestKind;
 use super::request_info::RequestInfo;
+use super::request_kind::RequestKind;
 
 /// Maximum number of different requests that are told apart. Resources are what clients name, and no route has been looked for
 /// yet. Further ones are counted without them.
