@@ -358,14 +358,17 @@ impl Api {
         if verb == Verb::Patch && handlers::is_apply(headers) {
             kind.verb = "APPLY";
         }
-        let dispatched = pin!(self.dispatch(&call, body, &kind));
-        let answer = match Handling::begin(&call, &kind, &self.config.clock) {
-            Some(handling) => {
-                let answer = handling.run(dispatched).await;
-                handling.end(&call, &kind);
-                answer
+        let answer = {
+            // It is large, so it is not moved.
+            let dispatched = pin!(self.dispatch(&call, body, &kind));
+            match Handling::begin(&call, &kind, &self.config.clock) {
+                Some(handling) => {
+                    let answer = handling.run(dispatched).await;
+                    handling.end(&call, &kind);
+                    answer
+                }
+                None => dispatched.await,
             }
-            None => dispatched.await,
         };
         let mut response = answer.unwrap_or_else(|failure| response::failure(format, &failure));
         warning_headers(&call.context.warnings(), response.headers_mut());
