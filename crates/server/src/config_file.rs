@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command};
+use clap::{ArgMatches, Command};
 
 use self::document::{Document, Entry};
 use self::field::Field;
@@ -33,19 +33,6 @@ pub const API_VERSION: &str = "ringwatch.io/v1alpha1";
 const CONFIG: &str = "config";
 /// The largest file that is read, in bytes: some hundred times what all flags take.
 const BYTES_MAX: u64 = 1 << 20;
-
-/// Flags about the configuration itself.
-#[derive(Args, Clone, Debug)]
-pub struct ConfigFlags {
-    /// A configuration of apiVersion ringwatch.io/v1alpha1 with flags as fields: their names in camel case. Flags of the command
-    /// line replace its fields. Paths in it are relative to the working directory, as those of flags.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-
-    /// Print the configuration that results from the file, the flags and the defaults, and end.
-    #[arg(long)]
-    pub print_config: bool,
-}
 
 /// The reason why a configuration cannot be used. Names the file, and the line and field if it is about one.
 #[derive(Debug, thiserror::Error)]

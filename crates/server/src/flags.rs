@@ -9,6 +9,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod cluster;
+mod configuration;
 mod etcd;
 mod etcd_overrides;
 mod go_values;
@@ -40,7 +41,6 @@ use ringwatch_registry::watch_cache_sizes::{WatchCacheSize, WatchCacheSizes};
 use ringwatch_resources::ClusterOptions;
 use ringwatch_resources::service_ranges::Family;
 
-use super::config_file::ConfigFlags;
 use super::feature_gates::{Feature, FeatureGate};
 use super::memory;
 
@@ -53,6 +53,7 @@ pub use audit::{AuditFlags, AuditQueueFlags};
 pub use authentication::{IdentityFlags, TokenWebhookFlags};
 pub use authorization::{AuthorizationFlags, ModeFlag};
 pub use cluster::{ClusterFlags, ReconcilerType};
+pub use configuration::ConfigFlags;
 pub use etcd::EtcdFlags;
 pub use etcd_overrides::EtcdOverride;
 pub use go_values::with_dashes;

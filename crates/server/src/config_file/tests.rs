@@ -1,3 +1,5 @@
+//! Files of `--config`: their fields as flags, and errors with their places.
+
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

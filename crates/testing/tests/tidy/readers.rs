@@ -90,6 +90,8 @@ const BACKGROUND: &[&str] = &[
     "server/src/audit.rs",
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
+    "server/src/config_file/document.rs",
+    "server/src/config_file/field.rs",
     "server/src/credentials.rs",
     "server/src/spans.rs",
     "server/src/store_snapshot.rs",
