@@ -23,7 +23,7 @@ use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_audit::Auditor;
 use ringwatch_authentication::service_accounts::{ServiceAccountConfig, TokenIssuer};
-use ringwatch_controllers::aggregation::{Aggregation, AvailabilityMetrics, ProxyTls};
+use ringwatch_controllers::aggregation::{Aggregation, ProxyTls};
 use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_controllers::api_services::ApiServices;
 use ringwatch_controllers::custom_resources::CustomResources;
@@ -31,12 +31,12 @@ use ringwatch_controllers::custom_resources::joined_types::{JoinedTypes, join_st
 use ringwatch_controllers::extension_authentication;
 use ringwatch_controllers::{SERVER_LEASES, ServerLeases};
 use ringwatch_registry::object_counts::ObjectCounts;
-use ringwatch_registry::storage_factory::{OtherBackend, StorageFactory};
+use ringwatch_registry::storage_factory::StorageFactory;
 use ringwatch_spans::Tracer;
 use tokio::sync::{oneshot, watch};
 
 use super::audit::{AuditBackends, AuditFiles};
-use super::backend_factory::{OpenBackend, OpenOverride, compactor, store_check};
+use super::backend_factory::{OpenBackend, OpenOverride, compactor, other_backend, store_check};
 use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::certificate_metrics::CertificateMetrics;
@@ -116,48 +116,35 @@ impl Assembly<'_> {
         audit: Option<AuditFiles>,
         background: &mut Background,
     ) -> Assembled {
-        let mut registry = Registry::default();
+        let (flags, clock, mut registry) = (self.flags, &self.clock, Registry::default());
         let ledger = Ledger::new(self.flags.memory_budget());
         let responses = Responses::new(self.encodings_bytes_max, &ledger, &mut registry);
         let handshake_errors = handshake_errors(&mut registry);
         let unauthenticated = connection_limits(&mut registry, &self.clock);
         let factory = self.storage_factory(&security, &ledger, &mut registry, background);
         let components = self.component_statuses(&security.kubelets);
-        let (storages, reflector) =
-            Storages::new(factory, &self.flags.cluster_options(), &components);
+        let (storages, reflector) = Storages::new(factory, &flags.cluster_options(), &components);
         let joined_types = self.feed_caches(&storages, reflector, background);
         let deciding = (security.authorizers, security.admission);
-        let (flags, clock) = (self.flags, &self.clock);
         let resources = Resources::new(flags, storages, deciding, clock, &mut registry, background);
         self.shrink_caches(&ledger, &responses, &resources, background);
         let mut enabled = Enabled::new(flags, &resources, clock, &mut registry, background);
         let file = security.encryption;
-        enabled.follow_encryption(file, &resources, &self.clock, &mut registry, background);
-        let limits = self.limits(
-            &enabled,
-            &responses.metrics,
-            (&resources, &ledger),
-            &mut registry,
-            background,
-        );
+        enabled.follow_encryption(file, &resources, clock, &mut registry, background);
+        let kept = (&ledger, &responses.metrics);
+        let limits = self.limits(&resources, &enabled, kept, &mut registry, background);
         let caches = CachesSource::feed(&resources.storages.feed);
         let sources = Sources::new(flags, caches, &limits, &ledger, clock);
         let open_watches = sources.watches.clone();
         let state = DebugState::start(sources, background);
-        let accounts = &security.service_accounts;
+        let (accounts, credentials) = (&security.service_accounts, &security.credentials);
         let authenticator =
-            (security.authentication).build(accounts, self.flags, &resources, &self.clock);
-        authenticator.register(&mut registry);
+            (security.authentication).build(accounts, flags, &resources, clock, &mut registry);
         background.run((security.issuers).follow(Arc::clone(&authenticator), self.clock.clone()));
         let files = (audit, security.spans);
         let observers = self.observers(files, &resources, &ledger, &mut registry, background);
-        let aggregated = (security.proxy, AvailabilityMetrics::register(&mut registry));
-        let certificate = CertificateMetrics::register(&mut registry, &security.credentials);
-        let refreshed = (
-            certificate,
-            MemoryMetrics::register(&mut registry, ledger.clone()),
-        );
-        let paths = self.server_paths(&resources, &enabled, accounts, refreshed, state, registry);
+        let shown = (accounts, credentials);
+        let paths = self.server_paths(&resources, &enabled, shown, &ledger, state, registry);
         let served = ServedApis::new(&self.flags.runtime_config, &resources);
         let api = Arc::new(Api::new(ApiConfig {
             authorizer: Arc::clone(&resources.authorizer),
@@ -179,8 +166,8 @@ impl Assembly<'_> {
         }));
         self.serve_custom(&resources, joined_types, &api, &enabled.hooks, background);
         background.run(security.files.follow(self.clock.clone()));
-        self.aggregate(&resources, aggregated, &api, &enabled.hooks, background);
-        self.publish_credentials(&resources, &security.credentials, background);
+        self.aggregate(&resources, security.proxy, &api, &enabled.hooks, background);
+        self.publish_credentials(&resources, credentials, background);
         let connections = Connections {
             filters: Arc::new(Filters {
                 outer: outer_filters(&self.flags.serving, &self.steps.drain),
@@ -196,7 +183,7 @@ impl Assembly<'_> {
                 api,
                 clock: self.clock.clone(),
             }),
-            credentials: security.credentials.clone(),
+            credentials: credentials.clone(),
             ledger,
             unauthenticated,
             handshake_errors,
@@ -218,7 +205,8 @@ impl Assembly<'_> {
         let compactions = etcd3::CompactionMetrics::register(registry);
         let compactor = compactor(backend, &self.flags.etcd, &compactions, &self.clock);
         let others = self.overrides.iter();
-        let others = others.map(|it| self.other_backend(it, &compactions, background));
+        let compacted = (&self.flags.etcd, &compactions);
+        let others = others.map(|it| other_backend(it, compacted, &self.clock, background));
         let factory = StorageFactory {
             backend: Arc::clone(backend),
             others: others.collect(),
@@ -251,25 +239,6 @@ impl Assembly<'_> {
             metrics.register_shards(registry);
         }
         metrics
-    }
-
-    /// Returns the backend of some resources alone, and runs its compactor.
-    fn other_backend(
-        &self,
-        other: &OpenOverride,
-        compactions: &etcd3::CompactionMetrics,
-        background: &mut Background,
-    ) -> OtherBackend {
-        let (flags, backend) = (&self.flags.etcd, &other.open.backend);
-        let compactor = compactor(backend, flags, compactions, &self.clock);
-        let compact_revision = compactor.compact_revision();
-        let end = background.end().cancelled_owned();
-        background.run_to_its_end(compactor.run(end));
-        OtherBackend {
-            types: other.types.clone(),
-            backend: Arc::clone(&other.open.backend),
-            compact_revision,
-        }
     }
 
     fn component_statuses(&self, kubelets: &Kubelets) -> Arc<ComponentStatuses> {
@@ -344,9 +313,9 @@ impl Assembly<'_> {
 
     fn limits(
         &self,
+        resources: &Resources,
         enabled: &Enabled,
-        metrics: &Metrics,
-        (resources, ledger): (&Resources, &Ledger),
+        (ledger, metrics): (&Ledger, &Metrics),
         registry: &mut Registry,
         background: &Background,
     ) -> Limits {
@@ -370,8 +339,8 @@ impl Assembly<'_> {
         &self,
         resources: &Resources,
         enabled: &Enabled,
-        accounts: &ServiceAccountConfig,
-        (certificate, memory): (CertificateMetrics, MemoryMetrics),
+        (accounts, credentials): (&ServiceAccountConfig, &CurrentCredentials),
+        ledger: &Ledger,
         state: DebugState,
         mut registry: Registry,
     ) -> ServerPaths {
@@ -400,8 +369,8 @@ impl Assembly<'_> {
             slis: slis(&health, self.clock.wall()),
             health,
             keys: key_discovery(accounts, &address),
-            certificate,
-            memory,
+            certificate: CertificateMetrics::register(&mut registry, credentials),
+            memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(
                 &mut registry,
                 self.flags.version.version(),
@@ -458,7 +427,7 @@ impl Assembly<'_> {
     fn aggregate(
         &self,
         resources: &Resources,
-        (tls, metrics): (ProxyTls, AvailabilityMetrics),
+        tls: ProxyTls,
         api: &Arc<Api>,
         hooks: &PostStartHooks,
         background: &mut Background,
@@ -468,6 +437,7 @@ impl Assembly<'_> {
         let aggregation = Aggregation::new(&resources.stores, tls, api, synced, clock);
         if let Some(aggregation) = aggregation {
             let rejects = self.flags.aggregation.aggregator_reject_forwarding_redirect;
+            let metrics = resources.availability.clone();
             let aggregation = aggregation.passing_redirects(!rejects).measured(metrics);
             background.run(aggregation.run());
         }

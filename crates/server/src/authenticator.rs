@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
 use ringwatch::clock::Clock;
 use ringwatch_authentication::oidc::Anonymous;
 use ringwatch_authentication::service_accounts::{
@@ -36,6 +37,7 @@ impl AuthenticationFiles {
         flags: &ServeFlags,
         resources: &Resources,
         clock: &Clock,
+        registry: &mut Registry,
     ) -> Arc<Authenticator> {
         let all = &resources.stores;
         let bootstrap_tokens = all.get("", "secrets").cloned().map(BootstrapTokens::new);
@@ -50,6 +52,7 @@ impl AuthenticationFiles {
             .with_webhook(webhook)
             .with_request_headers(flags.aggregation.request_header.request_headers())
             .with_anonymous(self.anonymous);
+        authenticator.register(registry);
         Arc::new(match account_stores(all) {
             Some(stores) => authenticator.with_service_accounts(ServiceAccountTokens::new(
                 config,

@@ -14,11 +14,13 @@ use ringwatch::storage::backend::etcd::{Config, Etcd, TlsFiles};
 use ringwatch::storage::backend::{Backend, BackendError, RangeRequest};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
+use ringwatch_registry::storage_factory::OtherBackend;
 use ringwatch_resources::built_in;
 use ringwatch_tls::error::StartError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::background::Background;
 use super::flags::{EtcdFlags, ServeFlags, StorageBackend};
 use super::store_snapshot::StoreSnapshots;
 use super::traced_backend::TracedBackend;
@@ -280,6 +282,24 @@ pub(super) fn compactor(
     let interval = flags.etcd_compaction_interval;
     let interval = (!interval.is_zero()).then_some(interval);
     etcd3::Compactor::new(Arc::clone(backend), interval, clock.clone()).counted(metrics)
+}
+
+/// Returns the backend of some resources alone, and runs its compactor.
+pub(super) fn other_backend(
+    other: &OpenOverride,
+    (flags, metrics): (&EtcdFlags, &etcd3::CompactionMetrics),
+    clock: &Clock,
+    background: &mut Background,
+) -> OtherBackend {
+    let compactor = compactor(&other.open.backend, flags, metrics, clock);
+    let compact_revision = compactor.compact_revision();
+    let end = background.end().cancelled_owned();
+    background.run_to_its_end(compactor.run(end));
+    OtherBackend {
+        types: other.types.clone(),
+        backend: Arc::clone(&other.open.backend),
+        compact_revision,
+    }
 }
 
 /// Adds health checks that fail when the embedded store cannot be written and when its quota is reached.

@@ -10,6 +10,7 @@ use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Impersonation;
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
+use ringwatch_controllers::aggregation::AvailabilityMetrics;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
 
@@ -40,6 +41,8 @@ pub(super) struct Resources {
     pub(super) types: Arc<ServedTypes>,
     /// Releases addresses and ports that no service has; `None` if they are not recorded.
     pub(super) repair: Option<Repair>,
+    /// The metrics of aggregated APIs.
+    pub(super) availability: AvailabilityMetrics,
 }
 
 impl Resources {
@@ -110,6 +113,7 @@ impl Resources {
             webhooks,
             types,
             repair,
+            availability: AvailabilityMetrics::register(registry),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::guard::{PREFIXES, registered};
 use super::*;
 use crate::support::recorded::checkout;
 
-/// What the encoder and histograms add to the names of families.
+/// The endings that the encoder and histograms add to the names of families.
 const ENDINGS: [&str; 4] = ["_total", "_bucket", "_count", "_sum"];
 
 fn text(path: &str) -> String {
