@@ -6,6 +6,8 @@
 //!
 //! Each part is built from the parts before it. A controller starts once its inputs exist.
 
+mod filters;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use ringwatch::storage::cacher::{CacheMetrics, Cacher, Feed, Reflector};
 use ringwatch::storage::etcd3;
 use ringwatch_apiserver::endpoints::zpages::{FLAGZ, STATUSZ, Zpages};
 use ringwatch_apiserver::endpoints::{Api, ApiConfig, Kubelets, Metrics};
-use ringwatch_apiserver::filters::{Filters, LargeWork, Limits};
+use ringwatch_apiserver::filters::{LargeWork, Limits};
 use ringwatch_apiserver::shutdown::Steps;
 use ringwatch_apiserver::transport::connection::{Connections, handshake_errors};
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
@@ -46,7 +48,7 @@ use super::debug_state::{CachesSource, DebugState, Sources};
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
-use super::limits::{connection_limits, outer_filters, request_limits};
+use super::limits::{connection_limits, request_limits};
 use super::memory::{self, MemoryMetrics};
 use super::post_start_hooks::PostStartHooks;
 use super::process::Process;
@@ -168,21 +170,9 @@ impl Assembly<'_> {
         background.run(security.files.follow(self.clock.clone()));
         self.aggregate(&resources, security.proxy, &api, &enabled.hooks, background);
         self.publish_credentials(&resources, credentials, background);
+        let decided = (authenticator, limits);
         let connections = Connections {
-            filters: Arc::new(Filters {
-                outer: outer_filters(&self.flags.serving, &self.steps.drain),
-                authenticator,
-                start: enabled.hooks.before_the_api(),
-                tracer: observers.tracer,
-                auditor: observers.auditor,
-                impersonation: resources.impersonation.clone(),
-                authorizer: Arc::clone(&resources.authorizer),
-                limits,
-                end_of_watches: self.steps.end_of_watches.clone(),
-                own: Arc::new(paths),
-                api,
-                clock: self.clock.clone(),
-            }),
+            filters: self.filters((paths, api), &observers, &resources, &enabled, decided),
             credentials: credentials.clone(),
             ledger,
             unauthenticated,

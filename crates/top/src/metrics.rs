@@ -219,7 +219,7 @@ apiserver_flowcontrol_rejected_requests_total{flow_schema="b",priority_level="ca
         let now = Timestamp::from_second(1060).expect("a time");
         let state = state(text, now);
         assert_eq!((&*state.version, state.uptime_seconds), ("v1.36.2", 60.0));
-        assert_eq!(state.memory.resident_bytes, Some(512 << 20));
+        assert_eq!(state.memory.resident_bytes, Some(500 << 20));
         assert_eq!(state.feed.revision, Some(99));
         let names: Vec<_> = state
             .types

@@ -45,7 +45,7 @@ pub(crate) enum View {
     /// The watchers of a type, once they are known.
     Type(String, Option<WatcherList>),
     /// A watcher, once it is known.
-    Watcher(String, Option<Watcher>),
+    Watcher(String, Option<Box<Watcher>>),
 }
 
 /// The outcome of a key.

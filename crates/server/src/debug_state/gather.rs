@@ -198,7 +198,7 @@ impl CachesSource {
             revision: Some(revision),
             store_revision,
             // A store that does not answer may be ahead.
-            lag_seconds: lag.or(store_revision.map(|_| 0.0)),
+            lag_seconds: lag.or_else(|| store_revision.map(|_| 0.0)),
         }
     }
 
