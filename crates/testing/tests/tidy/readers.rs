@@ -91,6 +91,8 @@ const BACKGROUND: &[&str] = &[
     "server/src/authorization_config.rs",
     "server/src/backend_factory.rs",
     "server/src/credentials.rs",
+    "server/src/debug/profiles.rs",
+    "server/src/relay/kubeconfig_file.rs",
     "server/src/spans.rs",
     "server/src/store_snapshot.rs",
     "tls/src/kubeconfig.rs",
@@ -111,6 +113,7 @@ const SMALL: &[&str] = &[
     "authentication/src/stored.rs",
     "relay/src/refusal.rs",
     "relay/src/upstream.rs",
+    "server/src/debug/log_level.rs",
 ];
 
 #[test]
