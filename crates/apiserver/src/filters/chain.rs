@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use http::header::{AUTHORIZATION, CACHE_CONTROL};
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Request, Response};
 use jiff::Timestamp;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
@@ -21,7 +21,7 @@ use ringwatch_registry::object_counts::ObjectCounts;
 use ringwatch_spans::Tracer;
 
 use super::drain::Draining;
-use super::handler::{Credentials, Handler, OwnPaths};
+use super::handler::{Credentials, Handler, OwnPaths, answer_own};
 use super::{
     ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline,
     impersonation,
@@ -422,21 +422,9 @@ impl Filters {
                     return refusal;
                 }
             }
-            let request = match request.method() {
-                &Method::PUT => match own.put(request, &info.path).await {
-                    Ok(response) => return response,
-                    Err(request) => request,
-                },
-                _ => request,
-            };
-            let query = request.uri().query().unwrap_or_default();
-            let headers = request.headers();
-            match own
-                .answer(request.method(), &info.path, query, headers)
-                .await
-            {
-                Some(response) => response,
-                None => api.handle(request, user).await,
+            match answer_own(&*own, request, &info.path).await {
+                Ok(response) => response,
+                Err(request) => api.handle(request, user).await,
             }
         };
         let large_work = &self.limits.large_work;

@@ -59,3 +59,21 @@ pub trait OwnPaths: Send + Sync + 'static {
         Err(request)
     }
 }
+
+/// Answers a request if its path is one of the server's own; else gives it back.
+pub(super) async fn answer_own(
+    own: &dyn OwnPaths,
+    request: Request<RequestBody>,
+    path: &str,
+) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+    let request = match *request.method() {
+        Method::PUT => match own.put(request, path).await {
+            Ok(response) => return Ok(response),
+            Err(request) => request,
+        },
+        _ => request,
+    };
+    let query = request.uri().query().unwrap_or_default();
+    let answered = own.answer(request.method(), path, query, request.headers());
+    answered.await.ok_or(request)
+}

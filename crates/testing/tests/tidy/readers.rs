@@ -93,6 +93,8 @@ const BACKGROUND: &[&str] = &[
     "server/src/config_file/document.rs",
     "server/src/config_file/field.rs",
     "server/src/credentials.rs",
+    "server/src/debug/profiles.rs",
+    "server/src/relay/kubeconfig_file.rs",
     "server/src/spans.rs",
     "server/src/store_snapshot.rs",
     "tls/src/kubeconfig.rs",
@@ -113,6 +115,7 @@ const SMALL: &[&str] = &[
     "authentication/src/stored.rs",
     "relay/src/refusal.rs",
     "relay/src/upstream.rs",
+    "server/src/debug/log_level.rs",
 ];
 
 #[test]
