@@ -43,8 +43,7 @@ use super::background::Background;
 use super::bootstrap::Bootstrap;
 use super::certificate_metrics::CertificateMetrics;
 use super::component_statuses::ComponentStatuses;
-use super::debug::DebugPaths;
-use super::debug_state::{CachesSource, DebugState, Sources};
+use super::debug::{CachesSource, DebugPaths, DebugState, Sources};
 use super::enabled::Enabled;
 use super::flags::{ReconcilerType, ServeFlags, StorageBackend};
 use super::health_checks::health_checks;
@@ -354,7 +353,12 @@ impl Assembly<'_> {
                 paths,
                 flags: self.flags.values.0.clone(),
             },
-            debug: DebugPaths::new(self.flags.serving.profiling, self.controls, &self.clock),
+            debug: DebugPaths::new(
+                state,
+                self.flags.serving.profiling,
+                self.controls,
+                &self.clock,
+            ),
             clock: self.clock.clone(),
             slis: slis(&health, self.clock.wall()),
             health,
@@ -367,7 +371,6 @@ impl Assembly<'_> {
                 self.clock.wall(),
             ),
             snapshots: self.backend.snapshots(&self.clock),
-            state,
             size: StoreSize::register(&mut registry, self.backend, quota, self.clock.clone()),
             registry,
         }

@@ -20,8 +20,6 @@ mod component_statuses;
 pub mod config_file;
 mod credentials;
 mod debug;
-mod debug_state;
-mod debug_ui;
 mod enabled;
 mod encryption_file;
 mod encryption_metrics;

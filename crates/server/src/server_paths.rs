@@ -15,17 +15,15 @@ use ringwatch_apiserver::health::Health;
 use ringwatch_authentication::service_accounts::{CONFIGURATION_PATH, KEYS_PATH, KeyDiscovery};
 
 use super::certificate_metrics::CertificateMetrics;
-use super::debug::{self, DebugPaths};
-use super::debug_state::{self, DebugState};
-use super::debug_ui;
+use super::debug::DebugPaths;
 use super::memory::MemoryMetrics;
 use super::metrics;
 use super::process::Process;
 use super::store_size::StoreSize;
 use super::store_snapshot::{SNAPSHOT, StoreSnapshots};
 
-/// The paths besides those of health and keys.
-const PATHS: [&str; 5] = ["/metrics", SLIS, STATUSZ, FLAGZ, debug_ui::PAGE];
+/// The paths besides those of health and keys, and below `/debug`.
+const PATHS: [&str; 4] = ["/metrics", SLIS, STATUSZ, FLAGZ];
 
 /// The path of the metrics of health checks.
 const SLIS: &str = "/metrics/slis";
@@ -51,10 +49,8 @@ pub(super) struct ServerPaths {
     pub(super) size: StoreSize,
     /// Snapshots of the store; `None` if it is not embedded.
     pub(super) snapshots: Option<StoreSnapshots>,
-    /// The paths that tell what the server does now.
-    pub(super) state: DebugState,
-    /// Profiles and the log level; `None` if they are not served.
-    pub(super) debug: Option<DebugPaths>,
+    /// The paths below `/debug`.
+    pub(super) debug: DebugPaths,
     /// The pages `/statusz` and `/flagz`.
     pub(super) zpages: Zpages,
     /// The clock of the server.
@@ -66,7 +62,7 @@ impl ServerPaths {
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = self.health.paths();
         paths.extend(PATHS.map(String::from));
-        paths.extend(debug_state::PATHS.map(String::from));
+        paths.extend(DebugPaths::paths());
         if self.keys.is_some() {
             paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
         }
@@ -113,15 +109,7 @@ impl OwnPaths for ServerPaths {
         if matches!(path, STATUSZ | FLAGZ) {
             return self.zpages.answer(path, headers, self.clock.wall());
         }
-        if method == Method::GET
-            && let Some(answer) = debug_ui::answer(path, headers)
-        {
-            return Some(answer);
-        }
-        if let Some(debug) = &self.debug
-            && path.starts_with(debug::FOLDER)
-            && let Some(answer) = debug.answer(method, path, query).await
-        {
+        if let Some(answer) = self.debug.answer(method, path, query, headers).await {
             return Some(answer);
         }
         if path == "/metrics" {
@@ -133,9 +121,6 @@ impl OwnPaths for ServerPaths {
         }
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
-        }
-        if let Some(answer) = self.state.answer(method, path, query).await {
-            return Some(answer);
         }
         // Who may read it, by RBAC, is said of `get` alone.
         if let Some(snapshots) = &self.snapshots
@@ -156,11 +141,12 @@ impl OwnPaths for ServerPaths {
         }
         self.health.answer(path, query).await
     }
+
     async fn put(
         &self,
         request: Request<RequestBody>,
         path: &str,
     ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
-        debug::put(self.debug.as_ref(), request, path).await
+        self.debug.put(request, path).await
     }
 }

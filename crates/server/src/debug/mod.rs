@@ -1,20 +1,24 @@
-//! The paths below `/debug`: profiles of the process and its log level, for authorized users.
+//! The paths below `/debug`, for authorized users: the live page and what it shows, profiles of the process, and its log level.
 //!
-//! They follow `apiserver/pkg/server/routes/profiling.go` and `flags.go` of Kubernetes 1.36, and like these are served
-//! unless `--profiling=false`.
+//! Profiles and the log level follow `apiserver/pkg/server/routes/profiling.go` and `flags.go` of Kubernetes 1.36, and like
+//! these are served unless `--profiling=false`.
 
 mod log_level;
+mod page;
 mod profiles;
+mod state;
 
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use ringwatch::clock::Clock;
 use ringwatch_apiserver::endpoints::{RequestBody, ResponseBody};
 
 use self::log_level::LogLevel;
 use self::profiles::Profiles;
 use super::process_controls::ProcessControls;
+
+pub(crate) use self::state::{CachesSource, DebugState, Sources};
 
 /// The path above all paths here.
 pub(super) const ROOT: &str = "/debug";
@@ -24,13 +28,76 @@ pub(super) const FOLDER: &str = "/debug/";
 /// The answers to requests below `/debug`.
 #[derive(Debug)]
 pub(super) struct DebugPaths {
+    state: DebugState,
+    process: Option<ProcessPaths>,
+}
+
+/// Profiles of a process and its log level.
+#[derive(Debug)]
+struct ProcessPaths {
     profiles: Profiles,
     log_level: LogLevel,
 }
 
 impl DebugPaths {
-    /// Returns the paths of a process; `None` if they are switched off, or the program keeps its process to itself.
+    /// Returns the paths of a server and its process.
     pub(super) fn new(
+        state: DebugState,
+        profiling: bool,
+        controls: Option<&Arc<dyn ProcessControls>>,
+        clock: &Clock,
+    ) -> Self {
+        Self {
+            state,
+            process: ProcessPaths::new(profiling, controls, clock),
+        }
+    }
+
+    /// Returns the paths of the page and of what it shows, for the list at `/`.
+    pub(super) fn paths() -> impl Iterator<Item = String> {
+        let paths = [page::PAGE].into_iter().chain(state::PATHS);
+        paths.map(str::to_owned)
+    }
+
+    /// Answers a request; `None` for another path.
+    pub(super) async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+        headers: &HeaderMap,
+    ) -> Option<Response<ResponseBody>> {
+        if !path.starts_with(FOLDER) {
+            return None;
+        }
+        // Who may read the page and what it shows, by RBAC, is said of `get` alone.
+        if method == Method::GET {
+            if let Some(answer) = page::answer(path, headers) {
+                return Some(answer);
+            }
+            if let Some(answer) = self.state.answer(path, query).await {
+                return Some(answer);
+            }
+        }
+        self.process.as_ref()?.answer(method, path, query).await
+    }
+
+    /// Takes a PUT if it is for one of these paths; else gives it back.
+    pub(super) async fn put(
+        &self,
+        request: Request<RequestBody>,
+        path: &str,
+    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+        match &self.process {
+            Some(process) => process.put(request, path).await,
+            None => Err(request),
+        }
+    }
+}
+
+impl ProcessPaths {
+    /// Returns the paths of a process; `None` if they are switched off, or the program keeps its process to itself.
+    fn new(
         profiling: bool,
         controls: Option<&Arc<dyn ProcessControls>>,
         clock: &Clock,
@@ -42,8 +109,7 @@ impl DebugPaths {
         })
     }
 
-    /// Answers a request; `None` for another path.
-    pub(super) async fn answer(
+    async fn answer(
         &self,
         method: &Method,
         path: &str,
@@ -54,17 +120,16 @@ impl DebugPaths {
         }
         self.log_level.answer(path)
     }
-}
 
-/// Takes a PUT if it is for one of these paths; else gives it back.
-pub(super) async fn put(
-    paths: Option<&DebugPaths>,
-    request: Request<RequestBody>,
-    path: &str,
-) -> Result<Response<ResponseBody>, Request<RequestBody>> {
-    match (paths, log_level::Flag::at(path)) {
-        (Some(paths), Some(flag)) => Ok(paths.log_level.put(flag, request.into_body()).await),
-        _ => Err(request),
+    async fn put(
+        &self,
+        request: Request<RequestBody>,
+        path: &str,
+    ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
+        match log_level::Flag::at(path) {
+            Some(flag) => Ok(self.log_level.put(flag, request.into_body()).await),
+            None => Err(request),
+        }
     }
 }
 

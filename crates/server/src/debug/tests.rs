@@ -56,9 +56,9 @@ impl ProcessControls for Process {
     }
 }
 
-fn paths(process: &Arc<Process>) -> DebugPaths {
+fn paths(process: &Arc<Process>) -> ProcessPaths {
     let controls: Arc<dyn ProcessControls> = Arc::clone(process) as _;
-    DebugPaths::new(true, Some(&controls), &Clock::real()).expect("paths")
+    ProcessPaths::new(true, Some(&controls), &Clock::real()).expect("paths")
 }
 
 async fn read(response: Response<ResponseBody>) -> (u16, String) {
@@ -68,7 +68,7 @@ async fn read(response: Response<ResponseBody>) -> (u16, String) {
     (status, text)
 }
 
-async fn get(paths: &DebugPaths, path: &str, query: &str) -> Option<(u16, String)> {
+async fn get(paths: &ProcessPaths, path: &str, query: &str) -> Option<(u16, String)> {
     let answer = paths.answer(&Method::GET, path, query).await?;
     Some(read(answer).await)
 }
@@ -76,8 +76,8 @@ async fn get(paths: &DebugPaths, path: &str, query: &str) -> Option<(u16, String
 #[test]
 fn nothing_is_served_that_is_switched_off() {
     let controls: Arc<dyn ProcessControls> = Arc::new(Process::default());
-    assert!(DebugPaths::new(false, Some(&controls), &Clock::real()).is_none());
-    assert!(DebugPaths::new(true, None, &Clock::real()).is_none());
+    assert!(ProcessPaths::new(false, Some(&controls), &Clock::real()).is_none());
+    assert!(ProcessPaths::new(true, None, &Clock::real()).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,14 +188,16 @@ async fn log_levels_are_set_and_shown() {
     ] {
         let path = format!("/debug/flags/{flag}");
         let request = Request::put(&path).body(full(Bytes::from_static(value.as_bytes())));
-        let answer = put(Some(&paths), request.expect("a request"), &path).await;
+        let answer = paths.put(request.expect("a request"), &path).await;
         let answer = read(answer.expect("an answer")).await;
         assert_eq!(answer, (status, text.to_owned()), "{value}");
         let shown = get(&paths, "/debug/flags/log", "").await;
         assert_eq!(shown, Some((200, format!("{directives}\n"))));
     }
     let long = Request::put("/").body(full(vec![b'a'; TOO_LONG]));
-    let long = put(Some(&paths), long.expect("a request"), "/debug/flags/log").await;
+    let long = paths
+        .put(long.expect("a request"), "/debug/flags/log")
+        .await;
     assert_eq!(read(long.expect("an answer")).await.0, 400);
     let read_v = get(&paths, "/debug/flags/v", "").await;
     assert_eq!(read_v, Some((406, "unsupported http method\n".to_owned())));
@@ -206,9 +208,5 @@ async fn log_levels_are_set_and_shown() {
     let other = Request::put("/")
         .body(full(Bytes::new()))
         .expect("a request");
-    assert!(
-        put(Some(&paths), other, "/debug/flags/vmodule")
-            .await
-            .is_err()
-    );
+    assert!(paths.put(other, "/debug/flags/vmodule").await.is_err());
 }

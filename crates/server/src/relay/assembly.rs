@@ -29,8 +29,7 @@ use ringwatch_tls::error::StartError;
 use super::paths::{PATHS, RelayPaths, UpstreamAge};
 use crate::background::Background;
 use crate::certificate_metrics::CertificateMetrics;
-use crate::debug::DebugPaths;
-use crate::debug_state::{CachesSource, DebugState, Sources};
+use crate::debug::{CachesSource, DebugPaths, DebugState, Sources};
 use crate::flags::ServeFlags;
 use crate::kubelets;
 use crate::limits::{connection_limits, outer_filters, request_limits};
@@ -232,12 +231,12 @@ impl Assembly<'_> {
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(&mut registry, version, self.clock.wall()),
             debug: DebugPaths::new(
+                state,
                 self.flags.serving.profiling,
                 self.controls.as_ref(),
                 &self.clock,
             ),
             age: UpstreamAge::register(&mut registry, caches),
-            state,
             registry,
         }
     }

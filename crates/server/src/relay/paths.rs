@@ -13,8 +13,6 @@ use ringwatch_relay::Caches;
 
 use crate::certificate_metrics::CertificateMetrics;
 use crate::debug::{self, DebugPaths};
-use crate::debug_state::DebugState;
-use crate::debug_ui;
 use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
@@ -36,10 +34,8 @@ pub(super) struct RelayPaths {
     pub(super) memory: MemoryMetrics,
     pub(super) process: Process,
     pub(super) age: UpstreamAge,
-    /// The paths that tell what the relay does now.
-    pub(super) state: DebugState,
-    /// Profiles and the log level; `None` if they are not served.
-    pub(super) debug: Option<DebugPaths>,
+    /// The paths below `/debug`.
+    pub(super) debug: DebugPaths,
 }
 
 /// The time for which the upstream has been away.
@@ -79,11 +75,6 @@ impl OwnPaths for RelayPaths {
         query: &str,
         headers: &HeaderMap,
     ) -> Option<Response<ResponseBody>> {
-        if method == Method::GET
-            && let Some(answer) = debug_ui::answer(path, headers)
-        {
-            return Some(answer);
-        }
         if path == METRICS {
             self.process.refresh();
             self.memory.refresh();
@@ -94,14 +85,8 @@ impl OwnPaths for RelayPaths {
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
         }
-        if let Some(answer) = self.state.answer(method, path, query).await {
-            return Some(answer);
-        }
         if path.starts_with(debug::FOLDER) {
-            let answer = match &self.debug {
-                Some(debug) => debug.answer(method, path, query).await,
-                None => None,
-            };
+            let answer = self.debug.answer(method, path, query, headers).await;
             // These are about this process, and those of the upstream are asked for there.
             return Some(answer.unwrap_or_else(|| TextError::PageNotFound.response()));
         }
@@ -113,6 +98,6 @@ impl OwnPaths for RelayPaths {
         request: Request<RequestBody>,
         path: &str,
     ) -> Result<Response<ResponseBody>, Request<RequestBody>> {
-        debug::put(self.debug.as_ref(), request, path).await
+        self.debug.put(request, path).await
     }
 }

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::StreamExt;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderValue, Method, Response};
+use http::{HeaderValue, Response};
 use ringwatch_apiserver::endpoints::{BoxError, ResponseBody, TextError, full, streamed};
 use ringwatch_state::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 
-pub(super) use self::gather::{CachesSource, Sources};
+pub(crate) use self::gather::{CachesSource, Sources};
 use self::sampler::{Ask, Sampler, Wanted};
-use super::background::Background;
+use crate::background::Background;
 
 /// Maximum number of requests that wait for a document.
 const ASKS_MAX: usize = 16;
@@ -36,7 +36,7 @@ pub(super) const PATHS: [&str; 3] = [STATE_PATH, STREAM_PATH, WATCHERS_PATH];
 
 /// Answers requests for what the server does now.
 #[derive(Debug)]
-pub(super) struct DebugState {
+pub(crate) struct DebugState {
     asks: mpsc::Sender<Ask>,
     newest: Arc<watch::Sender<Bytes>>,
     /// Notified when a stream begins.
@@ -46,7 +46,7 @@ pub(super) struct DebugState {
 
 impl DebugState {
     /// Creates the paths, and runs the task that makes what they answer.
-    pub(super) fn start(sources: Sources, background: &mut Background) -> Self {
+    pub(crate) fn start(sources: Sources, background: &mut Background) -> Self {
         let (asks, asked) = mpsc::channel(ASKS_MAX);
         let newest = Arc::new(watch::Sender::new(Bytes::new()));
         let reader_came = Arc::new(Notify::new());
@@ -66,16 +66,7 @@ impl DebugState {
     }
 
     /// Answers a GET of one of the paths; `None` for others.
-    pub(super) async fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        query: &str,
-    ) -> Option<Response<ResponseBody>> {
-        // Who may read it, by RBAC, is said of `get` alone.
-        if method != Method::GET {
-            return None;
-        }
+    pub(super) async fn answer(&self, path: &str, query: &str) -> Option<Response<ResponseBody>> {
         match path {
             STATE_PATH => Some(self.ask(Wanted::State).await),
             STREAM_PATH => Some(self.stream()),

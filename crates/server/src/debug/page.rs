@@ -12,7 +12,7 @@ use ringwatch_apiserver::endpoints::{ResponseBody, full};
 use sha2::{Digest, Sha256};
 
 /// The path of the page. Its files lie below it.
-pub(in super::super) const PAGE: &str = "/debug/ui";
+pub(super) const PAGE: &str = "/debug/ui";
 
 /// Scripts, styles, requests and the icon are of this server alone, and scripts cannot make markup out of text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_served() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/debug_ui/page");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/debug/page");
         let files = fs::read_dir(folder).expect("the folder of the page");
         let files: BTreeSet<_> = files
             .map(|file| {
