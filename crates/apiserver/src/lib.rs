@@ -15,6 +15,7 @@ mod outgoing_call;
 mod remote_api;
 pub mod running_requests;
 mod service_addresses;
+mod shown_text;
 pub mod shutdown;
 pub mod threads;
 pub mod transport;

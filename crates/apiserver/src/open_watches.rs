@@ -10,11 +10,10 @@ use ringwatch::clock::Instant;
 use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchPlace};
 use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
+use crate::shown_text::start_of;
+
 /// The number of maps among which watches are divided, so that those which begin while somebody reads one map seldom wait.
 const SHARDS: usize = 16;
-
-/// Maximum number of bytes that are kept of each text that a client chooses.
-const TEXT_BYTES_MAX: usize = 256;
 
 /// The watches that clients have open. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -221,11 +220,6 @@ impl WatchKind {
     }
 }
 
-/// Returns the start of a text, as a client may send a long one.
-fn start_of(text: &str) -> Box<str> {
-    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].into()
-}
-
 /// Returns the selectors as text.
 fn selector(predicate: &SelectionPredicate) -> String {
     let mut parts = Vec::new();
@@ -274,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_listed_until_it_ends_and_texts_are_cut_off() {
+    fn a_watch_is_listed_until_it_ends_and_its_texts_are_cut_off() {
         let watches = OpenWatches::default();
         let since = Clock::real().now();
-        let long = "é".repeat(TEXT_BYTES_MAX);
+        let long = "é".repeat(1_000);
         let add = |namespace, label, field| {
             watches.add(&WatchTarget {
                 resource: ("apps", "deployments"),
@@ -304,7 +298,7 @@ mod tests {
             let watch = watches.get(number as u64).expect("an open watch");
             assert_eq!((watch.kind, &*watch.selector), (*kind, *selector));
             assert_eq!(watch.of_type(), ("apps", "deployments"));
-            assert_eq!(watch.user_agent.len(), TEXT_BYTES_MAX);
+            assert!(watch.user_agent.len() < long.len());
             assert_eq!(
                 (watch.sent(), watch.revision(), watch.lag()),
                 (0, None, None)

@@ -1,7 +1,7 @@
 //! The requests that run, and the slowest of those that have ended lately, for those who look at the server.
 //!
-//! A request is in a map while it runs. Only one that took long is kept afterwards, so that all others cost no more than
-//! the map. Watches and streams are not among them: they are meant to last.
+//! A request is in a map while it runs. Only of one that took long are its facts kept afterwards, with texts cut off, so that all
+//! others cost no more than the map. Watches and streams are not among them: they are meant to last.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -13,6 +13,7 @@ use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use ringwatch_apimachinery::User;
 
 use crate::endpoints::RequestInfo;
+use crate::shown_text::start_of;
 
 /// The number of maps among which requests are divided, so that they seldom wait for each other.
 const SHARDS: usize = 16;
@@ -51,7 +52,7 @@ struct Request {
 
 #[derive(Debug)]
 struct Ended {
-    request: Arc<Request>,
+    shown: ShownRequest,
     at: Instant,
 }
 
@@ -69,12 +70,12 @@ pub struct RunningRequest {
 pub struct ShownRequest {
     /// The verb.
     pub verb: String,
-    /// The path without parameters.
-    pub path: String,
-    /// The name of the user.
-    pub user: String,
-    /// The header `User-Agent`.
-    pub user_agent: String,
+    /// The start of the path, without parameters.
+    pub path: Box<str>,
+    /// The start of the user's name.
+    pub user: Box<str>,
+    /// The start of the header `User-Agent`.
+    pub user_agent: Box<str>,
     /// The time that it took, or has taken so far.
     pub took: Duration,
     /// True if it runs.
@@ -96,7 +97,7 @@ impl RunningRequests {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let request = Arc::new(Request {
             info: Arc::clone(info),
-            user: user.name.as_str().into(),
+            user: start_of(&user.name),
             user_agent: headers.get(header::USER_AGENT).cloned(),
             since: clock.now(),
             code: AtomicU64::new(0),
@@ -113,39 +114,34 @@ impl RunningRequests {
     /// Returns the slowest requests that run or have ended within a minute, the slowest first.
     #[must_use]
     pub fn slowest(&self, max: usize, now: Instant) -> Vec<ShownRequest> {
-        let mut shown = Vec::new();
+        let mut running = Vec::new();
         for shard in 0..SHARDS as u64 {
-            let running = self.shard(shard);
-            let running = running.values();
-            shown.extend(running.map(|it| {
-                let took = now.saturating_duration_since(it.since);
-                (took, true, Arc::clone(it))
-            }));
+            running.extend(self.shard(shard).values().cloned());
         }
-        let ended = self.ended();
-        let lately = ended
-            .iter()
-            .filter(|it| now.saturating_duration_since(it.at) < ENDED_FOR);
-        shown.extend(lately.map(|it| (it.took(), false, Arc::clone(&it.request))));
+        // The others are not shown.
+        running.sort_by_key(|it| it.since);
+        running.truncate(max);
+        let running = running.iter().map(|it| it.shown(now, true));
+        let mut shown: Vec<_> = running.collect();
+        let mut ended = self.ended();
+        forget_old(&mut ended, now);
+        shown.extend(ended.iter().map(|it| it.shown.clone()));
         drop(ended);
-        shown.sort_by_key(|(took, ..)| std::cmp::Reverse(*took));
+        shown.sort_by_key(|it| std::cmp::Reverse(it.took));
         shown.truncate(max);
-        let shown = shown.into_iter();
         shown
-            .map(|(took, running, request)| request.shown(took, running))
-            .collect()
     }
 
     /// Keeps a request that took long. If there is no room, it takes the place of the fastest that took less time than it.
     fn keep(&self, ended: Ended) {
         let mut all = self.ended();
-        all.retain(|it| ended.at.saturating_duration_since(it.at) < ENDED_FOR);
+        forget_old(&mut all, ended.at);
         if all.len() < ENDED_MAX {
             all.push(ended);
             return;
         }
-        let fastest = all.iter_mut().min_by_key(|it| it.took());
-        if let Some(fastest) = fastest.filter(|it| it.took() < ended.took()) {
+        let fastest = all.iter_mut().min_by_key(|it| it.shown.took);
+        if let Some(fastest) = fastest.filter(|it| it.shown.took < ended.shown.took) {
             *fastest = ended;
         }
     }
@@ -172,38 +168,35 @@ impl RunningRequest {
 impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.all.shard(self.id).remove(&self.id);
-        let ended = Ended {
-            request: Arc::clone(&self.request),
-            at: self.clock.now(),
-        };
-        if ended.took() >= SLOW_MIN {
-            self.all.keep(ended);
+        let at = self.clock.now();
+        if at.saturating_duration_since(self.request.since) >= SLOW_MIN {
+            let shown = self.request.shown(at, false);
+            self.all.keep(Ended { shown, at });
         }
-    }
-}
-
-impl Ended {
-    fn took(&self) -> Duration {
-        self.at.saturating_duration_since(self.request.since)
     }
 }
 
 impl Request {
     /// Returns the request as it is shown.
-    fn shown(&self, took: Duration, running: bool) -> ShownRequest {
+    fn shown(&self, now: Instant, running: bool) -> ShownRequest {
         let code = u16::try_from(self.code.load(Ordering::Relaxed)).unwrap_or_default();
         let agent = self.user_agent.as_ref();
         let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
         ShownRequest {
             verb: self.info.verb.name().to_owned(),
-            path: self.info.path.clone(),
-            user: self.user.clone().into(),
-            user_agent: agent.to_owned(),
-            took,
+            path: start_of(&self.info.path),
+            user: self.user.clone(),
+            user_agent: start_of(agent),
+            took: now.saturating_duration_since(self.since),
             running,
             code: StatusCode::from_u16(code).ok(),
         }
     }
+}
+
+/// Forgets the requests that ended too long ago to be shown.
+fn forget_old(ended: &mut Vec<Ended>, now: Instant) {
+    ended.retain(|it| now.saturating_duration_since(it.at) < ENDED_FOR);
 }
 
 #[cfg(test)]
@@ -233,14 +226,15 @@ mod tests {
         let quick = begin(&all, "/api/v1/nodes", &clock);
         let slow = begin(&all, "/api/v1/pods", &clock);
         drop(quick);
-        assert_eq!(shown(&clock), [("/api/v1/pods".to_owned(), true, None)]);
+        assert_eq!(shown(&clock), [("/api/v1/pods".into(), true, None)]);
         clock.sleep(SLOW_MIN).await;
         slow.responded(StatusCode::OK);
         drop(slow);
-        let ended = ("/api/v1/pods".to_owned(), false, Some(StatusCode::OK));
+        let ended = ("/api/v1/pods".into(), false, Some(StatusCode::OK));
         assert_eq!(shown(&clock), [ended]);
         clock.sleep(ENDED_FOR).await;
         assert!(shown(&clock).is_empty());
+        assert!(all.ended().is_empty(), "it is not kept any longer");
     }
 
     #[tokio::test(start_paused = true)]
@@ -258,7 +252,7 @@ mod tests {
         run("/last", 3 * SLOW_MIN).await;
         let shown = all.slowest(ENDED_MAX + 1, clock.now());
         assert_eq!(shown.len(), ENDED_MAX);
-        assert_eq!(shown[0].path, "/last");
-        assert!(shown.iter().all(|it| it.path != "/first"));
+        assert_eq!(&*shown[0].path, "/last");
+        assert!(shown.iter().all(|it| &*it.path != "/first"));
     }
 }

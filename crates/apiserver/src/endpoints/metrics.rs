@@ -16,10 +16,6 @@ use super::request_kind::COMPONENT;
 pub(crate) use super::request_kind::RequestKind;
 use super::terminations::Terminations;
 
-/// The status of requests that are refused because there are too many. They reach no handler, which counts the others, so
-/// they are counted where they are refused.
-const REFUSED: u16 = 429;
-
 /// The counters of the endpoints. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -258,12 +254,11 @@ impl Metrics {
     /// Counts a request that a filter refused for its number (429) or ended at its time limit (504).
     pub(crate) fn terminate(&self, info: &RequestInfo, code: u16) {
         let kind = self.terminations.count(info, code);
-        if code == REFUSED {
-            let labels = DurationLabels::new(&kind, "");
-            self.requests
-                .get_or_create(&RequestLabels::new(&labels, code))
-                .inc();
-        }
+        // Nothing else counts it: it has not reached its handler, or was dropped there.
+        let labels = DurationLabels::new(&kind, "");
+        self.requests
+            .get_or_create(&RequestLabels::new(&labels, code))
+            .inc();
     }
 
     /// Counts a request that was refused for want of memory.

@@ -64,8 +64,8 @@ impl Handling {
         let (name, milliseconds) = (self.name, total.as_millis());
         let mut fields = String::new();
         for Attribute { key, value, .. } in attributes(call, kind.verb, kind.scope) {
-            // Text can always be written to.
-            let _ = write!(fields, "{key}:{},", value.as_str());
+            // A name may have any character. Text can always be written to.
+            let _ = write!(fields, "{key}:{},", value.as_str().escape_debug());
         }
         let fields = fields.trim_end_matches(',');
         let steps = steps.longest(SLOW);

@@ -385,15 +385,20 @@ impl Filters {
         let recording = recording(&request).map(|it| (it, self.clock.now()));
         let running = &self.limits.running;
         let running = running.begin(info, &user, request.headers(), &self.clock);
+        let refused = || {
+            let response = self.too_many(info);
+            running.responded(response.status());
+            response
+        };
         let Ok(turn) = self.turn(query, &user, info).await else {
-            return self.too_many(info);
+            return refused();
         };
         let now = self.clock.now();
         if let Some((recording, from)) = recording {
             recording.took("apf-queue-wait", now.duration_since(from));
         }
         let Some(permit) = self.limits.in_flight.enter(info.is_mutating(), &user, now) else {
-            return self.too_many(info);
+            return refused();
         };
         let response = self.authorized(request, user, info).await;
         running.responded(response.status());

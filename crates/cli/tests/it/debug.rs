@@ -159,17 +159,17 @@ async fn a_slow_request_is_logged_with_the_step_that_took_long() {
             break;
         }
     }
-    server.logged("Trace: \"Create\" ").await;
+    let slow = "---\"Call mutating webhook\" ";
+    server.logged(slow).await;
     let log = server.log();
-    let line = log.lines().find(|it| it.contains("Trace: \"Create\" "));
+    let line = log.lines().find(|it| it.contains(slow));
     let line = line.unwrap();
     for words in [
+        "Trace: \"Create\" ",
         "resource:configmaps",
         "verb:POST",
         "(total time: ",
-        "---\"Call mutating webhook\" ",
     ] {
         assert!(line.contains(words), "{line}");
     }
-    assert!(!line.contains("Read the body"), "it took no time: {line}");
 }

@@ -62,7 +62,7 @@ fn serve(fields: &str, flags: &[&str]) -> Result<ServeFlags, String> {
 
 #[test]
 fn fields_are_flags_and_flags_of_the_line_replace_them() {
-    let fields = "securePort: 1234\nwatchCache: false\nrequestTimeout: 30s\nv: 2\nprofiling: false\n\
+    let fields = "securePort: 1234\nwatchCache: false\nrequestTimeout: 30s\nv: 2\ncontentionProfiling: true\n\
                   etcdServers: ['http://a:1', 'http://b:2']\nhttp2MaxStreamsPerConnection: 7\n";
     let flags = serve(fields, &[]).expect("flags");
     assert_eq!(flags.serving.secure_port, 1234);
@@ -71,7 +71,7 @@ fn fields_are_flags_and_flags_of_the_line_replace_them() {
     assert_eq!(flags.verbosity, 2);
     assert_eq!(flags.etcd.etcd_servers, ["http://a:1", "http://b:2"]);
     assert_eq!(flags.serving.http2_max_streams_per_connection, 7);
-    assert_eq!(flags.notices().len(), 1, "profiling has no effect");
+    assert_eq!(flags.notices().len(), 1, "that flag has no effect");
     let flags = serve(fields, &["--secure-port=1", "--etcd-servers=http://c:3"]).expect("flags");
     assert_eq!(flags.serving.secure_port, 1);
     assert_eq!(

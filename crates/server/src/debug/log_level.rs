@@ -12,7 +12,7 @@ use super::profiles::page;
 use crate::process_controls::ProcessControls;
 
 /// The path of the index, without the slash at its end.
-const ROOT: &str = "/debug/flags";
+pub(super) const ROOT: &str = "/debug/flags";
 /// Maximum number of bytes of a value.
 const VALUE_BYTES_MAX: usize = 4 << 10;
 const INDEX: &str = "<html>
@@ -112,9 +112,10 @@ fn set_level(controls: &dyn ProcessControls, text: &str) -> Result<String, Strin
         };
         format!("strconv.ParseUint: parsing {text:?}: {why}")
     })?;
+    // Before, since nobody may see it afterwards.
+    tracing::warn!(level, "the log level is set");
     let set = controls.set_log_level(level);
     set.map_err(|error| error.to_string())?;
-    tracing::info!(level, "the log level was set");
     Ok(format!(
         "successfully set klog.logging.verbosity to {level}"
     ))
@@ -122,8 +123,9 @@ fn set_level(controls: &dyn ProcessControls, text: &str) -> Result<String, Strin
 
 fn set_directives(controls: &dyn ProcessControls, text: &str) -> Result<String, String> {
     let text = text.trim();
+    // Before, since nobody may see it afterwards.
+    tracing::warn!(directives = text, "the log level is set");
     let set = controls.set_log_directives(text);
     set.map_err(|error| error.to_string())?;
-    tracing::info!(directives = text, "the log level was set");
     Ok(format!("successfully set the log directives to {text}"))
 }

@@ -20,10 +20,16 @@ use super::process_controls::ProcessControls;
 
 pub(crate) use self::state::{CachesSource, DebugState, Sources};
 
-/// The path above all paths here.
-pub(super) const ROOT: &str = "/debug";
 /// The beginning of all paths here.
-pub(super) const FOLDER: &str = "/debug/";
+const FOLDER: &str = "/debug/";
+/// The paths above all paths here.
+pub(super) const ROOTS: [&str; 3] = [page::PAGE, profiles::ROOT, log_level::ROOT];
+
+/// Returns true for these paths and those below them.
+pub(super) fn is_own(path: &str) -> bool {
+    let below = ROOTS.iter().find_map(|root| path.strip_prefix(root));
+    below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+}
 
 /// The answers to requests below `/debug`.
 #[derive(Debug)]

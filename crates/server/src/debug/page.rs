@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ringwatch_apiserver::endpoints::{ResponseBody, full};
@@ -56,6 +56,9 @@ const ASSETS: &[Asset] = assets! {
 /// has is still the same, since another version of the server may have another page.
 pub(super) fn answer(path: &str, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
     let name = path.strip_prefix(PAGE)?;
+    if name == "/" {
+        return Some(to_the_page());
+    }
     let asset = ASSETS.iter().find(|asset| asset.name == name)?;
     let etag = asset.etag();
     let is_known = headers.get(IF_NONE_MATCH) == Some(&etag);
@@ -75,6 +78,15 @@ pub(super) fn answer(path: &str, headers: &HeaderMap) -> Option<Response<Respons
     response.headers_mut().extend(fixed);
     response.headers_mut().insert(ETAG, etag);
     Some(response)
+}
+
+/// Leads to the page, whose files would not be found from a path with a slash at its end.
+fn to_the_page() -> Response<ResponseBody> {
+    let mut response = Response::new(full(Bytes::new()));
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let page = HeaderValue::from_static(PAGE);
+    response.headers_mut().insert(LOCATION, page);
+    response
 }
 
 impl Asset {
@@ -173,14 +185,11 @@ mod tests {
 
     #[test]
     fn other_paths_are_not_the_pages() {
-        for path in [
-            "/debug/ui/",
-            "/debug/uix",
-            "/debug/ui/state",
-            "/debug/ui/../ui",
-            "/debug",
-        ] {
+        for path in ["/debug/uix", "/debug/ui/state", "/debug/ui/../ui", "/debug"] {
             assert!(answer(path, &HeaderMap::new()).is_none(), "{path}");
         }
+        let slash = answer("/debug/ui/", &HeaderMap::new()).expect("an answer");
+        assert_eq!(slash.status(), StatusCode::MOVED_PERMANENTLY);
+        assert_eq!(slash.headers()[LOCATION], PAGE);
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::process_controls::{ProcessControls, ProfileError};
 
 /// The path of the index, without the slash at its end.
-const ROOT: &str = "/debug/pprof";
+pub(super) const ROOT: &str = "/debug/pprof";
 /// The most profiles that are taken at a time.
 const AT_A_TIME_MAX: usize = 1;
 /// Seconds of a CPU profile unless the client says how many, as in Go.

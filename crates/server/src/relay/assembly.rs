@@ -26,7 +26,7 @@ use ringwatch_relay::{
 };
 use ringwatch_tls::error::StartError;
 
-use super::paths::{PATHS, RelayPaths, UpstreamAge};
+use super::paths::{RelayPaths, UpstreamAge, paths};
 use crate::background::Background;
 use crate::certificate_metrics::CertificateMetrics;
 use crate::debug::{CachesSource, DebugPaths, DebugState, Sources};
@@ -105,7 +105,7 @@ impl Assembly<'_> {
             caches: Arc::clone(&caches),
             api,
             caches_secrets: self.caches_secrets,
-            own_paths: PATHS.map(str::to_owned).to_vec(),
+            own_paths: paths(),
         };
         let front = Arc::new(Front::new(front));
         authenticator.register(&mut registry);

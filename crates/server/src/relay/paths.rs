@@ -17,10 +17,14 @@ use crate::memory::MemoryMetrics;
 use crate::metrics;
 use crate::process::Process;
 
-/// The paths besides those of health, each with all below it.
-pub(super) const PATHS: [&str; 3] = [METRICS, SLIS, debug::ROOT];
 const METRICS: &str = "/metrics";
 const SLIS: &str = "/metrics/slis";
+
+/// Returns the paths besides those of health. What is below them is the relay's own too.
+pub(super) fn paths() -> Vec<String> {
+    let paths = [METRICS, SLIS].into_iter().chain(debug::ROOTS);
+    paths.map(str::to_owned).collect()
+}
 
 /// The parts that answer these paths.
 #[derive(Debug)]
@@ -85,10 +89,12 @@ impl OwnPaths for RelayPaths {
         if path == SLIS {
             return Some(metrics::answer(&self.slis));
         }
-        if path.starts_with(debug::FOLDER) {
-            let answer = self.debug.answer(method, path, query, headers).await;
+        if let Some(answer) = self.debug.answer(method, path, query, headers).await {
+            return Some(answer);
+        }
+        if debug::is_own(path) {
             // These are about this process, and those of the upstream are asked for there.
-            return Some(answer.unwrap_or_else(|| TextError::PageNotFound.response()));
+            return Some(TextError::PageNotFound.response());
         }
         self.health.answer(path, query).await
     }

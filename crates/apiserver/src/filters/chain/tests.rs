@@ -264,7 +264,14 @@ async fn a_request_that_takes_too_long_ends_with_504() {
         "{body}"
     );
     let ended = "apiserver_request_terminations_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"block\"";
-    assert!(metrics(&filters).contains(ended));
+    let counted = metrics(&filters);
+    assert!(counted.contains(ended));
+    let mut requests = counted
+        .lines()
+        .filter(|it| it.starts_with("apiserver_request_total{"));
+    assert!(
+        requests.any(|it| it.contains("resource=\"block\"") && it.ends_with("code=\"504\"} 1"))
+    );
 }
 
 /// A webhook for tokens that never answers.

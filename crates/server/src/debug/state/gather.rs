@@ -338,9 +338,9 @@ fn level(figures: LevelFigures) -> LevelState {
 fn request(shown: ShownRequest) -> RequestState {
     RequestState {
         verb: shown.verb,
-        path: shown.path,
-        user: shown.user,
-        user_agent: shown.user_agent,
+        path: shown.path.into(),
+        user: shown.user.into(),
+        user_agent: shown.user_agent.into(),
         seconds: shown.took.as_secs_f64(),
         running: shown.running,
         code: shown.code.map(|it| it.as_u16()),
