@@ -97,6 +97,7 @@ impl ReviewWebhook {
         let _place = place.map_err(|error| CallError {
             why: error.to_string(),
             is_passing: false,
+            status: None,
         })?;
         let answer = self.client.post(&self.to, review.clone(), self.timeout);
         answer.await
@@ -135,6 +136,7 @@ mod tests {
             Err(CallError {
                 why: "overloaded".to_owned(),
                 is_passing: true,
+                status: None,
             })
         }
     }

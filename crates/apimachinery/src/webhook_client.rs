@@ -36,6 +36,8 @@ pub struct CallError {
     pub why: String,
     /// True if a retry may succeed, as after a reset connection or an overloaded server.
     pub is_passing: bool,
+    /// The HTTP status of the webhook's answer; `None` if there was no answer.
+    pub status: Option<u16>,
 }
 
 /// The certificate with which this server authenticates to a webhook, and its private key, both in PEM.

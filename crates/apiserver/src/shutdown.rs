@@ -146,7 +146,37 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::pin::pin;
+
+    use futures::poll;
+    use jiff::Timestamp;
+    use ringwatch_tls::watched_file::WatchedFiles;
+    use rustix::process::{Signal as Number, getpid, kill_process};
+
     use super::*;
+
+    /// How long a signal is waited for at most.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// The clock stands still, so that the period at which files are looked at never ends.
+    #[tokio::test]
+    async fn files_are_read_on_sighup_rather_than_at_the_end_of_the_period() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ca.crt");
+        fs::write(&path, "new").expect("written");
+        let files = WatchedFiles::new([path], ["old".to_owned()]);
+        let (clock, patience) = (Clock::manual(Timestamp::UNIX_EPOCH), Clock::real());
+        let mut signals = Signals::new().expect("handlers");
+        let mut changed = pin!(files.changed(&clock));
+        assert!(poll!(&mut changed).is_pending());
+        kill_process(getpid(), Number::HUP).expect("a signal");
+        tokio::select! {
+            () = signals.next() => panic!("SIGHUP ends the server"),
+            texts = &mut changed => assert_eq!(texts, ["new"]),
+            () = patience.sleep(PATIENCE) => panic!("the file is not read"),
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn readiness_goes_first_and_watches_end_last() {

@@ -144,6 +144,7 @@ impl NetworkClient {
             CallError {
                 is_passing: matches!(&error, RelayError::Http(broken) if is_reset(broken)),
                 why: error.to_string(),
+                status: None,
             }
         })?;
         let status = answer.status();
@@ -156,6 +157,7 @@ impl NetworkClient {
         Err(CallError {
             why: refusal(status, answer.body()),
             is_passing: waits || PASSING.contains(&status),
+            status: Some(status.as_u16()),
         })
     }
 }
@@ -190,6 +192,7 @@ fn lasting(why: String) -> CallError {
     CallError {
         why,
         is_passing: false,
+        status: None,
     }
 }
 

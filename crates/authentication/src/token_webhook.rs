@@ -351,6 +351,7 @@ mod tests {
         let failing = CallError {
             why: "broken".to_owned(),
             is_passing: false,
+            status: None,
         };
         for (answer, words) in [
             (Ok(json!({"authenticated": false, "error": "no"})), "no"),

@@ -89,14 +89,21 @@ impl WebhookClient for Reviews {
         let path = to.target.to_string();
         let asked = (self.0).ask(Method::POST, &path, "application/json", Some(review));
         let asked = self.0.clock().timeout(timeout, asked).await;
-        let failed = |why: String, is_passing| CallError { why, is_passing };
+        let unanswered = |why: String| CallError {
+            why,
+            is_passing: false,
+            status: None,
+        };
         let answer = asked
-            .map_err(|_| failed("the upstream did not answer in time".to_owned(), false))?
-            .map_err(|error| failed(error.to_string(), false))?;
+            .map_err(|_| unanswered("the upstream did not answer in time".to_owned()))?
+            .map_err(|error| unanswered(error.to_string()))?;
         if answer.status.is_success() {
             return Ok(answer.body);
         }
-        let is_passing = answer.is_overload();
-        Err(failed(Refusal::answer(&answer).message, is_passing))
+        Err(CallError {
+            why: Refusal::answer(&answer).message,
+            is_passing: answer.is_overload(),
+            status: Some(answer.status.as_u16()),
+        })
     }
 }

@@ -64,7 +64,11 @@ pub fn of_relay(flags: &RelayFlags) -> Vec<StartError> {
         Err(error) => return vec![error],
     };
     let upstream = KubeconfigFile::load(&flags.kubeconfig, &clock).map(drop);
-    let checks = [upstream, credentials(&served, &clock)];
+    let checks = [
+        upstream,
+        credentials(&served, &clock),
+        SpansConfig::load(flags.tracing_config_file.as_deref()).map(drop),
+    ];
     checks.into_iter().filter_map(Result::err).collect()
 }
 

@@ -44,13 +44,20 @@ impl Documents {
     ///
     /// # Errors
     /// It cannot be reached, or the user may read neither.
-    pub(crate) async fn open(remote: Remote, clock: Clock) -> Result<Self, TopError> {
+    pub(crate) async fn open(mut remote: Remote, clock: Clock) -> Result<Self, TopError> {
         let from = match remote.stream(STREAM_PATH).await {
             Ok(pieces) => From::Stream(Some((pieces, Vec::new()))),
             // Another API server knows no such path, and a proxy may refuse it in another way.
             Err(RemoteError::Refused {
                 code: 404 | 405, ..
             }) => From::Metrics,
+            // A server asks what the user may do before it looks whether it has the path.
+            Err(error @ RemoteError::Refused { code: 403, .. }) => {
+                if remote.get(METRICS_PATH).await.is_err() {
+                    return Err(unread(&remote, STREAM_PATH, error));
+                }
+                From::Metrics
+            }
             Err(error) => return Err(unread(&remote, STREAM_PATH, error)),
         };
         Ok(Self {

@@ -26,8 +26,8 @@ use crate::steps::Step;
 pub(super) enum CallOutcome {
     /// It allows the request, and may want a JSON patch of the object as it was sent.
     Allowed(Option<(Vec<u8>, Value)>),
-    /// The call failed, and the webhook's `failurePolicy` is `Ignore`.
-    Ignored,
+    /// The call failed with this HTTP status, and the webhook's `failurePolicy` is `Ignore`.
+    Ignored(u16),
 }
 
 /// The reason why a call refuses the request.
@@ -37,16 +37,29 @@ pub(super) enum CallError {
     Unsupported(Error),
     /// The webhook refuses it, with this status.
     Refused(Box<Status>),
-    /// The call failed, for this reason, and the webhook's `failurePolicy` is `Fail`.
-    Failed(String),
+    /// The call failed, and the webhook's `failurePolicy` is `Fail`.
+    Failed(FailedCall),
 }
+
+/// A call without a valid answer.
+#[derive(Debug)]
+pub(super) struct FailedCall {
+    why: String,
+    /// The HTTP status of the webhook's answer; [`UNANSWERED`] if there was none, or no review in it.
+    pub(super) code: u16,
+}
+
+/// The code of a call without an answer, or with one that is no valid review, as in kube-apiserver.
+pub(super) const UNANSWERED: u16 = 503;
+/// The code of a call that was not made since the webhook's configuration is wrong.
+const WRONG_CONFIGURATION: u16 = 500;
 
 impl CallError {
     fn into_error(self) -> Error {
         match self {
             Self::Unsupported(error) => error,
             Self::Refused(status) => Error::Denied(status),
-            Self::Failed(why) => Error::Internal(why),
+            Self::Failed(failed) => Error::Internal(failed.why),
         }
     }
 }
@@ -198,13 +211,13 @@ impl Webhooks {
                     }
                 }
             }
-            Err(why) => {
+            Err(FailedCall { why, code }) => {
                 let why = format!("failed calling webhook {:?}: {why}", hook.name);
                 if hook.fails {
-                    return Err(CallError::Failed(why));
+                    return Err(CallError::Failed(FailedCall { why, code }));
                 }
                 tracing::warn!("{why}; the request goes on without");
-                Ok(CallOutcome::Ignored)
+                Ok(CallOutcome::Ignored(code))
             }
         }
     }
@@ -215,7 +228,7 @@ impl Webhooks {
         review_request: &mut Map<String, Value>,
         uid: &str,
         mutating: bool,
-    ) -> Result<answer::Answer, String> {
+    ) -> Result<answer::Answer, FailedCall> {
         let version = hook.review_version;
         let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(),
             "request": std::mem::take(review_request)});
@@ -226,7 +239,10 @@ impl Webhooks {
             *review_request = request;
         }
         let client = hook.client.as_ref();
-        let client = client.map_err(|why| format!("could not get REST client: {why}"))?;
+        let client = client.map_err(|why| FailedCall {
+            why: format!("could not get REST client: {why}"),
+            code: WRONG_CONFIGURATION,
+        })?;
         let span = start(
             if mutating {
                 MUTATING_SPAN
@@ -239,9 +255,15 @@ impl Webhooks {
             .within(self.client.post(client, body, hook.timeout))
             .await;
         drop(span);
-        let content = posted.map_err(|why| format!("failed to call webhook: {why}"))?;
+        let content = posted.map_err(|error| FailedCall {
+            why: format!("failed to call webhook: {error}"),
+            code: error.status.unwrap_or(UNANSWERED),
+        })?;
         work::at_size(Work::Object, &content).await;
         let answer = answer::read(&content, hook, uid, mutating);
-        answer.map_err(|why| format!("received invalid webhook response: {why}"))
+        answer.map_err(|why| FailedCall {
+            why: format!("received invalid webhook response: {why}"),
+            code: UNANSWERED,
+        })
     }
 }

@@ -15,9 +15,8 @@ use ringwatch_registry::Operation;
 use super::call::{CallError, CallOutcome};
 use crate::steps::Step;
 
-/// The code of a call that succeeded, of one that failed, and of one that this server did not make.
+/// The code of a call that succeeded, and of one that this server did not make.
 const ALLOWED: u16 = 200;
-const UNAVAILABLE: u16 = 503;
 const NOT_CALLED: u16 = 0;
 
 /// The largest code that is shown.
@@ -117,12 +116,12 @@ impl WebhookMetrics {
         metrics
     }
 
-    /// Counts a call and its outcome. A call that failed counts as 503, whatever the webhook answered.
+    /// Counts a call and its outcome.
     pub(super) fn called(&self, call: &MeasuredCall<'_>, outcome: &Result<CallOutcome, CallError>) {
         let (code, error_type) = match outcome {
             Ok(CallOutcome::Allowed(_)) => (ALLOWED, None),
-            Ok(CallOutcome::Ignored) => (UNAVAILABLE, None),
-            Err(CallError::Failed(_)) => (UNAVAILABLE, Some("calling_webhook_error")),
+            Ok(CallOutcome::Ignored(code)) => (*code, None),
+            Err(CallError::Failed(failed)) => (failed.code, Some("calling_webhook_error")),
             Err(CallError::Refused(status)) => (status.code.unwrap_or_default(), Some("no_error")),
             Err(CallError::Unsupported(_)) => (NOT_CALLED, Some("apiserver_internal_error")),
         };
@@ -164,7 +163,7 @@ impl WebhookMetrics {
                 r#type,
             };
             self.rejections.get_or_create(&rejection).inc();
-        } else if code == UNAVAILABLE {
+        } else if let Ok(CallOutcome::Ignored(_)) = outcome {
             let open = OpenLabels { name, r#type };
             self.open_failures.get_or_create(&open).inc();
         }
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_tell_who_refused_and_with_which_code() {
+    fn calls_count_by_who_refused_and_with_which_code() {
         let mut registry = Registry::default();
         let metrics = WebhookMetrics::register(&mut registry);
         let call = MeasuredCall {
@@ -194,9 +193,13 @@ mod tests {
         for refusal in [CallError::Refused(status), CallError::Unsupported(dry_run)] {
             metrics.called(&call, &Err(refusal));
         }
+        // It answered with this status, and the request goes on without.
+        metrics.called(&call, &Ok(CallOutcome::Ignored(418)));
         let mut text = String::new();
         encode(&mut text, &registry).expect("text");
         let rejections = "apiserver_admission_webhook_rejection_count";
+        let requests = "apiserver_admission_webhook_request_total";
+        let opened = "apiserver_admission_webhook_fail_open_count";
         let times = "apiserver_admission_webhook_admission_duration_seconds_bucket";
         let (call, kind) = ("name=\"a\",operation=\"CREATE\"", "type=\"admit\"");
         for line in [
@@ -206,6 +209,8 @@ mod tests {
             format!(
                 "{rejections}{{error_type=\"apiserver_internal_error\",{call},rejection_code=\"0\",{kind}}} 1"
             ),
+            format!("{requests}{{code=\"418\",{call},rejected=\"false\",{kind}}} 1"),
+            format!("{opened}{{name=\"a\",{kind}}} 1"),
             format!("{times}{{le=\"0.5\",{call},rejected=\"true\",{kind}}} 0"),
             format!("{times}{{le=\"1.0\",{call},rejected=\"true\",{kind}}} 2"),
         ] {

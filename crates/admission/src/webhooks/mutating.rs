@@ -60,7 +60,7 @@ impl Plugin for MutatingWebhooks {
                     next.inspect(|_| record.patched(&patch)).map(Some)
                 }
                 Ok(CallOutcome::Allowed(None)) => Ok(None),
-                Ok(CallOutcome::Ignored) => {
+                Ok(CallOutcome::Ignored(_)) => {
                     record.failed_open();
                     Ok(None)
                 }

@@ -31,7 +31,7 @@ impl Plugin for ValidatingWebhooks {
                 let place = calls.len();
                 calls.push(async move {
                     let called = webhooks.call(hook, request, &resource, object, false);
-                    if let CallOutcome::Ignored = called.await? {
+                    if let CallOutcome::Ignored(_) = called.await? {
                         let key = format!(
                             "failed-open.validating.webhook.admission.k8s.io/round_0_index_{place}"
                         );

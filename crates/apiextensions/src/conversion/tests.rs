@@ -48,8 +48,11 @@ impl WebhookClient for Webhook {
         let names: Vec<_> = objects.iter().map(|it| text(it, "metadata.name")).collect();
         self.calls.lock().expect("sound").push(names.join(" "));
         if let Some(why) = self.fails.lock().expect("sound").clone() {
-            let is_passing = false;
-            return Err(CallError { why, is_passing });
+            return Err(CallError {
+                why,
+                is_passing: false,
+                status: None,
+            });
         }
         for object in &mut objects {
             object["apiVersion"] = review["request"]["desiredAPIVersion"].clone();

@@ -337,8 +337,11 @@ impl WebhookClient for Hook {
         }
         if self.hangs || attempt < self.failures {
             let why = "no".to_owned();
-            let is_passing = false;
-            return Err(CallError { why, is_passing });
+            return Err(CallError {
+                why,
+                is_passing: false,
+                status: None,
+            });
         }
         let events = serde_json::from_slice(&events).expect("JSON");
         self.posted.lock().expect("no panic").push(events);

@@ -321,3 +321,21 @@ async fn top_prints_the_same() {
     let (succeeded, text) = top(&fixture.0, &["--context", "other"]).await;
     assert!(!succeeded && text.contains("\"other\""), "{text}");
 }
+
+#[tokio::test]
+async fn top_shows_the_metrics_to_whoever_may_read_them_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tokens = folder.path().join("tokens");
+    let users = "may-monitor,prometheus,1,system:monitoring\nmay-nothing,jane,2\n";
+    fs::write(&tokens, users).expect("tokens");
+    let flag = format!("--token-auth-file={}", tokens.display());
+    let server = InProcessServer::builder().flag(flag).start().await;
+    let server = server.expect("a server");
+    let (succeeded, text) = top(&server, &["--token", "may-monitor"]).await;
+    assert!(succeeded, "{text}");
+    let row = text.lines().find(|line| line.starts_with("limitranges"));
+    assert!(row.is_some(), "{text}");
+    let (succeeded, text) = top(&server, &["--token", "may-nothing"]).await;
+    assert!(!succeeded && text.contains(STREAM_PATH), "{text}");
+    assert!(text.contains("403"), "{text}");
+}

@@ -109,7 +109,7 @@ fn a_wrong_configuration_is_told_from_wrong_files() {
 }
 
 #[test]
-fn a_relays_configuration_names_its_upstream() {
+fn the_files_of_a_relays_configuration_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "apiVersion: ringwatch.io/v1alpha1\nkind: RelayConfiguration\n";
     let path = written(folder.path(), "relay.yaml", text);
@@ -120,6 +120,16 @@ fn a_relays_configuration_names_its_upstream() {
     let (code, _, error) = ringwatch(&["check-config", path]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("/no/such/kubeconfig"), "{error}");
+    let broken = written(folder.path(), "broken.yaml", "kind: Pod\n");
+    let fields = format!(
+        "kubeconfig: /no/such/kubeconfig\ntracingConfigFile: {}\n",
+        broken.display()
+    );
+    fs::write(path, format!("{text}{fields}")).expect("written");
+    let (_, _, error) = ringwatch(&["check-config", path]);
+    for words in ["/no/such/kubeconfig", "use the tracing configuration"] {
+        assert!(error.contains(words), "{error}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The times of admission.
 
 use super::*;
+use crate::support::webhook::{Reply, Webhook};
 
 const STEPS: &str = "apiserver_admission_step_admission_duration_seconds";
 const PLUGINS: &str = "apiserver_admission_controller_admission_duration_seconds";
@@ -56,14 +57,14 @@ async fn each_step_and_plugin_is_measured_by_operation_and_outcome() {
     assert!(scrape.value(&bucket, &[deletion, ("le", "2.5")]) >= 1.0);
 }
 
-/// Requests to configmaps go to a webhook at a port where nobody listens.
-async fn unreachable_webhook(fixture: &Fixture, name: &str, policy: &str) {
+/// Has a webhook called when configmaps are created.
+async fn add_webhook(fixture: &Fixture, name: &str, policy: &str, client_config: &Value) {
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": name},
         "webhooks": [{
             "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": policy,
-            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "clientConfig": client_config,
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
         }],
     });
@@ -75,7 +76,9 @@ async fn unreachable_webhook(fixture: &Fixture, name: &str, policy: &str) {
 async fn calls_of_webhooks_are_counted_by_how_they_end() {
     let fixture = Fixture::start(InProcessServer::builder()).await;
     let (open, closed) = ("open.example.com", "closed.example.com");
-    unreachable_webhook(&fixture, open, "Ignore").await;
+    // Nobody listens at this port.
+    let unreachable = json!({"url": "https://127.0.0.1:1/"});
+    add_webhook(&fixture, open, "Ignore", &unreachable).await;
     let requests = "apiserver_admission_webhook_request_total";
     // The configuration takes effect soon.
     let mut number = 0;
@@ -104,13 +107,14 @@ async fn calls_of_webhooks_are_counted_by_how_they_end() {
     scrape.rose(&nothing, 1.0, opened, &[failed[1], failed[4]]);
     assert!(scrape.0.contains(&format!("# TYPE {opened} counter\n")));
 
-    unreachable_webhook(&fixture, closed, "Fail").await;
+    let webhook = Webhook::start(|_, _| Reply::Text(418, "no".to_owned())).await;
+    add_webhook(&fixture, closed, "Fail", &webhook.client_config("/")).await;
     let rejections = "apiserver_admission_webhook_rejection_count";
     let refused = [
         ("error_type", "calling_webhook_error"),
         ("name", closed),
         ("operation", "CREATE"),
-        ("rejection_code", "503"),
+        ("rejection_code", "418"),
         ("type", "validating"),
     ];
     let mut number = 0;
