@@ -5,6 +5,7 @@ All runs on loopback, with processes that end with the script. Python's standard
 import http.client
 import os
 import pathlib
+import random
 import shutil
 import socket
 import ssl
@@ -15,6 +16,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/debug/ringwatch'))
 START_SECONDS_MAX = 120
+EPHEMERAL = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
+PORT_MIN = 10_000
+# So many ports are tried until one is free.
+PORT_TRIES_MAX = 100
+GIVEN = set()
 
 
 class Server:
@@ -61,9 +67,24 @@ class Server:
 
 
 def free_port(address='127.0.0.1'):
-    with socket.socket() as one:
-        one.bind((address, 0))
-        return one.getsockname()[1]
+    """Returns a port that was free a moment ago, another one each time.
+
+    It is a random one below those that the kernel gives to others who bind port 0 or connect, so that it stays free.
+    """
+    end = int(EPHEMERAL.read_text().split()[0]) if EPHEMERAL.exists() else 0
+    for _ in range(PORT_TRIES_MAX):
+        # Where the kernel leaves none, it chooses.
+        wanted = random.randrange(PORT_MIN, end) if end > PORT_MIN else 0
+        with socket.socket() as one:
+            try:
+                one.bind((address, wanted))
+            except OSError:
+                continue
+            port = one.getsockname()[1]
+        if port not in GIVEN:
+            GIVEN.add(port)
+            return port
+    sys.exit('no free port in %d tries' % PORT_TRIES_MAX)
 
 
 def start_etcd(binaries, folder, servers, log):

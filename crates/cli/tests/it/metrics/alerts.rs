@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
+
+use ringwatch_testing::tools;
 
 use super::guard::{PREFIXES, registered};
 use super::*;
-use crate::support::recorded::checkout;
+use crate::support::recorded::{checkout, skipped};
 
 /// The endings that the encoder and histograms add to the names of families.
 const ENDINGS: [&str; 4] = ["_total", "_bucket", "_count", "_sum"];
@@ -96,5 +99,25 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
         );
         let severity = rule["labels"]["severity"].as_str();
         assert!(matches!(severity, Some("critical" | "warning")), "{name}");
+    }
+}
+
+#[test]
+fn promtool_accepts_the_rules_and_their_tests_pass() {
+    let Some(promtool) = tools::find("promtool") else {
+        let why = "no promtool; run scripts/setup prometheus";
+        return skipped("promtool with the rules of alerts", why);
+    };
+    for (kind, file) in [("check", "rules.yaml"), ("test", "rules_test.yaml")] {
+        let file = checkout().join("deploy/prometheus").join(file);
+        let output = tools::run(Command::new(&promtool).args([kind, "rules"]).arg(&file));
+        let (said, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(
+            output.status.success(),
+            "promtool {kind} rules: {said}{error}"
+        );
     }
 }
