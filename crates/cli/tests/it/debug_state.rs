@@ -332,7 +332,7 @@ async fn top_shows_the_metrics_to_whoever_may_read_them_alone() {
     let server = InProcessServer::builder().flag(flag).start().await;
     let server = server.expect("a server");
     let (succeeded, text) = top(&server, &["--token", "may-monitor"]).await;
-    assert!(succeeded && text.contains("by its metrics"), "{text}");
+    assert!(succeeded && text.contains("(by its metrics)"), "{text}");
     let (succeeded, text) = top(&server, &["--token", "may-nothing"]).await;
     assert!(!succeeded && text.contains(STREAM_PATH), "{text}");
     assert!(text.contains("403"), "{text}");
