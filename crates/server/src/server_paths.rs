@@ -22,7 +22,7 @@ use super::process::Process;
 use super::store_size::StoreSize;
 use super::store_snapshot::{SNAPSHOT, StoreSnapshots};
 
-/// The paths besides those of health and keys, and below `/debug`.
+/// The paths besides those of health and keys, and those below `/debug`, which are not listed, as in kube-apiserver.
 const PATHS: [&str; 4] = ["/metrics", SLIS, STATUSZ, FLAGZ];
 
 /// The path of the metrics of health checks.
@@ -62,7 +62,6 @@ impl ServerPaths {
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = self.health.paths();
         paths.extend(PATHS.map(String::from));
-        paths.extend(DebugPaths::paths());
         if self.keys.is_some() {
             paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(String::from));
         }

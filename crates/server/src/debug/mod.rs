@@ -59,12 +59,6 @@ impl DebugPaths {
         }
     }
 
-    /// Returns the paths of the page and of what it shows, for the list at `/`.
-    pub(super) fn paths() -> impl Iterator<Item = String> {
-        let paths = [page::PAGE].into_iter().chain(state::PATHS);
-        paths.map(str::to_owned)
-    }
-
     /// Answers a request; `None` for another path.
     pub(super) async fn answer(
         &self,

@@ -31,9 +31,6 @@ const ASKS_MAX: usize = 16;
 /// Maximum number of streams at a time.
 const STREAMS_MAX: usize = 16;
 
-/// The paths, for the list at `/`.
-pub(super) const PATHS: [&str; 3] = [STATE_PATH, STREAM_PATH, WATCHERS_PATH];
-
 /// Answers requests for what the server does now.
 #[derive(Debug)]
 pub(crate) struct DebugState {
