@@ -117,16 +117,22 @@ def store_slow(stand):
 
 
 @contextlib.contextmanager
+def killed(stand, server):
+    """A process is killed, and is started again after it."""
+    server.process.kill()
+    server.process.wait()
+    try:
+        yield
+    finally:
+        stand.start_again(server)
+
+
+@contextlib.contextmanager
 def store_down(stand):
     """The store is killed, while clients write."""
     write = writes(stand.etcd_server)
-    with repeatedly(*[write] * 8):
-        stand.etcd.process.kill()
-        stand.etcd.process.wait()
-        try:
-            yield
-        finally:
-            stand.start_again(stand.etcd)
+    with repeatedly(*[write] * 8), killed(stand, stand.etcd):
+        yield
 
 
 @contextlib.contextmanager
@@ -244,12 +250,8 @@ def store_full(stand):
 @contextlib.contextmanager
 def server_down(stand):
     """A server is killed that has a relay in front of it."""
-    stand.embedded_server.process.kill()
-    stand.embedded_server.process.wait()
-    try:
+    with killed(stand, stand.embedded_server):
         yield
-    finally:
-        stand.start_again(stand.embedded_server)
 
 
 # The faults, and the alerts that must fire within each.

@@ -10,6 +10,7 @@ mod cancellation;
 pub mod endpoints;
 pub mod filters;
 pub mod health;
+mod numbered;
 pub mod open_watches;
 mod outgoing_call;
 mod remote_api;

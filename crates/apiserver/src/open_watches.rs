@@ -3,27 +3,18 @@
 //! A watch writes to its own entry once a chunk; everything else about it is known from its beginning, or asked of the
 //! watch cache when somebody looks. Entries are as many as there are watches, which have limits of their own.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ringwatch::clock::Instant;
 use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchPlace};
-use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use ringwatch::sync::{AtomicU64, Ordering};
 
+use crate::numbered::Numbered;
 use crate::shown_text::start_of;
-
-/// The number of maps among which watches are divided, so that those which begin while somebody reads one map seldom wait.
-const SHARDS: usize = 16;
 
 /// The watches that clients have open. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct OpenWatches(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    next: AtomicU64,
-    shards: [Mutex<HashMap<u64, Arc<OpenWatch>>>; SHARDS],
-}
+pub struct OpenWatches(Arc<Numbered<OpenWatch>>);
 
 /// The selection of a watch, by what narrows it most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,10 +85,8 @@ pub(crate) struct WatchEntry {
 impl OpenWatches {
     /// Adds a watch that begins.
     pub(crate) fn add(&self, target: &WatchTarget<'_>) -> WatchEntry {
-        // Relaxed: a number, which orders nothing.
-        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (group, resource) = target.resource;
-        let watch = Arc::new(OpenWatch {
+        let (_, watch) = self.0.add(|id| OpenWatch {
             id,
             user: start_of(target.user),
             user_agent: start_of(target.user_agent),
@@ -110,7 +99,6 @@ impl OpenWatches {
             sent: AtomicU64::new(0),
             revision: AtomicU64::new(0),
         });
-        self.shard(id).insert(id, Arc::clone(&watch));
         WatchEntry {
             watch,
             all: self.clone(),
@@ -120,22 +108,13 @@ impl OpenWatches {
     /// Returns all watches, in no particular order.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<OpenWatch>> {
-        let mut all = Vec::new();
-        for shard in 0..SHARDS as u64 {
-            all.extend(self.shard(shard).values().cloned());
-        }
-        all
+        self.0.all()
     }
 
     /// Returns a watch by its number; `None` if it has ended.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<Arc<OpenWatch>> {
-        self.shard(id).get(&id).cloned()
-    }
-
-    fn shard(&self, id: u64) -> MutexGuard<'_, HashMap<u64, Arc<OpenWatch>>> {
-        let shard = &self.0.shards[(id % SHARDS as u64) as usize];
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.get(id)
     }
 }
 
@@ -191,7 +170,7 @@ impl WatchEntry {
 
 impl Drop for WatchEntry {
     fn drop(&mut self) {
-        self.all.shard(self.watch.id).remove(&self.watch.id);
+        self.all.0.remove(self.watch.id);
     }
 }
 

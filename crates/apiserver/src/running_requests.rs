@@ -3,7 +3,6 @@
 //! A request is in a map while it runs. Only of one that took long are its facts kept afterwards, with texts cut off, so that all
 //! others cost no more than the map. Watches and streams are not among them: they are meant to last.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -13,10 +12,8 @@ use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use ringwatch_apimachinery::User;
 
 use crate::endpoints::RequestInfo;
+use crate::numbered::Numbered;
 use crate::shown_text::start_of;
-
-/// The number of maps among which requests are divided, so that they seldom wait for each other.
-const SHARDS: usize = 16;
 
 /// Minimum time that a request takes to be kept when it has ended.
 const SLOW_MIN: Duration = Duration::from_millis(100);
@@ -33,8 +30,7 @@ pub struct RunningRequests(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    next: AtomicU64,
-    shards: [Mutex<HashMap<u64, Arc<Request>>>; SHARDS],
+    running: Numbered<Request>,
     /// The requests that took at least [`SLOW_MIN`], in no order.
     ended: Mutex<Vec<Ended>>,
 }
@@ -93,16 +89,13 @@ impl RunningRequests {
         headers: &HeaderMap,
         clock: &Clock,
     ) -> RunningRequest {
-        // Relaxed: a number, which orders nothing.
-        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let request = Arc::new(Request {
+        let (id, request) = self.0.running.add(|_| Request {
             info: Arc::clone(info),
             user: start_of(&user.name),
             user_agent: headers.get(header::USER_AGENT).cloned(),
             since: clock.now(),
             code: AtomicU64::new(0),
         });
-        self.shard(id).insert(id, Arc::clone(&request));
         RunningRequest {
             all: self.clone(),
             id,
@@ -114,10 +107,7 @@ impl RunningRequests {
     /// Returns the slowest requests that run or have ended within a minute, the slowest first.
     #[must_use]
     pub fn slowest(&self, max: usize, now: Instant) -> Vec<ShownRequest> {
-        let mut running = Vec::new();
-        for shard in 0..SHARDS as u64 {
-            running.extend(self.shard(shard).values().cloned());
-        }
+        let mut running = self.0.running.all();
         // The others are not shown.
         running.sort_by_key(|it| it.since);
         running.truncate(max);
@@ -146,11 +136,6 @@ impl RunningRequests {
         }
     }
 
-    fn shard(&self, id: u64) -> MutexGuard<'_, HashMap<u64, Arc<Request>>> {
-        let shard = &self.0.shards[(id % SHARDS as u64) as usize];
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ended(&self) -> MutexGuard<'_, Vec<Ended>> {
         self.0.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +152,7 @@ impl RunningRequest {
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
-        self.all.shard(self.id).remove(&self.id);
+        self.all.0.running.remove(self.id);
         let at = self.clock.now();
         if at.saturating_duration_since(self.request.since) >= SLOW_MIN {
             let shown = self.request.shown(at, false);

@@ -10,7 +10,6 @@ use ringwatch_audit::Policy;
 use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
 use ringwatch_tls::error::StartError;
-use ringwatch_tls::pem::FlagFile;
 use ringwatch_tls::tls_client::Trust;
 
 use super::admission_config::AdmissionConfig;
@@ -97,20 +96,7 @@ fn etcd(flags: &EtcdFlags) -> Result<(), StartError> {
     if let Some(path) = &flags.etcd_cafile {
         Trust::file(path, "--etcd-cafile")?;
     }
-    let Some((path, key)) = flags
-        .etcd_certfile
-        .as_deref()
-        .zip(flags.etcd_keyfile.as_deref())
-    else {
-        return Ok(());
-    };
-    let certificate = FlagFile {
-        path,
-        flag: "--etcd-certfile",
-    };
-    let key = FlagFile {
-        path: key,
-        flag: "--etcd-keyfile",
-    };
-    IdentityFiles::load(certificate, key).map(drop)
+    let certificate = (flags.etcd_certfile.as_deref(), "--etcd-certfile");
+    let key = (flags.etcd_keyfile.as_deref(), "--etcd-keyfile");
+    IdentityFiles::load_named(certificate, key).map(drop)
 }

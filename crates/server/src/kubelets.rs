@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ringwatch_apiserver::endpoints::{KubeletTls, Kubelets};
 use ringwatch_tls::client_identity::{ClientIdentity, IdentityFiles};
 use ringwatch_tls::error::StartError;
-use ringwatch_tls::pem::FlagFile;
 use ringwatch_tls::tls_client::{Trust, config};
 
 use super::flags::KubeletFlags;
@@ -47,18 +46,9 @@ pub(super) fn load(flags: &KubeletFlags) -> Result<(Kubelets, Option<IdentityFil
 
 fn identity(flags: &KubeletFlags) -> Result<Option<IdentityFiles>, StartError> {
     let certificate = flags.kubelet_client_certificate.as_deref();
-    let pair = certificate.zip(flags.kubelet_client_key.as_deref());
-    let load = |(certificate, key)| {
-        IdentityFiles::load(
-            FlagFile {
-                path: certificate,
-                flag: "--kubelet-client-certificate",
-            },
-            FlagFile {
-                path: key,
-                flag: "--kubelet-client-key",
-            },
-        )
-    };
-    pair.map(load).transpose()
+    let key = flags.kubelet_client_key.as_deref();
+    IdentityFiles::load_named(
+        (certificate, "--kubelet-client-certificate"),
+        (key, "--kubelet-client-key"),
+    )
 }

@@ -13,7 +13,6 @@ use ringwatch_tls::certificates::subjects;
 use ringwatch_tls::client_identity::IdentityFiles;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::pem;
-use ringwatch_tls::pem::FlagFile;
 
 use super::admission_config::AdmissionConfig;
 use super::authentication_file::TokenIssuers;
@@ -120,20 +119,11 @@ pub(super) fn proxy(
     flags: &AggregationFlags,
 ) -> Result<(ProxyTls, Option<IdentityFiles>), StartError> {
     let certificate = flags.proxy_client_cert_file.as_deref();
-    let pair = certificate.zip(flags.proxy_client_key_file.as_deref());
-    let load = |(certificate, key)| {
-        IdentityFiles::load(
-            FlagFile {
-                path: certificate,
-                flag: "--proxy-client-cert-file",
-            },
-            FlagFile {
-                path: key,
-                flag: "--proxy-client-key-file",
-            },
-        )
-    };
-    let files = pair.map(load).transpose()?;
+    let key = flags.proxy_client_key_file.as_deref();
+    let files = IdentityFiles::load_named(
+        (certificate, "--proxy-client-cert-file"),
+        (key, "--proxy-client-key-file"),
+    )?;
     let tls = ProxyTls::new(files.as_ref().map(IdentityFiles::identity))
         .map_err(|error| StartError::new("speak TLS with API servers", error, "report this"))?;
     Ok((tls, files))

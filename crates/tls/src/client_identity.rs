@@ -1,6 +1,6 @@
 //! The client certificate by which this server authenticates itself to others; it follows its files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -93,6 +93,20 @@ impl IdentityFiles {
             files: WatchedFiles::new(paths, texts),
             identity,
         })
+    }
+
+    /// Reads a certificate and its key, each of which is given with the flag that may name it; `None` unless both are named.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_named(
+        certificate: (Option<&Path>, &'static str),
+        key: (Option<&Path>, &'static str),
+    ) -> Result<Option<Self>, StartError> {
+        let file = |(path, flag): (Option<_>, _)| path.map(|path| FlagFile { path, flag });
+        let pair = file(certificate).zip(file(key));
+        pair.map(|(certificate, key)| Self::load(certificate, key))
+            .transpose()
     }
 
     /// Returns the identity, which follows the files while [`Self::follow`] runs.

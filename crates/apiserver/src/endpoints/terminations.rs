@@ -25,29 +25,9 @@ pub(super) struct Terminations {
 /// The labels of `apiserver_request_terminations_total`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
-    verb: &'static str,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: &'static str,
-    component: &'static str,
+    #[prometheus(flatten)]
+    kind: RequestKind,
     code: u16,
-}
-
-impl Labels {
-    fn new(kind: RequestKind, code: u16) -> Self {
-        Self {
-            verb: kind.verb,
-            group: kind.group,
-            version: kind.version,
-            resource: kind.resource,
-            subresource: kind.subresource,
-            scope: kind.scope,
-            component: kind.component,
-            code,
-        }
-    }
 }
 
 impl Terminations {
@@ -62,21 +42,17 @@ impl Terminations {
 
     /// Counts a request that was answered with this code, and returns how it is counted.
     pub(super) fn count(&self, info: &RequestInfo, code: u16) -> RequestKind {
-        let known = if info.is_resource {
+        let kind = if info.is_resource {
             RequestKind::new(info, true)
         } else {
             RequestKind::unknown(info)
         };
-        let mut labels = Labels::new(known.clone(), code);
-        let counted = if self.admits(&labels) {
-            known
-        } else {
-            let unknown = RequestKind::unknown(info);
-            labels = Labels::new(unknown.clone(), code);
-            unknown
-        };
+        let mut labels = Labels { kind, code };
+        if !self.admits(&labels) {
+            labels.kind = RequestKind::unknown(info);
+        }
         self.requests.get_or_create(&labels).inc();
-        counted
+        labels.kind
     }
 
     /// Returns true if these labels are there already, or if there is room for them.
