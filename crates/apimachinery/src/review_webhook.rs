@@ -145,6 +145,7 @@ mod tests {
     async fn calls_that_pause_before_a_retry_leave_room_for_others() {
         let client = Arc::new(Overloaded::default());
         let to = ClientConfig {
+            name: "webhook".to_owned(),
             target: Target::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,

@@ -59,6 +59,8 @@ impl Debug for ClientPair {
 /// The `clientConfig` of a webhook, with the credentials that this server presents to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
+    /// The name that says to people which webhook it is, such as that in its configuration.
+    pub name: String,
     /// The address of the webhook.
     pub target: Target,
     /// Certificate authorities in PEM that verify the webhook's certificate; `None` for those of the system.
@@ -88,11 +90,11 @@ pub enum Target {
 }
 
 impl ClientConfig {
-    /// Reads a `clientConfig`, without credentials, which other configuration gives.
+    /// Reads the `clientConfig` of a webhook of this name, without credentials, which other configuration gives.
     ///
     /// # Errors
     /// A message if it names neither url nor service, or if `caBundle` is not base64.
-    pub fn read(client_config: &Value) -> Result<Self, String> {
+    pub fn read(name: &str, client_config: &Value) -> Result<Self, String> {
         let text = |value: &Value, name: &str| {
             let text = value.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
@@ -120,6 +122,7 @@ impl ClientConfig {
             .decode(bundle)
             .map_err(|error| format!("caBundle: {error}"))?;
         Ok(Self {
+            name: name.to_owned(),
             target,
             ca_bundle: (!bundle.is_empty()).then_some(bundle),
             token: None,

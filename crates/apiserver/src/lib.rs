@@ -7,6 +7,7 @@
 
 mod audit_id;
 mod cancellation;
+mod client_side;
 pub mod endpoints;
 pub mod filters;
 pub mod health;
@@ -16,10 +17,13 @@ mod outgoing_call;
 mod remote_api;
 pub mod running_requests;
 mod service_addresses;
+pub mod shown_client;
 mod shown_text;
 pub mod shutdown;
 pub mod threads;
+pub mod traffic;
 pub mod transport;
+pub mod webhook_calls;
 pub mod webhook_client;
 
 pub use self::remote_api::{RemoteApi, ServiceReference};

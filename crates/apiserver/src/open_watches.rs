@@ -10,6 +10,7 @@ use ringwatch::storage::{SelectionPredicate, WatchLag, WatchObserver, WatchPlace
 use ringwatch::sync::{AtomicU64, Ordering};
 
 use crate::numbered::Numbered;
+use crate::shown_client::ShownClient;
 use crate::shown_text::start_of;
 
 /// The watches that clients have open. Clones share them.
@@ -42,10 +43,8 @@ pub(crate) struct WatchTarget<'a> {
     pub(crate) namespace: &'a str,
     /// The selectors.
     pub(crate) predicate: &'a SelectionPredicate,
-    /// The name of the user.
-    pub(crate) user: &'a str,
-    /// The header `User-Agent`.
-    pub(crate) user_agent: &'a str,
+    /// The client.
+    pub(crate) client: ShownClient,
     /// The time of the request.
     pub(crate) since: Instant,
 }
@@ -55,10 +54,8 @@ pub(crate) struct WatchTarget<'a> {
 pub struct OpenWatch {
     /// The number of the watch, which is not reused.
     pub id: u64,
-    /// The name of the user.
-    pub user: Box<str>,
-    /// The start of the header `User-Agent`.
-    pub user_agent: Box<str>,
+    /// The client.
+    pub client: ShownClient,
     /// The namespace; empty for all.
     pub namespace: Box<str>,
     /// The selectors as text, cut off where it is long.
@@ -84,12 +81,11 @@ pub(crate) struct WatchEntry {
 
 impl OpenWatches {
     /// Adds a watch that begins.
-    pub(crate) fn add(&self, target: &WatchTarget<'_>) -> WatchEntry {
+    pub(crate) fn add(&self, target: WatchTarget<'_>) -> WatchEntry {
         let (group, resource) = target.resource;
         let (_, watch) = self.0.add(|id| OpenWatch {
             id,
-            user: start_of(target.user),
-            user_agent: start_of(target.user_agent),
+            client: target.client,
             namespace: start_of(target.namespace),
             selector: start_of(&selector(target.predicate)),
             kind: kind(target.namespace, target.predicate),
@@ -233,6 +229,8 @@ fn kind(namespace: &str, predicate: &SelectionPredicate) -> WatchKind {
 
 #[cfg(test)]
 mod tests {
+    use http::header::USER_AGENT;
+    use http::{HeaderMap, HeaderValue};
     use ringwatch::clock::Clock;
     use ringwatch::meta::{FieldSelector, LabelSelector};
 
@@ -250,14 +248,14 @@ mod tests {
     fn a_watch_is_listed_until_it_ends_and_its_texts_are_cut_off() {
         let watches = OpenWatches::default();
         let since = Clock::real().now();
-        let long = "é".repeat(1_000);
+        let agent = HeaderValue::from_str(&"x".repeat(1_000)).expect("a header");
+        let headers = HeaderMap::from_iter([(USER_AGENT, agent)]);
         let add = |namespace, label, field| {
-            watches.add(&WatchTarget {
+            watches.add(WatchTarget {
                 resource: ("apps", "deployments"),
                 namespace,
                 predicate: &predicate(label, field),
-                user: "jane",
-                user_agent: &long,
+                client: ShownClient::new("jane", &headers, None),
                 since,
             })
         };
@@ -277,7 +275,7 @@ mod tests {
             let watch = watches.get(number as u64).expect("an open watch");
             assert_eq!((watch.kind, &*watch.selector), (*kind, *selector));
             assert_eq!(watch.of_type(), ("apps", "deployments"));
-            assert!(watch.user_agent.len() < long.len());
+            assert!(watch.client.user_agent.len() < 1_000);
             assert_eq!(
                 (watch.sent(), watch.revision(), watch.lag()),
                 (0, None, None)

@@ -1,19 +1,21 @@
-//! The requests that run, and the slowest of those that have ended lately, for those who look at the server.
+//! The requests that run, the slowest of those that have ended lately, and how many each client made, for those who look at
+//! the server.
 //!
-//! A request is in a map while it runs. Only of one that took long are its facts kept afterwards, with texts cut off, so that all
-//! others cost no more than the map. Watches and streams are not among them: they are meant to last.
+//! A request is in a map while it runs, and is counted for its client when it has ended. Only of one that took long are its facts
+//! kept afterwards. Watches and streams are not among them, which are meant to last: of these the beginning is counted.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::StatusCode;
 use ringwatch::clock::{Clock, Instant};
 use ringwatch::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
-use ringwatch_apimachinery::User;
 
 use crate::endpoints::RequestInfo;
 use crate::numbered::Numbered;
+use crate::shown_client::ShownClient;
 use crate::shown_text::start_of;
+use crate::traffic::{ClientTraffic, Sums, Traffic};
 
 /// Minimum time that a request takes to be kept when it has ended.
 const SLOW_MIN: Duration = Duration::from_millis(100);
@@ -24,7 +26,7 @@ const ENDED_MAX: usize = 100;
 /// The time for which they are kept.
 const ENDED_FOR: Duration = Duration::from_secs(60);
 
-/// The requests that run, and the slowest of those that have ended. Clones share them.
+/// The requests that run, the slowest of those that have ended, and the traffic of clients. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct RunningRequests(Arc<Shared>);
 
@@ -33,17 +35,19 @@ struct Shared {
     running: Numbered<Request>,
     /// The requests that took at least [`SLOW_MIN`], in no order.
     ended: Mutex<Vec<Ended>>,
+    traffic: Traffic,
 }
 
 /// The facts of a request that are known from its beginning.
 #[derive(Debug)]
 struct Request {
     info: Arc<RequestInfo>,
-    user: Box<str>,
-    user_agent: Option<HeaderValue>,
+    client: ShownClient,
     since: Instant,
     /// The status of the response; 0 as long as there is none.
     code: AtomicU64,
+    /// The bytes of the response's body that were sent.
+    bytes: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -68,10 +72,8 @@ pub struct ShownRequest {
     pub verb: String,
     /// The start of the path, without parameters.
     pub path: Box<str>,
-    /// The start of the user's name.
-    pub user: Box<str>,
-    /// The start of the header `User-Agent`.
-    pub user_agent: Box<str>,
+    /// The client.
+    pub client: ShownClient,
     /// The time that it took, or has taken so far.
     pub took: Duration,
     /// True if it runs.
@@ -85,16 +87,15 @@ impl RunningRequests {
     pub(crate) fn begin(
         &self,
         info: &Arc<RequestInfo>,
-        user: &User,
-        headers: &HeaderMap,
+        client: ShownClient,
         clock: &Clock,
     ) -> RunningRequest {
         let (id, request) = self.0.running.add(|_| Request {
             info: Arc::clone(info),
-            user: start_of(&user.name),
-            user_agent: headers.get(header::USER_AGENT).cloned(),
+            client,
             since: clock.now(),
             code: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
         });
         RunningRequest {
             all: self.clone(),
@@ -102,6 +103,24 @@ impl RunningRequests {
             request,
             clock: clock.clone(),
         }
+    }
+
+    /// Counts a watch or stream whose response begins with this status, or that has none.
+    pub(crate) fn begun(
+        &self,
+        info: &RequestInfo,
+        client: &ShownClient,
+        code: StatusCode,
+        now: Instant,
+    ) {
+        let end = Sums::of_one(Some(code), 0, Duration::ZERO);
+        self.0.traffic.count(client, info, &end, now);
+    }
+
+    /// Returns the requests of the last minute by client, verb and resource: those that make the most work, the most first.
+    #[must_use]
+    pub fn busiest(&self, max: usize, now: Instant) -> Vec<ClientTraffic> {
+        self.0.traffic.busiest(max, now)
     }
 
     /// Returns the slowest requests that run or have ended within a minute, the slowest first.
@@ -148,14 +167,26 @@ impl RunningRequest {
         let code = u64::from(code.as_u16());
         self.request.code.store(code, Ordering::Relaxed);
     }
+
+    /// Adds bytes of the body that were taken to be sent.
+    pub(crate) fn sent(&self, bytes: usize) {
+        // Relaxed: as above.
+        let sent = &self.request.bytes;
+        sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.all.0.running.remove(self.id);
-        let at = self.clock.now();
-        if at.saturating_duration_since(self.request.since) >= SLOW_MIN {
-            let shown = self.request.shown(at, false);
+        let (at, request) = (self.clock.now(), &self.request);
+        let took = at.saturating_duration_since(request.since);
+        let bytes = request.bytes.load(Ordering::Relaxed);
+        let end = Sums::of_one(request.code(), bytes, took);
+        let traffic = &self.all.0.traffic;
+        traffic.count(&request.client, &request.info, &end, at);
+        if took >= SLOW_MIN {
+            let shown = request.shown(at, false);
             self.all.keep(Ended { shown, at });
         }
     }
@@ -164,18 +195,20 @@ impl Drop for RunningRequest {
 impl Request {
     /// Returns the request as it is shown.
     fn shown(&self, now: Instant, running: bool) -> ShownRequest {
-        let code = u16::try_from(self.code.load(Ordering::Relaxed)).unwrap_or_default();
-        let agent = self.user_agent.as_ref();
-        let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();
         ShownRequest {
             verb: self.info.verb.name().to_owned(),
             path: start_of(&self.info.path),
-            user: self.user.clone(),
-            user_agent: start_of(agent),
+            client: self.client.clone(),
             took: now.saturating_duration_since(self.since),
             running,
-            code: StatusCode::from_u16(code).ok(),
+            code: self.code(),
         }
+    }
+
+    /// Returns the status of the response; `None` as long as there is none.
+    fn code(&self) -> Option<StatusCode> {
+        let code = u16::try_from(self.code.load(Ordering::Relaxed)).ok()?;
+        StatusCode::from_u16(code).ok()
     }
 }
 
@@ -186,17 +219,14 @@ fn forget_old(ended: &mut Vec<Ended>, now: Instant) {
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
+    use http::{HeaderMap, Method};
 
     use super::*;
 
     fn begin(all: &RunningRequests, path: &str, clock: &Clock) -> RunningRequest {
         let info = Arc::new(RequestInfo::new(&Method::GET, path, ""));
-        let user = User {
-            name: "jane".to_owned(),
-            ..User::default()
-        };
-        all.begin(&info, &user, &HeaderMap::new(), clock)
+        let client = ShownClient::new("jane", &HeaderMap::new(), None);
+        all.begin(&info, client, clock)
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,9 +3,14 @@
 /// Maximum number of bytes that are kept of each.
 const TEXT_BYTES_MAX: usize = 256;
 
+/// Returns the start of a text.
+pub(crate) fn start(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
+
 /// Returns a copy of the start of a text.
 pub(crate) fn start_of(text: &str) -> Box<str> {
-    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].into()
+    start(text).into()
 }
 
 #[cfg(test)]

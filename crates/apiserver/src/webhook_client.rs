@@ -19,6 +19,7 @@ use super::outgoing_call;
 use super::transport::https_get;
 use crate::ServiceAddresses;
 use crate::endpoints::{Backend, RelayError, fetch, full};
+use crate::webhook_calls::WebhookCalls;
 
 /// Maximum number of bytes of a response's body.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -40,6 +41,8 @@ pub struct NetworkClient {
     services: ServiceAddresses,
     /// The client's side of TLS, by a webhook's `caBundle` or the machine's authorities.
     tls: BundleTls,
+    /// Counts the calls.
+    calls: WebhookCalls,
     /// The clock of the calls' timeouts.
     clock: Clock,
 }
@@ -56,10 +59,11 @@ struct Place {
 impl NetworkClient {
     /// Creates a client that resolves services by `services`.
     #[must_use]
-    pub fn new(services: ServiceAddresses, clock: Clock) -> Self {
+    pub fn new(services: ServiceAddresses, calls: WebhookCalls, clock: Clock) -> Self {
         Self {
             services,
             tls: BundleTls::default(),
+            calls,
             clock,
         }
     }
@@ -183,8 +187,12 @@ impl WebhookClient for NetworkClient {
             let answered = Self::exchange(&place, to.token.as_deref(), review).await;
             answered.map_err(prefixed)
         };
-        let answered = self.clock.timeout(timeout, call).await;
-        answered.unwrap_or_else(|_| Err(prefixed(lasting("context deadline exceeded".to_owned()))))
+        let call = async {
+            let answered = self.clock.timeout(timeout, call).await;
+            let late = || Err(prefixed(lasting("context deadline exceeded".to_owned())));
+            answered.unwrap_or_else(|_| late())
+        };
+        self.calls.counted(to, &self.clock, call).await
     }
 }
 
@@ -221,8 +229,12 @@ fn refusal(status: StatusCode, content: &[u8]) -> String {
     }
 }
 
-/// Creates the client by which this server calls webhooks.
+/// Creates the client by which this server calls webhooks, which counts its calls in `calls`.
 #[must_use]
-pub fn client(services: ServiceAddresses, clock: Clock) -> Arc<dyn WebhookClient> {
-    Arc::new(NetworkClient::new(services, clock))
+pub fn client(
+    services: ServiceAddresses,
+    calls: WebhookCalls,
+    clock: Clock,
+) -> Arc<dyn WebhookClient> {
+    Arc::new(NetworkClient::new(services, calls, clock))
 }

@@ -284,6 +284,7 @@ mod tests {
             may: Semaphore::new(100),
         });
         let to = ClientConfig {
+            name: "webhook".to_owned(),
             target: Target::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,

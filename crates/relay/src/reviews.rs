@@ -71,6 +71,7 @@ pub fn access_reviews(upstream: &Arc<Upstream>, ttls: ReviewTtls) -> Authorizer 
 /// Returns the address of reviews: a path, since the upstream is known.
 fn at(path: &str) -> ClientConfig {
     ClientConfig {
+        name: path.to_owned(),
         target: Target::Url(path.to_owned()),
         ca_bundle: None,
         token: None,

@@ -135,7 +135,15 @@ impl Assembly<'_> {
         let kept = (&ledger, &responses.metrics);
         let limits = self.limits(&resources, &enabled, kept, &mut registry, background);
         let caches = CachesSource::feed(&resources.storages.feed);
-        let sources = Sources::new(flags, caches, &limits, &ledger, clock);
+        let sources = Sources::new(
+            flags,
+            caches,
+            &limits,
+            &ledger,
+            &security.credentials,
+            &resources.webhook_calls,
+            clock,
+        );
         let open_watches = sources.watches.clone();
         let state = DebugState::start(sources, background);
         let (accounts, credentials) = (&security.service_accounts, &security.credentials);

@@ -192,7 +192,7 @@ pub(super) fn policy(flags: &AuditFlags) -> Result<Option<Policy>, StartError> {
 /// Reads the kubeconfig of the webhook, if flags name one.
 pub(super) fn webhook(flags: &AuditFlags) -> Result<Option<ClientConfig>, StartError> {
     let path = flags.webhook.audit_webhook_config_file.as_deref();
-    path.map(webhook_kubeconfig::read).transpose().map_err(|why| {
+    path.map(|path| webhook_kubeconfig::read("audit webhook", path)).transpose().map_err(|why| {
         let why = format!("initializing audit webhook: {why}");
         let advice = "give --audit-webhook-config-file a kubeconfig with an https server and its authorities";
         StartError::new("record requests", why, advice)

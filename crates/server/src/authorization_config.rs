@@ -408,7 +408,7 @@ impl ConnectionInfo {
                 ));
             }
         };
-        webhook_kubeconfig::read(&path).map_err(|why| {
+        webhook_kubeconfig::read("authorization webhook", &path).map_err(|why| {
             let path = path.display();
             format!("connectionInfo.kubeConfigFile: Invalid value: {path}: {why}")
         })
@@ -419,7 +419,7 @@ impl ConnectionInfo {
 fn by_flags(flags: &AuthorizationFlags) -> Result<WebhookConfig, StartError> {
     let path = flags.authorization_webhook_config_file.as_deref();
     let path = path.unwrap_or_else(|| Path::new(""));
-    let to = webhook_kubeconfig::read(path).map_err(|why| {
+    let to = webhook_kubeconfig::read("authorization webhook", path).map_err(|why| {
         StartError::new(
             format!("use the kubeconfig of the authorization webhook {}", path.display()),
             why,

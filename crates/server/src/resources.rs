@@ -8,6 +8,7 @@ use ringwatch_admission::webhooks::WebhookMetrics;
 use ringwatch_admission::{AdmissionMetrics, MatchContext, ServedTypes};
 use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Impersonation;
+use ringwatch_apiserver::webhook_calls::WebhookCalls;
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
 use ringwatch_controllers::aggregation::AvailabilityMetrics;
@@ -41,6 +42,8 @@ pub(super) struct Resources {
     pub(super) types: Arc<ServedTypes>,
     /// Releases addresses and ports that no service has; `None` if they are not recorded.
     pub(super) repair: Option<Repair>,
+    /// The calls of webhooks.
+    pub(super) webhook_calls: WebhookCalls,
     /// The metrics of aggregated APIs.
     pub(super) availability: AvailabilityMetrics,
 }
@@ -56,7 +59,9 @@ impl Resources {
         registry: &mut Registry,
         background: &mut Background,
     ) -> Self {
-        let webhooks = webhook_client::client(storages.service_addresses(), clock.clone());
+        let webhook_calls = WebhookCalls::default();
+        let services = storages.service_addresses();
+        let webhooks = webhook_client::client(services, webhook_calls.clone(), clock.clone());
         let (authorizer, file) = authorizers.build(&webhooks, clock);
         if let Some(file) = file {
             background.run(file.follow());
@@ -113,6 +118,7 @@ impl Resources {
             webhooks,
             types,
             repair,
+            webhook_calls,
             availability: AvailabilityMetrics::register(registry),
         }
     }

@@ -136,7 +136,7 @@ pub(super) fn token_webhook(
     let Some(path) = &flags.authentication_token_webhook_config_file else {
         return Ok(None);
     };
-    let to = webhook_kubeconfig::read(path).map_err(|why| {
+    let to = webhook_kubeconfig::read("token webhook", path).map_err(|why| {
         StartError::new(
             format!("use the webhook of {}", path.display()),
             why,

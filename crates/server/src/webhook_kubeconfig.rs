@@ -26,11 +26,11 @@ pub(super) enum WebhookKubeconfigError {
     Pair(String),
 }
 
-/// Reads the connection settings of the current context.
+/// Reads the connection settings of the current context, for a webhook of this name.
 ///
 /// # Errors
 /// [`WebhookKubeconfigError`]
-pub(super) fn read(path: &Path) -> Result<ClientConfig, WebhookKubeconfigError> {
+pub(super) fn read(name: &str, path: &Path) -> Result<ClientConfig, WebhookKubeconfigError> {
     let config = Kubeconfig::read(path)?;
     let selection = config.select(None)?;
     let cluster = selection.cluster;
@@ -42,6 +42,7 @@ pub(super) fn read(path: &Path) -> Result<ClientConfig, WebhookKubeconfigError> 
         return Err(WebhookKubeconfigError::ExecPlugin);
     }
     Ok(ClientConfig {
+        name: name.to_owned(),
         target: Target::Url(cluster.server.clone()),
         ca_bundle: selection.certificate_authority()?,
         token: selection.user.and_then(|user| user.token.clone()),
@@ -87,7 +88,7 @@ mod tests {
                  users: [{{name: u, user: {{{user}}}}}]"
             );
             std::fs::write(&file, text).unwrap();
-            read(&file).map_err(|error| error.to_string())
+            read("webhook", &file).map_err(|error| error.to_string())
         };
         let both = format!("client-certificate-data: {certificate}, client-key: client.key");
         let pair = read_with(&both).unwrap().pair.expect("a certificate");

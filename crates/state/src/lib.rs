@@ -2,9 +2,14 @@
 //!
 //! The server writes it; the live page and `ringwatch top` read it. Durations are in seconds, sizes in bytes. Counters only
 //! rise, so that readers make rates of two documents. A figure that the server does not know is `null`. How figures are
-//! gathered does not belong here, nor how they are shown.
+//! gathered does not belong here. [`findings`] says which of them an operator should look at first.
+
+pub mod findings;
+pub mod values;
 
 use serde::{Deserialize, Serialize};
+
+use self::findings::Finding;
 
 /// The path of the document.
 pub const STATE_PATH: &str = "/debug/ui/state";
@@ -39,10 +44,22 @@ pub struct State {
     pub types: Vec<TypeState>,
     /// The priority levels, by their names; empty if requests do not wait by them.
     pub fairness: Vec<LevelState>,
-    /// The slowest requests that run now or ended within the last minute, the slowest first.
+    /// The slowest requests: first those that run, then those that ended within the last minute, the slowest of each first.
     pub requests: Vec<RequestState>,
+    /// The clients that make the most work, by verb and resource, the busiest first.
+    #[serde(default)]
+    pub clients: Vec<ClientState>,
+    /// The webhooks that are called or were within the last minute, those first whose calls have run longest.
+    #[serde(default)]
+    pub webhooks: Vec<WebhookState>,
+    /// The certificates whose expiry the server knows.
+    #[serde(default)]
+    pub certificates: Vec<CertificateState>,
     /// The watchers that are furthest behind, of all types.
     pub slowest: Vec<Watcher>,
+    /// What an operator should look at first, the worst first.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 /// The store behind the caches.
@@ -58,7 +75,7 @@ pub enum StoreKind {
 }
 
 /// The progress of the caches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedState {
     /// The revision that all types have reached; unknown for a relay, which follows each type for itself.
@@ -68,10 +85,14 @@ pub struct FeedState {
     /// The time for which the caches have been behind a revision of the store; of a relay, for which the first of them has been
     /// without its upstream.
     pub lag_seconds: Option<f64>,
+    /// The time that the store took to tell its newest revision; unknown if it did not answer in time.
+    pub store_seconds: Option<f64>,
+    /// The time for which the store has not answered; 0 if it does. Unknown for a relay.
+    pub silent_seconds: Option<f64>,
 }
 
 /// The memory in use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryState {
     /// The budget; unknown if there is none.
@@ -199,12 +220,80 @@ pub struct RequestState {
     pub user: String,
     /// The header `User-Agent`.
     pub user_agent: String,
+    /// The address of the client; `null` where it is not known.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// The number of such requests of this client, of which this is the slowest.
+    #[serde(default)]
+    pub times: u64,
     /// The time that it took, or has taken so far.
     pub seconds: f64,
     /// True if it runs.
     pub running: bool,
     /// The status of its response; `null` if there is none yet.
     pub code: Option<u16>,
+}
+
+/// The requests of one kind that a client made within the last minute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientState {
+    /// True for all clients together that are too many to be told apart; then the names are empty.
+    pub others: bool,
+    /// The name of the user.
+    pub user: String,
+    /// The header `User-Agent`.
+    pub user_agent: String,
+    /// The address of its last request; `null` where it is not known.
+    pub address: Option<String>,
+    /// The verb, such as `list`; of watches their beginning counts.
+    pub verb: String,
+    /// The type, such as `pods`, or the path if the requests are not about one.
+    pub resource: String,
+    /// True if the type was asked for in all namespaces.
+    pub everything: bool,
+    /// The number of requests.
+    pub requests: u64,
+    /// The number of those that failed.
+    pub failed: u64,
+    /// The bytes of their responses.
+    pub bytes: u64,
+    /// The time that they took together.
+    pub seconds: f64,
+}
+
+/// A webhook that is called or was within the last minute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookState {
+    /// The name in its configuration.
+    pub name: String,
+    /// The address.
+    pub target: String,
+    /// The number of calls that run.
+    pub running: u64,
+    /// The time for which the first of them has run; 0 if none runs.
+    pub running_seconds: f64,
+    /// The number of calls that ended within the last minute.
+    pub calls: u64,
+    /// The number of those that failed.
+    pub failed: u64,
+    /// The time that they took together.
+    pub seconds: f64,
+    /// The time that the longest of them took.
+    pub longest_seconds: f64,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateState {
+    /// The sort of certificate, such as `serving certificate`.
+    pub name: String,
+    /// The end of its validity, as in RFC 3339.
+    pub expires: String,
+    /// The time until then; negative afterwards.
+    pub seconds_left: f64,
 }
 
 /// A watch that a client has open.
@@ -247,6 +336,39 @@ pub struct WatcherList {
     pub total: u64,
     /// At most [`WATCHERS_MAX`] of them.
     pub items: Vec<Watcher>,
+}
+
+/// Returns the name of a type of a group and a plural resource, such as `pods` or `deployments.apps`.
+#[must_use]
+pub fn type_name((group, resource): (&str, &str)) -> String {
+    match group {
+        "" => resource.to_owned(),
+        group => format!("{resource}.{group}"),
+    }
+}
+
+impl State {
+    /// Returns the state of a server of this name of which nothing else is known at this time.
+    #[must_use]
+    pub fn unknown(name: &str, time: String) -> Self {
+        Self {
+            time,
+            name: name.to_owned(),
+            version: String::new(),
+            uptime_seconds: 0.0,
+            store: StoreKind::Etcd,
+            feed: FeedState::default(),
+            memory: MemoryState::default(),
+            types: Vec::new(),
+            fairness: Vec::new(),
+            requests: Vec::new(),
+            clients: Vec::new(),
+            webhooks: Vec::new(),
+            certificates: Vec::new(),
+            slowest: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
 }
 
 impl WatcherCounts {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch_load::{Pieces, Remote, RemoteError};
+use ringwatch_state::findings::findings;
 use ringwatch_state::{STATE_PATH, STREAM_EVENT, STREAM_PATH, State};
 
 use crate::TopError;
@@ -12,8 +13,10 @@ use crate::metrics;
 /// The path of the metrics.
 const METRICS_PATH: &str = "/metrics";
 
-/// The interval between two scrapes of a server without a stream, whose metrics take it some work.
+/// The interval between two scrapes of a server without a stream, whose metrics take it some work; the second comes sooner,
+/// since rates are made of two.
 const SCRAPE_PERIOD: Duration = Duration::from_secs(5);
+const SECOND_SCRAPE_DELAY: Duration = Duration::from_secs(1);
 
 /// The delay before a stream that has ended is opened again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -27,8 +30,10 @@ pub(crate) struct Documents {
     remote: Remote,
     clock: Clock,
     from: From,
-    /// True once a document has been read.
-    begun: bool,
+    /// The state that was made of the last scrape; `None` before the first, and of a stream.
+    scraped: Option<State>,
+    /// The number of scrapes so far.
+    scrapes: u64,
 }
 
 #[derive(Debug)]
@@ -64,7 +69,8 @@ impl Documents {
             remote,
             clock,
             from,
-            begun: false,
+            scraped: None,
+            scrapes: 0,
         })
     }
 
@@ -82,7 +88,6 @@ impl Documents {
                 .map_err(|error| unread(&self.remote, STREAM_PATH, error)),
             From::Metrics => self.scrape().await,
         };
-        self.begun = true;
         if next.is_err()
             && let From::Stream(stream) = &mut self.from
         {
@@ -107,13 +112,19 @@ impl Documents {
     }
 
     async fn scrape(&mut self) -> Result<State, TopError> {
-        if self.begun {
-            self.clock.sleep(SCRAPE_PERIOD).await;
+        match self.scrapes {
+            0 => {}
+            1 => self.clock.sleep(SECOND_SCRAPE_DELAY).await,
+            _ => self.clock.sleep(SCRAPE_PERIOD).await,
         }
+        self.scrapes += 1;
         let text = self.remote.get(METRICS_PATH).await;
         let text = text.map_err(|error| unread(&self.remote, METRICS_PATH, error))?;
         let text = String::from_utf8_lossy(&text);
-        Ok(metrics::state(&text, self.clock.wall()))
+        let mut state = metrics::state(&text, self.clock.wall());
+        state.findings = findings(&state, self.scraped.as_ref());
+        self.scraped = Some(state.clone());
+        Ok(state)
     }
 }
 

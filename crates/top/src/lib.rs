@@ -16,7 +16,6 @@ mod plain;
 mod screen;
 mod sections;
 mod terminal;
-mod values;
 
 use std::io::{IsTerminal, Write};
 
@@ -36,7 +35,7 @@ pub struct TopFlags {
     #[command(flatten)]
     remote: RemoteFlags,
 
-    /// Print it once as plain text and end, instead of following it.
+    /// Print it once as plain text and end, instead of following it. Takes as long as two documents, whose difference makes rates.
     #[arg(long)]
     once: bool,
 }
@@ -91,8 +90,11 @@ pub fn run(flags: &TopFlags) -> Result<(), TopError> {
     let address = remote.address().to_owned();
     let documents = runtime.block_on(Documents::open(remote, clock.clone()))?;
     if flags.once {
+        let (documents, before) = runtime.block_on(documents.next());
+        let before = before?;
+        // Rates are made of two.
         let (_, state) = runtime.block_on(documents.next());
-        let text = plain::text(&address, &state?);
+        let text = plain::text(&address, &state?, Some(&before));
         return Ok(std::io::stdout().write_all(text.as_bytes())?);
     }
     let details = runtime.block_on(Remote::find(&flags.remote))?;

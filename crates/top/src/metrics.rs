@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use ringwatch_state::{
-    FeedState, LevelState, MemoryState, State, StoreKind, TypeState, WaitingReads, WatcherCounts,
-    WindowState,
-};
+use ringwatch_state::{LevelState, State, TypeState, WaitingReads, WatcherCounts, WindowState};
 
 use crate::exposition::{Sample, samples};
 
@@ -34,7 +31,7 @@ const WANTED: [&str; 17] = [
 /// Returns what the text of `/metrics` tells.
 pub(crate) fn state(text: &str, now: Timestamp) -> State {
     let samples = samples(text, |name| WANTED.contains(&name));
-    let mut state = empty(now);
+    let mut state = State::unknown("API server (by its metrics)", now.to_string());
     let mut types: BTreeMap<String, TypeState> = BTreeMap::new();
     let mut levels: BTreeMap<String, LevelState> = BTreeMap::new();
     for sample in &samples {
@@ -125,11 +122,8 @@ fn type_name(sample: &Sample<'_>) -> Option<String> {
         return None;
     }
     // Some metrics have the group in the resource.
-    let qualified = group.is_empty() || resource.contains('.');
-    Some(match qualified {
-        true => resource.to_owned(),
-        false => format!("{resource}.{group}"),
-    })
+    let group = if resource.contains('.') { "" } else { group };
+    Some(ringwatch_state::type_name((group, resource)))
 }
 
 fn new_level(name: &str) -> LevelState {
@@ -154,30 +148,6 @@ fn new_type(name: &str) -> TypeState {
         reads: WaitingReads::default(),
         revision: None,
         ready: false,
-    }
-}
-
-fn empty(now: Timestamp) -> State {
-    State {
-        time: now.to_string(),
-        name: "API server (by its metrics)".to_owned(),
-        version: String::new(),
-        uptime_seconds: 0.0,
-        store: StoreKind::Etcd,
-        feed: FeedState {
-            revision: None,
-            store_revision: None,
-            lag_seconds: None,
-        },
-        memory: MemoryState {
-            budget_bytes: None,
-            resident_bytes: None,
-            accounts: Vec::new(),
-        },
-        types: Vec::new(),
-        fairness: Vec::new(),
-        requests: Vec::new(),
-        slowest: Vec::new(),
     }
 }
 

@@ -6,10 +6,12 @@ use ringwatch_state::State;
 /// The spaces between two columns.
 const GAP: &str = "  ";
 
-/// Returns a state as text.
-pub(crate) fn text(address: &str, state: &State) -> String {
+/// Returns a state as text. The one before it, if there is one, makes rates.
+pub(crate) fn text(address: &str, state: &State, before: Option<&State>) -> String {
     let mut lines = sections::head(address, state);
-    for section in sections::sections(state, None) {
+    lines.push(String::new());
+    lines.extend(sections::stands_out(state));
+    for section in sections::sections(state, before) {
         lines.push(String::new());
         lines.push(format!("{}:", section.title));
         lines.extend(table(&section));

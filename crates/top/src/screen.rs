@@ -10,8 +10,8 @@ use ringwatch_state::{State, Watcher, WatcherList};
 
 use crate::sections::{self, LeadsTo, Section};
 
-/// The lines above a table.
-const HEAD_LINES: u16 = 3;
+/// Maximum number of findings above a table; `--once` prints all.
+const FINDINGS_MAX: usize = 3;
 
 /// The number of rows by which the keys of pages move.
 const PAGE_ROWS: usize = 10;
@@ -115,17 +115,22 @@ impl Screen {
 
     /// Draws the screen.
     pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
+        let lines = match &self.state {
+            Some(state) => {
+                let found = sections::stands_out(state).into_iter();
+                let head = sections::head(&self.address, state).into_iter();
+                head.chain(found.take(FINDINGS_MAX)).collect()
+            }
+            None => vec![format!("waiting for {}", self.address)],
+        };
+        let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         let [head, title, body, keys] = Layout::vertical([
-            Constraint::Length(HEAD_LINES),
+            Constraint::Length(height),
             Constraint::Length(1),
             Constraint::Min(1),
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        let lines = match &self.state {
-            Some(state) => sections::head(&self.address, state),
-            None => vec![format!("waiting for {}", self.address)],
-        };
         frame.render_widget(paragraph(lines), head);
         frame.render_widget(Line::from(self.title()).style(Modifier::REVERSED), title);
         match (&self.view, self.table()) {
@@ -151,7 +156,10 @@ impl Screen {
             }
             View::Type(name, list) => {
                 let total = list.as_ref().map(|it| it.total);
-                format!("watchers of {name}: {}", crate::values::number(total))
+                format!(
+                    "watchers of {name}: {}",
+                    ringwatch_state::values::number(total)
+                )
             }
             View::Watcher(id, None) => format!("watcher {id} has ended, or is not known yet"),
             View::Watcher(id, Some(_)) => format!("watcher {id}"),

@@ -1,10 +1,13 @@
-//! Makes of a state what is shown: some lines, and tables of types, watchers, requests and levels.
+//! Makes of a state what is shown: some lines, and tables of types, watchers, requests, clients, webhooks and levels.
 
 use std::cmp::Reverse;
 
-use ringwatch_state::{LevelState, RequestState, State, StoreKind, TypeState, Watcher};
+use ringwatch_state::findings::Severity;
+use ringwatch_state::{
+    ClientState, LevelState, RequestState, State, StoreKind, TypeState, Watcher, WebhookState,
+};
 
-use crate::values::{UNKNOWN, bytes, number, rate, seconds};
+use ringwatch_state::values::{UNKNOWN, bytes, number, rate, seconds};
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +54,7 @@ const TYPE_COLUMNS: [&str; 13] = [
     "LONGEST ",
 ];
 
-const WATCHER_COLUMNS: [&str; 9] = [
+const WATCHER_COLUMNS: [&str; 10] = [
     "WATCHER ",
     "TYPE",
     "USER",
@@ -60,10 +63,29 @@ const WATCHER_COLUMNS: [&str; 9] = [
     "SENT ",
     "BEHIND ",
     "PARKED",
+    "ADDRESS",
     "CLIENT",
 ];
 
-const REQUEST_COLUMNS: [&str; 6] = ["SECONDS ", "STATUS", "VERB", "PATH", "USER", "CLIENT"];
+const REQUEST_COLUMNS: [&str; 8] = [
+    "SECONDS ", "TIMES ", "STATUS", "VERB", "PATH", "USER", "ADDRESS", "CLIENT",
+];
+
+const CLIENT_COLUMNS: [&str; 9] = [
+    "REQUESTS ",
+    "FAILED ",
+    "BYTES ",
+    "SECONDS ",
+    "VERB",
+    "RESOURCE",
+    "USER",
+    "ADDRESS",
+    "CLIENT",
+];
+
+const WEBHOOK_COLUMNS: [&str; 8] = [
+    "RUNNING ", "FOR ", "CALLS ", "FAILED ", "MEAN ", "LONGEST ", "WEBHOOK", "ADDRESS",
+];
 
 const LEVEL_COLUMNS: [&str; 6] = [
     "LEVEL",
@@ -86,7 +108,7 @@ pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
     let accounts: Vec<_> = accounts
         .map(|it| format!("{} {}", it.name, bytes(Some(it.bytes))))
         .collect();
-    vec![
+    let mut lines = vec![
         format!(
             "{} {} at {address}, up {}, over {store}, {}",
             state.name,
@@ -95,10 +117,11 @@ pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
             state.time
         ),
         format!(
-            "revision {}, of the store {}, behind it for {}",
+            "revision {}, of the store {}, behind it for {}; the store answers in {}",
             number(feed.revision),
             number(feed.store_revision),
-            seconds(feed.lag_seconds)
+            seconds(feed.lag_seconds),
+            seconds(feed.store_seconds)
         ),
         format!(
             "memory {} resident, budget {}: {}",
@@ -106,7 +129,25 @@ pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
             bytes(memory.budget_bytes),
             accounts.join(", ")
         ),
-    ]
+    ];
+    lines.extend(state.certificates.iter().map(|it| {
+        let left = Some(it.seconds_left.max(0.0));
+        format!("{}: until {}, {} left", it.name, it.expires, seconds(left))
+    }));
+    lines
+}
+
+/// Returns a line for each thing that stands out, the worst first, or one that says that nothing does.
+pub(crate) fn stands_out(state: &State) -> Vec<String> {
+    let lines = state.findings.iter().map(|it| match it.level {
+        Severity::Bad => format!("!! {}", it.text),
+        Severity::Warn => format!("!  {}", it.text),
+    });
+    let lines: Vec<_> = lines.collect();
+    match lines.is_empty() {
+        true => vec!["nothing stands out".to_owned()],
+        false => lines,
+    }
 }
 
 /// Returns the tables of a state. The one before it, if there is one, makes rates.
@@ -121,6 +162,16 @@ pub(crate) fn sections(state: &State, before: Option<&State>) -> Vec<Section> {
             title: "slowest requests".to_owned(),
             columns: &REQUEST_COLUMNS,
             rows: state.requests.iter().map(request).collect(),
+        },
+        Section {
+            title: "busiest clients".to_owned(),
+            columns: &CLIENT_COLUMNS,
+            rows: state.clients.iter().map(client).collect(),
+        },
+        Section {
+            title: "webhooks".to_owned(),
+            columns: &WEBHOOK_COLUMNS,
+            rows: state.webhooks.iter().map(webhook).collect(),
         },
         Section {
             title: "priority levels".to_owned(),
@@ -150,6 +201,7 @@ pub(crate) fn story(watcher: &Watcher) -> Vec<String> {
         format!("selects {}: {}", watcher.kind, shown(&watcher.selector)),
         format!("user {}", watcher.user),
         format!("client {}", shown(&watcher.user_agent)),
+        format!("address {}", known(watcher.address.as_deref())),
         format!("open for {}", seconds(Some(watcher.age_seconds))),
         format!(
             "{} events sent, the last of revision {}",
@@ -237,7 +289,8 @@ fn watcher(it: &Watcher) -> Row {
             it.sent.to_string(),
             number(it.behind),
             if it.parked { "parked" } else { "" }.to_owned(),
-            it.user_agent.clone(),
+            known(it.address.as_deref()),
+            shown(&it.user_agent).to_owned(),
         ],
     }
 }
@@ -253,11 +306,54 @@ fn request(it: &RequestState) -> Row {
         leads_to: LeadsTo::Nothing,
         cells: vec![
             format!("{:.3}", it.seconds),
+            it.times.to_string(),
             status,
             it.verb.clone(),
             it.path.clone(),
             it.user.clone(),
-            it.user_agent.clone(),
+            known(it.address.as_deref()),
+            shown(&it.user_agent).to_owned(),
+        ],
+    }
+}
+
+fn client(it: &ClientState) -> Row {
+    let resource = match (it.everything, it.others) {
+        (true, _) => format!("all {}", it.resource),
+        (false, true) => "all others".to_owned(),
+        (false, false) => it.resource.clone(),
+    };
+    Row {
+        leads_to: LeadsTo::Nothing,
+        cells: vec![
+            it.requests.to_string(),
+            it.failed.to_string(),
+            bytes(Some(it.bytes)),
+            format!("{:.2}", it.seconds),
+            shown(&it.verb).to_owned(),
+            resource,
+            shown(&it.user).to_owned(),
+            known(it.address.as_deref()),
+            shown(&it.user_agent).to_owned(),
+        ],
+    }
+}
+
+fn webhook(it: &WebhookState) -> Row {
+    #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
+    let mean = Some(it.seconds / it.calls as f64).filter(|_| it.calls > 0);
+    let running_for = Some(it.running_seconds).filter(|_| it.running > 0);
+    Row {
+        leads_to: LeadsTo::Nothing,
+        cells: vec![
+            it.running.to_string(),
+            seconds(running_for),
+            it.calls.to_string(),
+            it.failed.to_string(),
+            seconds(mean),
+            seconds(Some(it.longest_seconds).filter(|_| it.calls > 0)),
+            shown(&it.name).to_owned(),
+            it.target.clone(),
         ],
     }
 }
@@ -274,6 +370,10 @@ fn level(it: &LevelState) -> Row {
             it.rejected.to_string(),
         ],
     }
+}
+
+fn known(text: Option<&str>) -> String {
+    shown(text.unwrap_or_default()).to_owned()
 }
 
 fn shown(text: &str) -> &str {

@@ -96,7 +96,7 @@ impl Hook {
         Ok(Self {
             name: text("name").to_owned(),
             id,
-            client: ClientConfig::read(&source["clientConfig"]),
+            client: ClientConfig::read(text("name"), &source["clientConfig"]),
             criteria: Criteria::read(source, "rules")?,
             conditions: Conditions::read(source),
             fails: text("failurePolicy") != "Ignore",

@@ -77,8 +77,9 @@ impl Converter {
         let mut versions = versions.filter_map(Value::as_str);
         let version = versions.find(|version| matches!(*version, "v1" | "v1beta1"));
         let config = get(conversion, "webhook.clientConfig");
+        let name = format!("conversion of {}", text(definition, "metadata.name"));
         Some(Self {
-            config: ClientConfig::read(config.unwrap_or(&Value::Null)),
+            config: ClientConfig::read(&name, config.unwrap_or(&Value::Null)),
             review: format!("{GROUP}/{}", version.unwrap_or("v1")),
             client: Arc::clone(client),
         })

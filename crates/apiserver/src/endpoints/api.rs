@@ -3,6 +3,7 @@
 //! [`Api::handle`] takes the same steps for every request: it finds the handler, calls it, adds the parts common to all
 //! answers (audit id, warnings, compression), and counts the request.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,6 +33,7 @@ use super::routes::{NoRoute, Route, Routes};
 use super::spans::Handling;
 use super::warnings::warning_headers;
 use crate::audit_id::{AUDIT_ID, audit_id};
+use crate::client_side::ClientSide;
 
 /// The resource to which a Binding is posted that names its pod in the body.
 const BINDINGS: &str = "bindings";
@@ -100,6 +102,8 @@ struct RequestHead<'a> {
     query: &'a Query,
     headers: &'a HeaderMap,
     pretty: bool,
+    /// The address of the client, or of the last proxy before this server.
+    address: Option<SocketAddr>,
     /// The record of the request, if there is one.
     recording: Option<&'a Arc<Recording>>,
 }
@@ -157,6 +161,10 @@ impl Api {
             query: &query,
             headers: &parts.headers,
             pretty: negotiation::wants_pretty(&query, &parts.headers),
+            address: parts
+                .extensions
+                .get::<ClientSide>()
+                .and_then(|it| it.address),
             recording: parts.extensions.get(),
         };
         let (mut response, kind) = if let Some(remote) = served.remotes.serving(parts.uri.path()) {
@@ -337,6 +345,7 @@ impl Api {
             headers,
             pretty,
             method,
+            address,
             recording,
         } = *head;
         let mut context = Call::context(info, query, headers, user, &self.config);
@@ -353,6 +362,7 @@ impl Api {
             info,
             query,
             headers,
+            address,
             context,
             pretty,
             features: self.config.features,

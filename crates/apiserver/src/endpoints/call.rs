@@ -1,5 +1,6 @@
 //! One request about a resource, with everything that its handler needs.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
@@ -56,6 +57,8 @@ pub(super) struct Call<'a> {
     pub(super) query: &'a Query,
     /// The HTTP headers of the request.
     pub(super) headers: &'a HeaderMap,
+    /// The address of the client, or of the last proxy before this server; `None` if it is not known.
+    pub(super) address: Option<SocketAddr>,
     /// The user and the time of the request; collects warnings.
     pub(super) context: RequestContext,
     /// True if the answer is indented for people.

@@ -2,7 +2,7 @@
 //!
 //! `WithAudit` and `WithFailedAuthenticationAudit` of Kubernetes 1.36 (`endpoints/filters`).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use super::audited_body::{AuditedBody, Capture};
 use super::chain::{Began, Filters, Terms, panic_text};
 use super::{HeldBody, answer};
 use crate::audit_id::AUDIT_ID;
+use crate::client_side::ClientSide;
 use crate::endpoints::{
     self, EventStream, NOT_ACCEPTABLE, ProxiedResponse, Refusal, RequestBody, RequestInfo,
     TextError, Tunnel,
@@ -32,15 +33,6 @@ const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Maximum number of bytes of the Status of a failed watch, which is read before the response begins.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
-
-/// The client's side of a connection, in the extensions of a request.
-#[derive(Clone, Copy, Debug)]
-pub struct ClientSide {
-    /// The address of the client, or of the last proxy before this server.
-    pub address: Option<SocketAddr>,
-    /// True if it has shown a certificate, valid or not.
-    pub shows_certificate: bool,
-}
 
 /// A request without a response yet. If it is dropped, its client has gone.
 struct Unanswered(Option<Arc<Recording>>);

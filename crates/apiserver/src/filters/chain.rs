@@ -23,16 +23,17 @@ use ringwatch_spans::Tracer;
 use super::drain::Draining;
 use super::handler::{Credentials, Handler, OwnPaths, answer_own};
 use super::{
-    ClientSide, HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline,
-    impersonation,
+    HeldBody, InFlight, LargeWork, Outer, Requester, Start, answer, deadline, impersonation,
 };
 use crate::audit_id::{AUDIT_ID, audit_id};
 use crate::cancellation::CancellationFlag;
+use crate::client_side::ClientSide;
 use crate::endpoints::{
     self, Impersonation, Metrics, ProxiedResponse, Refusal, RequestBody, RequestInfo, RequestVerb,
     ResponseBody, TextError,
 };
 use crate::running_requests::RunningRequests;
+use crate::shown_client::ShownClient;
 
 /// The outcome of a request's authentication, as far as its connection goes.
 #[derive(Clone, Copy, Debug)]
@@ -337,7 +338,10 @@ impl Filters {
             };
         }
         let end = self.end_of_watches.clone();
+        let client = shown_client(&request, &user);
         let response = self.authorized(request, user, info).await;
+        let (running, code) = (&self.limits.running, response.status());
+        running.begun(info, &client, code, self.clock.now());
         response.map(|body| match open {
             Some(open) => HeldBody::until_its_turn(body, open, place),
             None => HeldBody::until(body, &end, place),
@@ -383,8 +387,8 @@ impl Filters {
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
-        let running = &self.limits.running;
-        let running = running.begin(info, &user, request.headers(), &self.clock);
+        let client = shown_client(&request, &user);
+        let running = self.limits.running.begin(info, client, &self.clock);
         let refused = || {
             let response = self.too_many(info);
             running.responded(response.status());
@@ -440,6 +444,13 @@ impl Filters {
 /// Returns the record of a request, if there is one.
 fn recording<B>(request: &Request<B>) -> Option<&Arc<Recording>> {
     request.extensions().get()
+}
+
+/// Returns the client of a request, as it is shown.
+fn shown_client<B>(request: &Request<B>, user: &User) -> ShownClient {
+    let side = request.extensions().get::<ClientSide>();
+    let address = side.and_then(|it| it.address);
+    ShownClient::new(&user.name, request.headers(), address)
 }
 
 /// Returns the message of a panic.

@@ -24,15 +24,15 @@ use crate::running_requests::RunningRequest;
 #[derive(Debug)]
 pub struct HeldBody {
     inner: ResponseBody,
-    /// The permits that are released with the body; held for their drop.
-    _held: Held,
+    /// The permits that are released with the body.
+    held: Held,
     /// Completes when the body is to end regularly.
     end: Option<Cancelled>,
     /// Completes when the body is to break off.
     time: Option<Pin<Box<Timer>>>,
 }
 
-/// The permits that a body may hold.
+/// The permits that a body may hold, most of them for their drop.
 #[derive(Debug)]
 enum Held {
     Nothing,
@@ -40,7 +40,7 @@ enum Held {
     Place {
         _permit: Permit,
         _turn: Option<Box<Turn>>,
-        _running: Box<RunningRequest>,
+        running: Box<RunningRequest>,
     },
     /// A place among the watches of a user.
     Watch {
@@ -63,10 +63,10 @@ impl HeldBody {
         running: RunningRequest,
     ) -> Self {
         Self {
-            _held: Held::Place {
+            held: Held::Place {
                 _permit: permit,
                 _turn: turn.map(Box::new),
-                _running: Box::new(running),
+                running: Box::new(running),
             },
             ..Self::from(inner)
         }
@@ -78,7 +78,7 @@ impl HeldBody {
     pub fn until(inner: ResponseBody, end: &CancellationFlag, place: Option<WatchPlace>) -> Self {
         Self {
             end: Some(end.cancelled()),
-            _held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
+            held: place.map_or(Held::Nothing, |place| Held::Watch { _place: place }),
             ..Self::from(inner)
         }
     }
@@ -92,7 +92,7 @@ impl HeldBody {
     ) -> Self {
         Self {
             end: Some(open.end().cancelled()),
-            _held: Held::CountedWatch {
+            held: Held::CountedWatch {
                 _place: place,
                 _open: Box::new(open),
             },
@@ -143,7 +143,7 @@ impl From<ResponseBody> for HeldBody {
     fn from(inner: ResponseBody) -> Self {
         Self {
             inner,
-            _held: Held::Nothing,
+            held: Held::Nothing,
             end: None,
             time: None,
         }
@@ -159,6 +159,9 @@ impl Body for HeldBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
+            if let (Held::Place { running, .. }, Some(Ok(frame))) = (&self.held, &frame) {
+                running.sent(frame.data_ref().map_or(0, Bytes::len));
+            }
             return Poll::Ready(frame);
         }
         if let Some(time) = &mut self.time

@@ -33,7 +33,6 @@ mod start;
 mod traced;
 mod transport_security;
 
-pub use audit::ClientSide;
 pub use chain::{Authentication, Filters, Limits, OnAuthentication};
 pub use cors::AllowedOrigin;
 pub use drain::Drain;

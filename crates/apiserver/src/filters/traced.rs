@@ -16,9 +16,10 @@ use ringwatch_apimachinery::User;
 use ringwatch_spans::{Attribute, Incoming, Span, number, text};
 
 use super::HeldBody;
-use super::audit::{ClientSide, FORWARDED_FOR, source_ips};
+use super::audit::{FORWARDED_FOR, source_ips};
 use super::chain::{Filters, Terms};
 use crate::audit_id::AUDIT_ID;
+use crate::client_side::ClientSide;
 use crate::endpoints::{BoxError, RequestBody, RequestInfo, ResponseBody};
 
 /// The groups whose members decide if their requests are sampled.

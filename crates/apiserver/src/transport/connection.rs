@@ -40,8 +40,9 @@ use super::shown_certificate::ShownCertificate;
 use super::unauthenticated::{ClientIo, FirstHeads, Heads, Standing, Unauthenticated};
 use super::unread_body;
 use crate::cancellation::CancellationFlag;
+use crate::client_side::ClientSide;
 use crate::endpoints::{BoxError, EventStream, Tunnel, Upgraded};
-use crate::filters::{Authentication, ClientSide, Filters};
+use crate::filters::{Authentication, Filters};
 
 /// Maximum time for the TLS handshake, in seconds, and on HTTP/2 the same again for the preface.
 pub const HANDSHAKE_SECONDS_MAX: u64 = 10;

@@ -361,6 +361,7 @@ fn truncating_webhook(
 ) -> (Queue, WebhookSender) {
     let options = WebhookOptions {
         to: ClientConfig {
+            name: "webhook".to_owned(),
             target: Target::Url("https://localhost".to_owned()),
             ca_bundle: None,
             token: None,

@@ -20,6 +20,8 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// How often page and server are compared, and how many times at most: half a minute in all.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOKS_MAX: u32 = 300;
+/// So many lists of everything within a minute stand out.
+const LISTS: u64 = 12;
 const ENTER: u32 = 13;
 const ARROW_DOWN: u32 = 40;
 
@@ -28,6 +30,13 @@ const TYPES: &str = "[...document.querySelectorAll('#types .rows .row')].map((ro
     const texts = [...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.textContent);
     return [texts[0], texts[1], texts[4], texts[7]];
 }).sort()";
+/// The clients of the table of busiest clients that list all of a type, with the type and their requests.
+const LISTERS: &str = "[...document.querySelectorAll('#clients .rows .row')].map((row) => {
+    const texts = [...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.textContent);
+    return [texts[0], texts[4], texts[5]];
+}).filter(([, resource]) => resource.startsWith('all ')).sort()";
+const STANDS_OUT: &str =
+    "[...document.querySelectorAll('.attention li')].map((item) => item.textContent)";
 /// The clients and selections of all rows of a table of watchers.
 const WATCHERS: &str = "[...document.querySelectorAll('#watchers .rows .row')].map((row) => {
     const texts = [...row.querySelectorAll('[role=gridcell]')].map((cell) => cell.textContent);
@@ -135,6 +144,22 @@ fn types(state: &Value) -> Value {
     json!(rows)
 }
 
+/// Returns the first word of a client's agent, its type and the number of its requests as the page writes them.
+fn lister(client: &Value) -> [String; 3] {
+    let text = |name: &str| client[name].as_str().expect("a text").to_owned();
+    let agent = text("userAgent");
+    let agent = agent.split(' ').next().unwrap_or_default();
+    [
+        if agent.is_empty() {
+            text("user")
+        } else {
+            agent.to_owned()
+        },
+        format!("all {}", text("resource")),
+        count(&client["requests"]),
+    ]
+}
+
 /// Returns a number below a million as tables write it.
 fn count(number: &Value) -> String {
     match number.as_u64() {
@@ -164,6 +189,30 @@ async fn the_page_draws_what_the_server_knows() {
     let row = drawn.as_array().expect("rows").iter();
     let row = row.clone().find(|row| row[0] == "configmaps");
     assert_eq!(row.expect("a row")[3], "2", "{drawn}");
+
+    for _ in 0..LISTS {
+        let request = Request::get("/api/v1/configmaps").header("user-agent", "nosy/1.2 (test)");
+        let request = request.body(Vec::new()).expect("a request");
+        fixture.admin.request_text(request).await.expect("a list");
+    }
+    fixture
+        .agree(page, LISTERS, "/debug/ui/state", |state| {
+            let clients = state["clients"].as_array().expect("clients").iter();
+            let listers = clients.filter(|each| each["everything"] == true);
+            let mut rows: Vec<_> = listers.map(lister).collect();
+            assert!(rows.iter().any(|row| row[0] == "nosy/1.2"), "{state:#}");
+            rows.sort();
+            json!(rows)
+        })
+        .await;
+    fixture
+        .agree(page, STANDS_OUT, "/debug/ui/state", |state| {
+            let findings = state["findings"].as_array().expect("findings").iter();
+            findings.map(|each| each["text"].clone()).collect()
+        })
+        .await;
+    let found = page.read(STANDS_OUT).await.to_string();
+    assert!(found.contains("nosy/1.2 (user "), "{found}");
 
     // By keyboard alone from the row above to the type's watchers.
     let filter = "document.querySelector('#types input')";

@@ -25,6 +25,9 @@ const LIMIT_RANGES: &str = "/api/v1/namespaces/default/limitranges";
 /// More events than a watcher's channel holds.
 const EVENTS: u64 = 50;
 
+/// So many lists of everything within a minute stand out.
+const LISTS: u64 = 12;
+
 /// The streams that a server has at a time, at most.
 const STREAMS_MAX: usize = 16;
 
@@ -239,6 +242,76 @@ async fn reads_that_wait_and_requests_that_run_are_shown() {
 }
 
 #[tokio::test]
+async fn a_client_that_lists_everything_again_and_again_stands_out() {
+    let fixture = Fixture::start().await;
+    fixture.create("a").await;
+    let calm = fixture.state().await;
+    assert_eq!(calm.findings, []);
+    assert_eq!(calm.feed.silent_seconds, Some(0.0));
+    assert!(calm.feed.store_seconds.is_some());
+    let serving = &calm.certificates[0];
+    assert_eq!(serving.name, "serving certificate");
+    assert!(serving.seconds_left > 0.0);
+
+    let path = "/api/v1/limitranges?resourceVersion=0";
+    for _ in 0..LISTS {
+        let request = Request::get(path).header("user-agent", "nosy/1.2 (test)");
+        let answer = fixture.send(request, "").await.into_body();
+        answer.collect().await.expect("a list");
+    }
+    let state = fixture.state().await;
+    let nosy = state.clients.iter();
+    let nosy = nosy.clone().find(|it| it.user_agent == "nosy/1.2 (test)");
+    let nosy = nosy.expect("the client");
+    assert_eq!((&*nosy.verb, &*nosy.resource), ("list", "limitranges"));
+    let counts = (nosy.everything, nosy.requests, nosy.failed);
+    assert_eq!(counts, (true, LISTS, 0));
+    assert!(nosy.bytes > LISTS * 100, "{nosy:?}");
+    assert_eq!(state.findings.len(), 1, "{:?}", state.findings);
+    let found = &state.findings[0].text;
+    assert!(found.starts_with("nosy/1.2 (user"), "{found}");
+    assert!(found.contains("listed all limitranges 12 times"), "{found}");
+}
+
+#[tokio::test]
+async fn a_webhook_that_hangs_stands_out() {
+    let fixture = Fixture::start().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let silent = silent.expect("a port");
+    let url = format!("https://{}/", silent.local_addr().expect("an address"));
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "resources": ["limitranges"],
+        "operations": ["CREATE"]});
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "silent"},
+        "webhooks": [{"name": "silent.example.com", "clientConfig": {"url": url}, "rules": [rule],
+            "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30}]});
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let request = Request::post(path).header("content-type", "application/json");
+    let answer = fixture.send(request, &configuration.to_string()).await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    let creates = async {
+        // The first may be before the configuration is followed.
+        for number in 0.. {
+            fixture.create(&format!("n{number}")).await;
+        }
+    };
+    let stands_out = |it: &State| !it.findings.is_empty();
+    let state = tokio::select! {
+        () = creates => unreachable!("it has no end"),
+        state = fixture.until(stands_out) => state,
+    };
+    let webhook = &state.webhooks[0];
+    assert_eq!((&*webhook.name, webhook.running), ("silent.example.com", 1));
+    assert_eq!(webhook.target, url);
+    let found = &state.findings[0].text;
+    let expected = "Webhook silent.example.com has not answered for";
+    assert!(found.starts_with(expected), "{found}");
+    // The client has gone, and with it the call.
+    let failed = |it: &State| it.webhooks[0].running == 0 && it.webhooks[0].failed == 1;
+    fixture.until(failed).await;
+}
+
+#[tokio::test]
 async fn streams_repeat_the_state_and_are_bounded() {
     let fixture = Fixture::start().await;
     let mut stream = fixture.get(STREAM_PATH).await.into_body();
@@ -309,15 +382,21 @@ async fn top_prints_the_same() {
         row.split_whitespace().collect::<Vec<_>>()
     };
     let limit_ranges = row("limitranges");
-    // Objects; its size, a unit, no rate, an event of so many, its age, a watcher.
+    // Objects; its size, a unit, the rate, an event of so many, its age, a watcher.
     assert_eq!(limit_ranges[1], "1", "{text}");
-    assert_eq!(limit_ranges[4..7], ["-", "1", "102400"], "{text}");
+    assert_eq!(limit_ranges[4..7], ["0.0", "1", "102400"], "{text}");
     assert_eq!(limit_ranges[8], "1", "{text}");
     assert!(
         text.contains("namespace default") && text.contains("it/1.0"),
         "{text}"
     );
     assert_eq!(row("exempt")[1], "-");
+    assert!(
+        text.contains("nothing stands out") && text.contains("serving certificate: until"),
+        "{text}"
+    );
+    let created = row("busiest clients:");
+    assert!(!created.is_empty() && text.contains("create"), "{text}");
     let (succeeded, text) = top(&fixture.0, &["--context", "other"]).await;
     assert!(!succeeded && text.contains("\"other\""), "{text}");
 }

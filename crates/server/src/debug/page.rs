@@ -48,7 +48,7 @@ macro_rules! assets {
 const ASSETS: &[Asset] = assets! {
     STYLE: "style.css";
     ICON: "icon.svg";
-    SCRIPT: "app.js" "attention.js" "chart.js" "columns.js" "dom.js" "format.js" "keys.js" "meanings.js" "model.js"
+    SCRIPT: "app.js" "chart.js" "columns.js" "dom.js" "format.js" "keys.js" "links.js" "meanings.js" "model.js"
         "overview.js" "sections.js" "stream.js" "table.js" "tiles.js" "tip.js" "type.js" "watcher.js";
 };
 

@@ -39,6 +39,7 @@ use crate::process_controls::ProcessControls;
 use crate::responses::Responses;
 use crate::server_paths::slis;
 use crate::spans::SpansConfig;
+use ringwatch_apiserver::webhook_calls::WebhookCalls;
 
 /// The inputs of a relay besides its credentials.
 pub(super) struct Assembly<'relay> {
@@ -90,7 +91,15 @@ impl Assembly<'_> {
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
         let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
         let source = CachesSource::Relay(Arc::clone(&caches));
-        let sources = Sources::new(self.flags, source, &limits, &ledger, &self.clock);
+        let sources = Sources::new(
+            self.flags,
+            source,
+            &limits,
+            &ledger,
+            &credentials,
+            &WebhookCalls::default(),
+            &self.clock,
+        );
         let open_watches = sources.watches.clone();
         let state = DebugState::start(sources, background);
         let api = self.api(

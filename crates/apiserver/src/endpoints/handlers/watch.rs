@@ -29,10 +29,11 @@ use crate::endpoints::encoding::{EventEncoder, EventType};
 use crate::endpoints::errors::{About, Failure};
 use crate::endpoints::event_sizes::Tally;
 use crate::endpoints::metrics::{LongRunning, WatchCounts};
-use crate::endpoints::negotiation::{self, Format};
+use crate::endpoints::negotiation::Format;
 use crate::endpoints::spans::WatchSpans;
 use crate::endpoints::websocket;
 use crate::open_watches::{WatchEntry, WatchTarget};
+use crate::shown_client::ShownClient;
 
 /// Maximum number of bytes of a chunk of events: as many as fit into a TLS record and an HTTP/2 frame.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
@@ -60,12 +61,11 @@ pub(crate) async fn watch(
     let begun = call.context.clock.now();
     let deadline = begun + timeout;
     options.deadline = Some(deadline);
-    let entry = terms.open.add(&WatchTarget {
+    let entry = terms.open.add(WatchTarget {
         resource: (&call.info.group, &call.info.resource),
         namespace: call.namespace(),
         predicate: &options.predicate,
-        user: &call.context.user.name,
-        user_agent: negotiation::user_agent(call.headers),
+        client: ShownClient::new(&call.context.user.name, call.headers, call.address),
         since: begun,
     });
     options.observer = Some(entry.observer());

@@ -304,6 +304,7 @@ impl WebhookClient for Slow {
 fn asking(client: Arc<dyn WebhookClient>) -> Arc<Authenticator> {
     let config = TokenWebhookConfig {
         to: ClientConfig {
+            name: "webhook".to_owned(),
             target: Target::Url("https://webhook".to_owned()),
             ca_bundle: None,
             token: None,

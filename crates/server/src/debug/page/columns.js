@@ -1,11 +1,13 @@
 // The columns of the tables: what each shows of a row, and from which width of the page on.
 
-import { client, typeHref, watcherHref } from './attention.js';
 import * as format from './format.js';
+import { client } from './format.js';
+import { typeHref, watcherHref } from './links.js';
 import { Table } from './table.js';
 
 export const KINDS = ['everything', 'namespace', 'name', 'labels', 'fields', 'shards'];
 const READ_SECONDS_BAD = 3;
+const WEBHOOK_SECONDS_BAD = 5;
 
 const number = (id, title, means, value, text, more = {}) => ({
   id, title, means, value, text: (row) => text(value(row), row), number: true, width: 'minmax(4.75rem, 1fr)', ...more,
@@ -112,10 +114,54 @@ export function requestsTable() {
       words('verb', 'Verb', 'verb', ({ verb }) => verb, { width: 'minmax(3.75rem, 0.8fr)' }),
       words('client', 'Client', 'client', client, { from: 2 }),
       words('user', 'User', 'user', ({ user }) => user, { from: 3 }),
+      words('address', 'Address', 'clientAddress', ({ address }) => address, { from: 3, width: 'minmax(0, 1.2fr)' }),
+      number('times', 'Times', 'times', ({ times }) => times, format.count, { from: 2 }),
       number('took', 'Took', 'took', ({ seconds }) => seconds, format.seconds, { level: ({ running, seconds }) => running && seconds >= READ_SECONDS_BAD && 'warn' }),
       words('outcome', 'Outcome', 'outcome', ({ running, code }) => (running ? 'running' : String(code ?? '')), {
         width: 'minmax(4.75rem, 0.9fr)', level: ({ code }) => code >= 500 && 'bad',
       }),
+    ],
+  });
+}
+
+export function busiestTable() {
+  return new Table({
+    label: 'Busiest clients',
+    key: ({ key }) => key,
+    sort: 'bytes',
+    then: ({ requests }) => [requests],
+    empty: 'No requests in the last minute.',
+    columns: [
+      words('client', 'Client', 'client', (row) => (row.others ? 'all others' : client(row)), { width: 'minmax(7rem, 2.4fr)' }),
+      words('user', 'User', 'user', ({ user }) => user, { from: 2 }),
+      words('address', 'Address', 'clientAddress', ({ address }) => address, { from: 3, width: 'minmax(0, 1.2fr)' }),
+      words('verb', 'Verb', 'verb', ({ verb }) => verb, { width: 'minmax(3.75rem, 0.8fr)' }),
+      words('resource', 'Resource', 'clientResource', ({ resource, everything }) => (everything ? `all ${resource}` : resource), { from: 2 }),
+      number('requests', 'Requests', 'clientRequests', ({ requests }) => requests, format.count),
+      number('failed', 'Failed', 'clientFailed', ({ failed }) => failed, orDot(format.count), { from: 2 }),
+      number('bytes', 'Bytes', 'clientBytes', ({ bytes }) => bytes, orDot(format.bytes)),
+      number('took', 'Took', 'clientTook', ({ seconds }) => seconds, format.seconds, { from: 3 }),
+    ],
+  });
+}
+
+export function webhooksTable() {
+  const mean = ({ calls, seconds }) => (calls ? seconds / calls : null);
+  return new Table({
+    label: 'Webhooks',
+    key: ({ name, target }) => `${name}\n${target}`,
+    sort: 'for',
+    then: ({ failed, calls }) => [failed, calls],
+    empty: 'No calls in the last minute.',
+    columns: [
+      words('name', 'Webhook', 'webhook', ({ name }) => name, { width: 'minmax(7rem, 2.4fr)' }),
+      words('target', 'Address', 'webhookTarget', ({ target }) => target, { from: 2 }),
+      number('running', 'Running', 'webhookRunning', ({ running }) => running, orDot(format.count)),
+      number('for', 'For', 'webhookFor', ({ runningSeconds }) => runningSeconds, orDot(format.seconds), { level: ({ runningSeconds }) => runningSeconds >= WEBHOOK_SECONDS_BAD && 'bad' }),
+      number('calls', 'Calls', 'webhookCalls', ({ calls }) => calls, orDot(format.count), { from: 2 }),
+      number('failed', 'Failed', 'webhookFailed', ({ failed }) => failed, orDot(format.count), { level: ({ failed }) => failed > 0 && 'warn' }),
+      number('mean', 'Mean', 'webhookMean', mean, format.seconds, { from: 2 }),
+      number('longest', 'Longest', 'webhookLongest', ({ longestSeconds }) => longestSeconds, orDot(format.seconds), { from: 3 }),
     ],
   });
 }

@@ -61,6 +61,11 @@ function two(whole, large, largeUnit, small, smallUnit) {
   return `${Math.floor(whole / large)}${SPACE}${largeUnit}${SPACE}${String(rest).padStart(2, '0')}${SPACE}${smallUnit}`;
 }
 
+// Returns the short name of a client: the first word of its user agent, or else its user.
+export function client({ userAgent, user }) {
+  return userAgent ? userAgent.split(' ')[0] : user || 'a client without a name';
+}
+
 // Returns a number of things in words: "1 watcher", "2 watchers".
 export function things(number, one, many = `${one}s`) {
   return `${count(number)}${SPACE}${number === 1 ? one : many}`;

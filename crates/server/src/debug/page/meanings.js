@@ -5,6 +5,8 @@ import { el } from './dom.js';
 const MEANINGS = {
   // The row of figures at the top.
   lag: 'How far the cache is behind the store, in time: since when the store has had a change that the cache has not applied. Watchers and fresh reads are late by at least this much.',
+  store: 'How long the store took to tell its newest revision, or for how long it has not answered. Writes and fresh reads take at least as long.',
+  certificate: 'Time until the first of the certificates that the server shows to clients expires. From then on clients refuse it.',
   changes: 'Changes of objects that the cache applied in the last second, over all types.',
   watchers: 'Open watches of all types. Those that are parked have overflowed their channel and read the window until they have caught up.',
   furthest: 'The most events that any watcher still has to examine. A watcher that falls out of the window must list again.',
@@ -51,6 +53,23 @@ const MEANINGS = {
   clientBehind: 'The most events that one of them still has to examine.',
   // Requests.
   took: 'How long the request has run, or took.',
+  clientAddress: 'Address from which the client came, or of the last proxy before the server.',
+  times: 'How many such requests of this client there are; the slowest of them is shown.',
+  // Busiest clients.
+  clientResource: 'The resource, in all namespaces or within some, or the path if the requests are not about one.',
+  clientRequests: 'Requests of the last minute, which may be ten seconds longer. Of watches the beginnings are counted.',
+  clientFailed: 'Those of them whose response was an error, or that had none.',
+  clientBytes: 'Bytes of the responses of the last minute, as they were sent; those of watches are not counted.',
+  clientTook: 'The time that these requests took together.',
+  // Webhooks.
+  webhook: 'The name of the webhook in its configuration.',
+  webhookTarget: 'Where it is called.',
+  webhookRunning: 'Calls that have no answer yet. The requests that need them wait.',
+  webhookFor: 'How long the first of these calls has waited.',
+  webhookCalls: 'Calls that ended within the last minute, which may be ten seconds longer.',
+  webhookFailed: 'Those of them without an answer of success.',
+  webhookMean: 'How long these calls took on average.',
+  webhookLongest: 'How long the longest of them took.',
   verb: 'What the request asks for, in Kubernetes’ words.',
   path: 'The path of the request.',
   outcome: 'Running, or the HTTP status of the response.',

@@ -21,6 +21,7 @@ export class Model {
     const totals = totalsOf(state);
     this.totals = totals;
     this.note('lag', state.feed.lagSeconds);
+    this.note('store', state.feed.storeSeconds);
     this.note('changes', this.rates.changes);
     this.note('watchers', totals.watchers);
     this.note('furthest', totals.behindMax);
@@ -44,7 +45,7 @@ export class Model {
 // What the figures of a type are that no watch cache serves, and of the feed where each type has its own.
 const NO_WINDOW = { events: null, spare: null, capacity: null, bytes: null, oldestSeconds: null };
 const NO_READS = { waiting: 0, longestSeconds: 0 };
-const NO_FEED = { revision: null, storeRevision: null, lagSeconds: null };
+const NO_FEED = { revision: null, storeRevision: null, lagSeconds: null, storeSeconds: null, silentSeconds: null };
 
 // Fills in what a document says by leaving it out.
 function whole(document) {

@@ -1,21 +1,26 @@
 // The first view: what stands out, the figures of the whole server, and a table of each kind.
 
-import { standsOut } from './attention.js';
-import { accountsTable, fairnessTable, requestsTable, typesTable, watchersTable } from './columns.js';
+import { accountsTable, busiestTable, fairnessTable, requestsTable, typesTable, watchersTable, webhooksTable } from './columns.js';
 import { el, mark, say } from './dom.js';
 import * as format from './format.js';
+import { findingHref } from './links.js';
 import { sum } from './model.js';
 import { Section } from './sections.js';
 import { tiles } from './tiles.js';
 
+const DAY = 24 * 60 * 60;
+const WEEK = 7 * DAY;
+
 const TILES = [
   { title: 'Feed lag', means: 'lag', href: '#types', history: 'lag', read: lag },
+  { title: 'Store', means: 'store', history: 'store', read: store },
   { title: 'Changes', means: 'changes', href: '#types', history: 'changes', read: ({ rates, state }) => ({ figure: format.rate(rates.changes), more: format.things(state.types.length, 'type') }) },
   { title: 'Watchers', means: 'watchers', href: '#watchers', history: 'watchers', read: ({ totals }) => ({ figure: format.count(totals.watchers), more: `${format.count(totals.parked)} parked`, level: totals.parked > 0 && 'warn' }) },
   { title: 'Furthest behind', means: 'furthest', href: '#watchers', history: 'furthest', read: ({ totals }) => ({ figure: format.count(totals.behindMax), more: 'events' }) },
   { title: 'Reads waiting', means: 'waiting', href: '#types', history: 'waiting', read: ({ totals }) => ({ figure: format.count(totals.waiting), more: `longest ${format.seconds(totals.longest)}`, level: totals.longest >= 3 ? 'bad' : totals.longest >= 1 && 'warn' }) },
   { title: 'Memory', means: 'memory', href: '#memory', history: 'memory', read: memory },
   { title: 'Queued', means: 'queued', href: '#fairness', history: 'queued', read: queued },
+  { title: 'Certificate', means: 'certificate', read: certificate },
 ];
 
 function lag({ state: { feed } }) {
@@ -24,6 +29,19 @@ function lag({ state: { feed } }) {
     more: feed.revision == null ? 'one feed for each type' : `revision ${format.revision(feed.revision)}`,
     level: feed.lagSeconds >= 10 ? 'bad' : feed.lagSeconds >= 1 && 'warn',
   };
+}
+
+function store({ state: { feed } }) {
+  if (feed.silentSeconds > 0) return { figure: 'silent', more: `for ${format.seconds(feed.silentSeconds)}`, level: 'bad' };
+  return { figure: format.seconds(feed.storeSeconds), more: 'to answer', level: feed.storeSeconds >= 0.5 ? 'bad' : feed.storeSeconds >= 0.1 && 'warn' };
+}
+
+// The one that expires first.
+function certificate({ state: { certificates } }) {
+  const [first] = [...certificates].sort((a, b) => a.secondsLeft - b.secondsLeft);
+  if (!first) return { figure: format.UNKNOWN };
+  const left = Math.max(0, first.secondsLeft);
+  return { figure: format.seconds(left), more: 'left', level: left < DAY ? 'bad' : left < WEEK && 'warn' };
 }
 
 function memory({ state: { memory: { budgetBytes } }, totals }) {
@@ -46,19 +64,22 @@ export class Overview {
     this.title = '';
     this.attention = el('ul', { class: 'attention', 'aria-label': 'What stands out' });
     this.tiles = tiles(TILES, 'The whole server');
+    this.tiles.root.id = 'server';
     this.types = new Section({ id: 'types', title: 'Types', table: typesTable(model), filter: 'Filter types' });
     this.watchers = new Section({ id: 'watchers', title: 'Slowest watchers', table: watchersTable({ label: 'Slowest watchers', hasType: true, empty: 'No watchers.' }) });
     this.requests = new Section({ id: 'requests', title: 'Slowest requests', table: requestsTable() });
+    this.clients = new Section({ id: 'clients', title: 'Busiest clients', table: busiestTable() });
+    this.webhooks = new Section({ id: 'webhooks', title: 'Webhooks', table: webhooksTable() });
     this.memory = new Section({ id: 'memory', title: 'Memory', table: accountsTable(model) });
     this.fairness = new Section({ id: 'fairness', title: 'Fairness', table: fairnessTable(model) });
     this.types.filter.addEventListener('input', redraw);
-    const [types, watchers, requests, memorySection, fairness] = this.sections().map(({ root }) => root);
+    const [types, watchers, requests, clients, webhooks, memorySection, fairness] = this.sections().map(({ root }) => root);
     this.root = el('div', { class: 'view' }, el('h1', { class: 'unseen', tabindex: -1 }, 'Overview'), this.attention, this.tiles.root,
-      types, watchers, requests, el('div', { class: 'pair' }, memorySection, fairness));
+      types, watchers, requests, clients, webhooks, el('div', { class: 'pair' }, memorySection, fairness));
   }
 
   sections() {
-    return [this.types, this.watchers, this.requests, this.memory, this.fairness];
+    return [this.types, this.watchers, this.requests, this.clients, this.webhooks, this.memory, this.fairness];
   }
 
   tables() {
@@ -67,14 +88,18 @@ export class Overview {
 
   draw() {
     const { model, model: { state, totals } } = this;
-    this.drawAttention(standsOut(model));
+    this.drawAttention(state.findings);
     for (const tile of this.tiles.tiles) tile.draw(model);
     this.types.tell(format.things(state.types.length, 'type'));
     this.types.draw(state.types, ({ type }) => type);
     this.watchers.tell(`furthest behind of ${format.count(totals.watchers)}`);
     this.watchers.draw(state.slowest);
     this.requests.tell('running, or of the last minute');
-    this.requests.draw(keyed(state.requests));
+    this.requests.draw(state.requests.map(keyed(['verb', 'path', 'user', 'userAgent', 'running', 'code'])));
+    this.clients.tell('of the last minute');
+    this.clients.draw(state.clients.map(keyed(['others', 'verb', 'resource', 'everything', 'user', 'userAgent'])));
+    this.webhooks.tell('called now, or within the last minute');
+    this.webhooks.draw(state.webhooks);
     this.memory.tell(resident(state.memory));
     this.memory.draw(state.memory.accounts);
     this.fairness.draw(state.fairness);
@@ -83,10 +108,11 @@ export class Overview {
   drawAttention(found) {
     const list = found.length ? found : [{ level: 'good', text: 'Nothing stands out' }];
     while (this.attention.children.length > list.length) this.attention.lastChild.remove();
-    list.forEach(({ level, text, href }, index) => {
+    list.forEach((finding, index) => {
+      const { level, text } = finding;
       const item = this.attention.children[index] ?? this.attention.appendChild(el('li', {}, el('a')));
       mark(item, 'data-level', level);
-      mark(item.firstChild, 'href', href);
+      mark(item.firstChild, 'href', finding.about ? findingHref(finding) : null);
       say(item.firstChild, text);
     });
   }
@@ -96,13 +122,7 @@ function resident({ residentBytes }) {
   return residentBytes == null ? '' : `${format.bytes(residentBytes)} resident`;
 }
 
-// Requests have no name: those that look the same are told apart by their order.
-function keyed(requests) {
-  const times = new Map();
-  return requests.map((request) => {
-    const name = [request.verb, request.path, request.user, request.userAgent].join('\n');
-    const time = (times.get(name) ?? 0) + 1;
-    times.set(name, time);
-    return { ...request, key: `${name}\n${String(time).padStart(3, '0')}` };
-  });
+// Returns a function that gives a row without a name one, of what tells it from others.
+function keyed(names) {
+  return (row) => ({ ...row, key: names.map((name) => row[name]).join('\n') });
 }

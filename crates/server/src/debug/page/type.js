@@ -1,6 +1,5 @@
 // The view of one type: its figures, its clients, and its watchers, those furthest behind first.
 
-import { client } from './attention.js';
 import { KINDS, clientsTable, selects, watchersTable } from './columns.js';
 import { el } from './dom.js';
 import * as format from './format.js';
@@ -18,7 +17,7 @@ export class TypeView {
     Object.assign(this, { model, redraw, type, title: type, items: [], total: null, asked: -Infinity, isAsking: false });
     this.tiles = tiles(this.figures(), `Figures of ${type}`);
     this.kinds = tiles(KINDS.map((kind) => this.kind(kind)), 'Watchers by kind of selector');
-    this.clients = new Section({ id: 'clients', title: 'Clients', table: clientsTable() });
+    this.clients = new Section({ id: 'type-clients', title: 'Clients', table: clientsTable() });
     this.watchers = new Section({ id: 'watchers', title: 'Watchers', table: watchersTable({ label: `Watchers of ${type}`, empty: 'No watchers.' }), filter: 'Filter watchers' });
     this.watchers.filter.addEventListener('input', redraw);
     this.kinds.root.classList.add('small');
@@ -87,7 +86,7 @@ export class TypeView {
 function clientsOf(watchers) {
   const clients = new Map();
   for (const watcher of watchers) {
-    const name = client(watcher);
+    const name = format.client(watcher);
     const row = clients.get(name) ?? { name, watches: 0, parked: 0, behind: 0 };
     row.watches += 1;
     row.parked += watcher.parked ? 1 : 0;

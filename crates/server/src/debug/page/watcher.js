@@ -1,11 +1,11 @@
 // The story of one watcher: who it is, what it selects, how far it is, and the last two minutes of that.
 
-import { client, typeHref } from './attention.js';
 import { selects, stateOf } from './columns.js';
 import { el, mark, say } from './dom.js';
 import * as format from './format.js';
-import { Model } from './model.js';
+import { typeHref } from './links.js';
 import { describedBy } from './meanings.js';
+import { Model } from './model.js';
 import { ask } from './stream.js';
 import { tiles } from './tiles.js';
 
@@ -61,7 +61,7 @@ export class WatcherView {
     }
     say(this.type, watcher.type);
     mark(this.type, 'href', typeHref(watcher.type));
-    say(this.heading, `${client(watcher)} watches ${watcher.type}`);
+    say(this.heading, `${format.client(watcher)} watches ${watcher.type}`);
     say(this.story, this.tell(watcher));
     FACTS.forEach(([, , read], index) => say(this.values[index], read(watcher) || format.UNKNOWN));
   }

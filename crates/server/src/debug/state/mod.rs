@@ -8,8 +8,12 @@
 //! The documents take time that grows with the watchers, so one task makes them, one after the other, on threads that serve
 //! nobody. All readers of the stream are sent the same bytes. A reader that is slow misses documents.
 
+mod caches;
 mod gather;
+mod lagging;
+mod requests;
 mod sampler;
+mod types;
 
 use std::sync::Arc;
 
@@ -21,7 +25,8 @@ use ringwatch_apiserver::endpoints::{BoxError, ResponseBody, TextError, full, st
 use ringwatch_state::{STATE_PATH, STREAM_PATH, WATCHERS_MAX, WATCHERS_PATH};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 
-pub(crate) use self::gather::{CachesSource, Sources};
+pub(crate) use self::caches::CachesSource;
+pub(crate) use self::gather::Sources;
 use self::sampler::{Ask, Sampler, Wanted};
 use crate::background::Background;
 

@@ -1,0 +1,90 @@
+//! Requests, those who make them, and what they wait for.
+
+use ringwatch_apiserver::running_requests::ShownRequest;
+use ringwatch_apiserver::traffic::ClientTraffic;
+use ringwatch_apiserver::webhook_calls::WebhookFigures;
+use ringwatch_flowcontrol::fairness::LevelFigures;
+use ringwatch_state::{ClientState, LevelState, RequestState, WebhookState, type_name};
+
+pub(super) fn level(figures: LevelFigures) -> LevelState {
+    LevelState {
+        level: figures.name,
+        seats: figures.seats.map(u64::from),
+        executing: figures.executing,
+        taken: figures.taken,
+        waiting: figures.waiting,
+        rejected: figures.rejected,
+    }
+}
+
+/// Returns requests, equal ones of a client as one: those that run first, the slowest of each first.
+pub(super) fn requests(mut shown: Vec<ShownRequest>, max: usize) -> Vec<RequestState> {
+    shown.sort_by_key(|it| (!it.running, std::cmp::Reverse(it.took)));
+    let mut rows: Vec<RequestState> = Vec::new();
+    for request in shown {
+        let row = request_row(&request);
+        // They are few: the slowest that are kept.
+        match rows.iter_mut().find(|it| is_alike(it, &row)) {
+            Some(slowest) => slowest.times += 1,
+            None => rows.push(row),
+        }
+    }
+    rows.truncate(max);
+    rows
+}
+
+fn request_row(shown: &ShownRequest) -> RequestState {
+    let client = &shown.client;
+    RequestState {
+        verb: shown.verb.clone(),
+        path: shown.path.to_string(),
+        user: client.user.to_string(),
+        user_agent: client.user_agent.to_string(),
+        address: client.address.map(|it| it.ip().to_canonical().to_string()),
+        times: 1,
+        seconds: shown.took.as_secs_f64(),
+        running: shown.running,
+        code: shown.code.map(|it| it.as_u16()),
+    }
+}
+
+fn is_alike(one: &RequestState, other: &RequestState) -> bool {
+    let key = |it: &RequestState| {
+        let texts = [&it.verb, &it.path, &it.user, &it.user_agent].map(String::clone);
+        (texts, it.running, it.code)
+    };
+    key(one) == key(other)
+}
+
+pub(super) fn client(traffic: ClientTraffic) -> ClientState {
+    let sums = traffic.sums;
+    let others = traffic.client.is_none();
+    let (user, user_agent, address) = traffic.client.unwrap_or_default();
+    ClientState {
+        others,
+        user: user.into(),
+        user_agent: user_agent.into(),
+        address: address.map(|it| it.to_string()),
+        verb: traffic.verb.into(),
+        resource: type_name((&traffic.group, &traffic.resource)),
+        everything: traffic.everything,
+        requests: sums.requests,
+        failed: sums.failed,
+        bytes: sums.bytes,
+        seconds: sums.took.as_secs_f64(),
+    }
+}
+
+pub(super) fn webhook(figures: WebhookFigures) -> WebhookState {
+    let ended = figures.ended;
+    WebhookState {
+        name: figures.webhook.name.into(),
+        target: figures.webhook.target.into(),
+        running: figures.running,
+        running_seconds: figures.running_for.as_secs_f64(),
+        calls: ended.calls,
+        failed: ended.failed,
+        seconds: ended.took.as_secs_f64(),
+        longest_seconds: ended.longest.as_secs_f64(),
+    }
+}

@@ -1,0 +1,411 @@
+//! Findings: what of a state an operator should look at first. Each rule names one thing that is not as it should be.
+
+use serde::{Deserialize, Serialize};
+
+use crate::values::{bytes, seconds};
+use crate::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
+
+/// Maximum number of findings.
+pub const FINDINGS_MAX: usize = 10;
+
+/// From these seconds on the caches are too far behind the store.
+const LAG: Thresholds = Thresholds(1.0, 10.0);
+/// From these seconds on a store is slow that tells its newest revision.
+const STORE: Thresholds = Thresholds(0.1, 0.5);
+/// From these parts of the budget on windows shrink, and no list and no watch begins.
+const MEMORY: Thresholds = Thresholds(3.0 / 4.0, 7.0 / 8.0);
+/// From these seconds on a read has waited too long for a revision: kube-apiserver gives up after three.
+const READ: Thresholds = Thresholds(1.0, 3.0);
+/// From these seconds on a request is slow that still runs.
+const REQUEST: Thresholds = Thresholds(3.0, 10.0);
+/// From these seconds on a webhook has not answered for too long.
+const WEBHOOK: Thresholds = Thresholds(1.0, 5.0);
+/// From these seconds before its end on a certificate expires soon: a week, and a day.
+const EXPIRY: (f64, f64) = (7.0 * 86_400.0, 86_400.0);
+
+/// The seconds that the calls of a webhook take on average, and their number, from which on it is slow.
+const SLOW_CALLS: (f64, u64) = (0.5, 3);
+/// A watcher is found to be behind by so many events, if they are those of so many seconds.
+const BEHIND: (u64, f64) = (100, 10.0);
+/// The part of the window that a parked watcher may be behind before it is close to being dropped.
+const PARKED_PART: f64 = 3.0 / 4.0;
+/// Writes that take so many seconds wait for the store or a webhook. Fewer may have had bad luck.
+const SLOW_WRITES: (f64, u64) = (0.5, 3);
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+/// So many lists of everything within a minute are those of a client that should watch.
+const LISTS: u64 = 12;
+/// So many watches that a client begins within a minute do not last.
+const WATCHES: u64 = 60;
+/// So many requests of a client, nearly all of which fail, are those of one that is misled.
+const FAILURES: u64 = 60;
+
+/// Something that an operator should look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub level: Severity,
+    /// The sentence that says it, without a full stop.
+    pub text: String,
+    /// The part of the state that has more about it.
+    pub about: About,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// Clients feel it, or will soon.
+    Bad,
+    /// It is not as it should be.
+    Warn,
+}
+
+/// The part of a state that a finding is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum About {
+    /// A type, by its name.
+    Type(String),
+    /// A member of the state, by its name.
+    Section(Section),
+}
+
+/// A member of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Section {
+    /// The whole server: its feed, its store and its certificates.
+    Server,
+    /// [`State::memory`].
+    Memory,
+    /// [`State::fairness`].
+    Fairness,
+    /// [`State::requests`].
+    Requests,
+    /// [`State::clients`].
+    Clients,
+    /// [`State::webhooks`].
+    Webhooks,
+}
+
+/// The values from which on something is found, and found to be bad.
+struct Thresholds(f64, f64);
+
+/// Returns the findings of a state, the worst first. The one before it, if there is one, makes rates.
+#[must_use]
+pub fn findings(state: &State, before: Option<&State>) -> Vec<Finding> {
+    let mut all = Vec::new();
+    all.extend(certificates(state));
+    all.extend(store(state));
+    all.extend(state.webhooks.iter().filter_map(webhook));
+    all.extend(memory(state));
+    all.extend(state.fairness.iter().filter_map(|it| level(it, before)));
+    all.extend(state.clients.iter().filter_map(client));
+    all.extend(state.types.iter().filter_map(reads));
+    all.extend(state.types.iter().filter_map(not_ready));
+    let rates = Rates::of(state, before);
+    all.extend(state.types.iter().filter_map(|it| behind(it, state, rates)));
+    all.extend(running(state));
+    all.extend(slow_writes(state));
+    // The sort keeps the order of the rules.
+    all.sort_by_key(|it| it.level);
+    all.truncate(FINDINGS_MAX);
+    all
+}
+
+impl Thresholds {
+    fn level(&self, value: f64) -> Option<Severity> {
+        match value {
+            value if value >= self.1 => Some(Severity::Bad),
+            value if value >= self.0 => Some(Severity::Warn),
+            _ => None,
+        }
+    }
+}
+
+fn found(level: Severity, section: Section, text: String) -> Option<Finding> {
+    let about = About::Section(section);
+    Some(Finding { level, text, about })
+}
+
+fn of_type(level: Severity, name: &str, text: String) -> Option<Finding> {
+    let about = About::Type(name.to_owned());
+    Some(Finding { level, text, about })
+}
+
+fn certificates(state: &State) -> impl Iterator<Item = Finding> {
+    state.certificates.iter().filter_map(|it| {
+        let (soon, very_soon) = EXPIRY;
+        let left = it.seconds_left;
+        let level = match left {
+            left if left < very_soon => Severity::Bad,
+            left if left < soon => Severity::Warn,
+            _ => return None,
+        };
+        let text = match left > 0.0 {
+            true => format!("The {} expires in {}", it.name, seconds(Some(left))),
+            false => format!("The {} has expired, at {}", it.name, it.expires),
+        };
+        found(level, Section::Server, text)
+    })
+}
+
+/// Finds a store that is silent or slow, and caches that are behind it.
+fn store(state: &State) -> Option<Finding> {
+    let feed = &state.feed;
+    if let Some(silent) = feed.silent_seconds.filter(|it| *it > 0.0) {
+        let text = format!("The store has not answered for {}", seconds(Some(silent)));
+        return found(Severity::Bad, Section::Server, text);
+    }
+    if let Some(lag) = feed.lag_seconds
+        && let Some(level) = LAG.level(lag)
+    {
+        let text = format!(
+            "The caches have been behind the store for {}",
+            seconds(Some(lag))
+        );
+        return found(level, Section::Server, text);
+    }
+    let took = feed.store_seconds?;
+    let level = STORE.level(took)?;
+    let text = format!(
+        "The store takes {} to tell its newest revision",
+        seconds(Some(took))
+    );
+    found(level, Section::Server, text)
+}
+
+fn webhook(it: &WebhookState) -> Option<Finding> {
+    let name = match it.name.is_empty() {
+        true => &it.target,
+        false => &it.name,
+    };
+    if let Some(level) = WEBHOOK.level(it.running_seconds) {
+        let text = format!(
+            "Webhook {name} has not answered for {}: {}",
+            seconds(Some(it.running_seconds)),
+            things(it.running, "call waits", "calls wait")
+        );
+        return found(level, Section::Webhooks, text);
+    }
+    if it.failed > 0 {
+        let calls = things(it.calls, "call", "calls");
+        let text = format!(
+            "{} of {calls} of webhook {name} failed within the last minute",
+            it.failed
+        );
+        return found(Severity::Warn, Section::Webhooks, text);
+    }
+    let mean = it.seconds / per(it.calls);
+    if it.calls >= SLOW_CALLS.1 && mean >= SLOW_CALLS.0 {
+        let text = format!("Webhook {name} takes {} to answer", seconds(Some(mean)));
+        return found(Severity::Warn, Section::Webhooks, text);
+    }
+    None
+}
+
+fn memory(state: &State) -> Option<Finding> {
+    let budget = state.memory.budget_bytes.filter(|it| *it > 0)?;
+    let counted: u64 = state.memory.accounts.iter().map(|it| it.bytes).sum();
+    let part = per(counted) / per(budget);
+    let level = MEMORY.level(part)?;
+    let text = format!(
+        "Memory is at {:.0} % of its budget of {}",
+        part * 100.0,
+        bytes(Some(budget))
+    );
+    found(level, Section::Memory, text)
+}
+
+fn level(it: &LevelState, before: Option<&State>) -> Option<Finding> {
+    let was = before.and_then(|state| state.fairness.iter().find(|was| was.level == it.level));
+    let rejected = was.map_or(0, |was| it.rejected.saturating_sub(was.rejected));
+    if rejected > 0 {
+        let requests = things(rejected, "request", "requests");
+        let text = format!("Level {} has just rejected {requests} with 429", it.level);
+        return found(Severity::Bad, Section::Fairness, text);
+    }
+    if it.waiting > 0 && it.waiting >= it.seats.unwrap_or_default() {
+        let requests = things(it.waiting, "request waits", "requests wait");
+        let text = format!("{requests} for a seat of level {}", it.level);
+        return found(Severity::Warn, Section::Fairness, text);
+    }
+    None
+}
+
+fn client(it: &ClientState) -> Option<Finding> {
+    if it.others {
+        return None;
+    }
+    let who = who(&it.user_agent, &it.user, it.address.as_deref());
+    let text = if it.verb == "list" && it.everything && it.requests >= LISTS {
+        format!(
+            "{who} listed all {} {} times within the last minute, {}: it should watch",
+            it.resource,
+            it.requests,
+            bytes(Some(it.bytes))
+        )
+    } else if it.verb == "watch" && it.requests >= WATCHES {
+        format!(
+            "{who} began {} watches of {} within the last minute",
+            it.requests, it.resource
+        )
+    } else if it.failed >= FAILURES && it.failed >= it.requests - it.requests / 10 {
+        format!(
+            "{} of {} requests of {who} to {} {} failed within the last minute",
+            it.failed, it.requests, it.verb, it.resource
+        )
+    } else {
+        return None;
+    };
+    found(Severity::Warn, Section::Clients, text)
+}
+
+fn reads(it: &TypeState) -> Option<Finding> {
+    let level = READ.level(it.reads.longest_seconds)?;
+    let reads = things(it.reads.waiting, "read", "reads");
+    let text = format!(
+        "{reads} of {} waiting for the cache, the first for {}",
+        it.name,
+        seconds(Some(it.reads.longest_seconds))
+    );
+    of_type(level, &it.name, text)
+}
+
+fn not_ready(it: &TypeState) -> Option<Finding> {
+    if it.ready || it.window.is_none() {
+        return None;
+    }
+    let text = format!("The cache of {} is not ready", it.name);
+    of_type(Severity::Warn, &it.name, text)
+}
+
+/// The state before, and the seconds since then.
+#[derive(Clone, Copy)]
+struct Rates<'a> {
+    before: Option<&'a State>,
+    passed: f64,
+}
+
+impl<'a> Rates<'a> {
+    fn of(state: &State, before: Option<&'a State>) -> Self {
+        let passed = before.map_or(0.0, |it| state.uptime_seconds - it.uptime_seconds);
+        Self { before, passed }
+    }
+
+    /// Returns how many changes of a type there are in a second; 0 if that is not known.
+    fn changes(&self, it: &TypeState) -> f64 {
+        let was = self.before.map(|state| &state.types).into_iter().flatten();
+        let was = was.clone().find(|was| was.name == it.name);
+        let rise = was.and_then(|was| it.changes?.checked_sub(was.changes?));
+        match rise {
+            Some(rise) if self.passed > 0.0 => per(rise) / self.passed,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Finds a type with watchers that are parked, or behind by more than its rate of changes explains.
+fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
+    let counts = &it.watchers;
+    let events = things(counts.behind_max, "event", "events");
+    let of = |watcher: &Watcher| watcher.type_name == it.name && watcher.behind.is_some();
+    // They are sorted by how far they are behind.
+    let last = state.slowest.iter().find(|watcher| of(watcher));
+    let last = last.map_or_else(String::new, |last| {
+        let who = who(&last.user_agent, &last.user, last.address.as_deref());
+        format!(": {who}")
+    });
+    if counts.parked > 0 {
+        let window = it.window.as_ref().map_or(0, |it| it.events);
+        let is_close = window > 0 && per(counts.behind_max) >= PARKED_PART * per(window);
+        let level = match is_close {
+            true => Severity::Bad,
+            false => Severity::Warn,
+        };
+        let watchers = things(counts.parked, "watcher", "watchers");
+        let text = format!(
+            "{watchers} of {} parked, the last {events} behind{last}",
+            it.name
+        );
+        return of_type(level, &it.name, text);
+    }
+    let (events_min, seconds_min) = BEHIND;
+    let is_behind =
+        counts.behind_max >= events_min && per(counts.behind_max) > seconds_min * rates.changes(it);
+    if !is_behind {
+        return None;
+    }
+    let text = format!("A watcher of {} is {events} behind{last}", it.name);
+    of_type(Severity::Warn, &it.name, text)
+}
+
+fn running(state: &State) -> Option<Finding> {
+    let slow = state.requests.iter().filter(|it| it.running);
+    let slow: Vec<_> = slow.filter(|it| it.seconds >= REQUEST.0).collect();
+    let worst = slow.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let level = REQUEST.level(worst.seconds)?;
+    let others = slow
+        .iter()
+        .map(|it| it.times)
+        .sum::<u64>()
+        .saturating_sub(1);
+    let others = match others {
+        0 => String::new(),
+        others => format!(", and {}", things(others, "other", "others")),
+    };
+    let text = format!(
+        "{} {} of {} has run for {}{others}",
+        worst.verb,
+        worst.path,
+        who(&worst.user_agent, &worst.user, worst.address.as_deref()),
+        seconds(Some(worst.seconds))
+    );
+    found(level, Section::Requests, text)
+}
+
+fn slow_writes(state: &State) -> Option<Finding> {
+    let (seconds_min, number_min) = SLOW_WRITES;
+    let writes = state
+        .requests
+        .iter()
+        .filter(|it| WRITES.contains(&&*it.verb));
+    let slow = writes.filter(|it| it.seconds >= seconds_min);
+    let number: u64 = slow.map(|it| it.times).sum();
+    if number < number_min {
+        return None;
+    }
+    let text = format!(
+        "{number} writes of the last minute took {} or longer: the store or a webhook is slow",
+        seconds(Some(seconds_min))
+    );
+    found(Severity::Warn, Section::Requests, text)
+}
+
+/// Returns how a client is called: by the start of its user agent, its user and its address.
+#[must_use]
+pub fn who(user_agent: &str, user: &str, address: Option<&str>) -> String {
+    let agent = user_agent.split(' ').next().unwrap_or_default();
+    let agent = match agent {
+        "" => "a client without a user agent",
+        agent => agent,
+    };
+    let at = address.map_or_else(String::new, |address| format!(" at {address}"));
+    format!("{agent} (user {user}{at})")
+}
+
+fn things(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Returns a number as a divisor or dividend.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "it is compared with thresholds, or shown in few digits"
+)]
+fn per(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests;
