@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, Request, header};
+use ringwatch_apimachinery::User;
 
+use crate::client_side::ClientSide;
 use crate::shown_text::start_of;
 
 /// A client of a request or watch.
@@ -18,6 +20,13 @@ pub struct ShownClient {
 }
 
 impl ShownClient {
+    /// Returns the client of a request of a user.
+    pub(crate) fn of<B>(request: &Request<B>, user: &User) -> Self {
+        let side = request.extensions().get::<ClientSide>();
+        let address = side.and_then(|it| it.address);
+        Self::new(&user.name, request.headers(), address)
+    }
+
     pub(crate) fn new(user: &str, headers: &HeaderMap, address: Option<SocketAddr>) -> Self {
         let agent = headers.get(header::USER_AGENT);
         let agent = agent.and_then(|it| it.to_str().ok()).unwrap_or_default();

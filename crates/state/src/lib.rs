@@ -57,7 +57,7 @@ pub struct State {
     pub certificates: Vec<CertificateState>,
     /// The watchers that are furthest behind, of all types.
     pub slowest: Vec<Watcher>,
-    /// What an operator should look at first, the worst first.
+    /// The findings: what an operator should look at first, the worst first.
     #[serde(default)]
     pub findings: Vec<Finding>,
 }

@@ -108,13 +108,9 @@ impl Call<'_> {
     /// # Errors
     /// 403 if the user may not.
     pub(super) async fn check(&self, verb: &str) -> Result<(), Failure> {
-        let (user, info) = (&self.context.user, self.info);
         let attributes = Attributes {
-            namespace: &info.namespace,
-            version: &info.version,
-            subresource: &info.subresource,
-            name: &info.name,
-            ..Attributes::of_resource(user, verb, &info.group, &info.resource)
+            verb,
+            ..self.info.attributes(&self.context.user)
         };
         let checked = self.context.check(&attributes).await;
         checked.map_err(|error| self.fail(error))

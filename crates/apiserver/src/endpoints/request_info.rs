@@ -11,6 +11,8 @@
 
 use http::Method;
 use percent_encoding::percent_decode_str;
+use ringwatch_apimachinery::User;
+use ringwatch_authorization::Attributes;
 use ringwatch_registry::Verb;
 
 /// The path of the stream of what the server does, which lasts as watches do.
@@ -79,6 +81,21 @@ impl RequestVerb {
 }
 
 impl RequestInfo {
+    /// Returns the attributes of the request of a user. Of a request on a resource the path is not among them.
+    #[must_use]
+    pub fn attributes<'a>(&'a self, user: &'a User) -> Attributes<'a> {
+        if !self.is_resource {
+            return Attributes::of_path(user, self.verb.name(), &self.path);
+        }
+        Attributes {
+            namespace: &self.namespace,
+            version: &self.version,
+            subresource: &self.subresource,
+            name: &self.name,
+            ..Attributes::of_resource(user, self.verb.name(), &self.group, &self.resource)
+        }
+    }
+
     /// Reads a request's method, path and query.
     #[must_use]
     pub fn new(method: &Method, path: &str, query: &str) -> Self {

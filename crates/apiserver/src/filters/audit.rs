@@ -16,7 +16,6 @@ use ringwatch_apimachinery::User;
 use ringwatch_audit::{
     Auditor, Body, Encoding, Level, Recording, RequestHead, Response as Outcome,
 };
-use ringwatch_authorization::Attributes;
 
 use super::audited_body::{AuditedBody, Capture};
 use super::chain::{Began, Filters, Terms, panic_text};
@@ -123,18 +122,11 @@ fn begin(
 ) -> Option<Arc<Recording>> {
     let query = request.uri().query().unwrap_or_default();
     let selected = endpoints::selected_name(info, query);
-    let attributes = if info.is_resource {
-        Attributes {
-            namespace: &info.namespace,
-            version: &info.version,
-            subresource: &info.subresource,
-            name: selected.as_deref().unwrap_or(&info.name),
-            path: &info.path,
-            ..Attributes::of_resource(user, info.verb.name(), &info.group, &info.resource)
-        }
-    } else {
-        Attributes::of_path(user, info.verb.name(), &info.path)
-    };
+    let mut attributes = info.attributes(user);
+    attributes.path = &info.path;
+    if info.is_resource {
+        attributes.name = selected.as_deref().unwrap_or(&info.name);
+    }
     let headers = request.headers();
     let text = |name: &HeaderName| {
         let value = headers

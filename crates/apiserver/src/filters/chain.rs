@@ -13,7 +13,7 @@ use ringwatch::clock::{Clock, Instant};
 use ringwatch_apimachinery::User;
 use ringwatch_audit::{Auditor, Recording};
 use ringwatch_authentication::{Authenticator, Peer, is_anonymous};
-use ringwatch_authorization::{Attributes, Authorizer};
+use ringwatch_authorization::Authorizer;
 use ringwatch_flowcontrol::fairness::{TooMany, Turn, width};
 use ringwatch_flowcontrol::{Fairness, Watches};
 use ringwatch_registry::Verb;
@@ -309,7 +309,7 @@ impl Filters {
         };
         let fairness = self.limits.fairness.as_ref();
         let classification =
-            fairness.and_then(|fairness| fairness.classify(&attributes(&user, info)));
+            fairness.and_then(|fairness| fairness.classify(&info.attributes(&user)));
         let mut response = match info.is_long_running() {
             true => self.long_running(request, user, info).await,
             false => self.counted(request, user, info).await,
@@ -338,7 +338,7 @@ impl Filters {
             };
         }
         let end = self.end_of_watches.clone();
-        let client = shown_client(&request, &user);
+        let client = ShownClient::of(&request, &user);
         let response = self.authorized(request, user, info).await;
         let (running, code) = (&self.limits.running, response.status());
         running.begun(info, &client, code, self.clock.now());
@@ -375,7 +375,7 @@ impl Filters {
             1
         };
         fairness
-            .turn(&attributes(user, info), width, &self.clock)
+            .turn(&info.attributes(user), width, &self.clock)
             .await
     }
 
@@ -387,7 +387,7 @@ impl Filters {
     ) -> Response<HeldBody> {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
-        let client = shown_client(&request, &user);
+        let client = ShownClient::of(&request, &user);
         let running = self.limits.running.begin(info, client, &self.clock);
         let refused = || {
             let response = self.too_many(info);
@@ -446,13 +446,6 @@ fn recording<B>(request: &Request<B>) -> Option<&Arc<Recording>> {
     request.extensions().get()
 }
 
-/// Returns the client of a request, as it is shown.
-fn shown_client<B>(request: &Request<B>, user: &User) -> ShownClient {
-    let side = request.extensions().get::<ClientSide>();
-    let address = side.and_then(|it| it.address);
-    ShownClient::new(&user.name, request.headers(), address)
-}
-
 /// Returns the message of a panic.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
@@ -469,19 +462,6 @@ fn objects_max(info: &RequestInfo, query: &str) -> u64 {
     let limit = parameters.find(|(name, _)| name == "limit");
     let limit = limit.and_then(|(_, limit)| limit.parse().ok());
     limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX)
-}
-
-/// Returns the attributes by which a request finds its flow schema.
-fn attributes<'a>(user: &'a User, info: &'a RequestInfo) -> Attributes<'a> {
-    if !info.is_resource {
-        return Attributes::of_path(user, info.verb.name(), &info.path);
-    }
-    Attributes {
-        namespace: &info.namespace,
-        subresource: &info.subresource,
-        name: &info.name,
-        ..Attributes::of_resource(user, info.verb.name(), &info.group, &info.resource)
-    }
 }
 
 #[cfg(test)]

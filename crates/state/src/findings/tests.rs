@@ -1,3 +1,5 @@
+//! Each rule finds its fault, and nothing that is usual.
+
 use super::*;
 use crate::{
     AccountState, CertificateState, RequestState, WaitingReads, WatcherCounts, WindowState,
