@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   filter --Tracer::request--> Span --within--> handlers, storages, webhooks: start, start_call
-//!                                |                                   `- inject: traceparent of an outgoing request
+//!                                |                                   `- inject: traceparent of an outgoing request, also to etcd
 //!                                v  dropped
 //!                      bounded queue --> Exporter, a task --OTLP over gRPC--> collector
 //! ```
