@@ -2,6 +2,7 @@
 
 mod collector;
 mod etcd;
+mod exemplars;
 mod failures;
 mod traces;
 
