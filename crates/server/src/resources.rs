@@ -10,6 +10,7 @@ use ringwatch_apimachinery::webhook_client::WebhookClient;
 use ringwatch_apiserver::endpoints::Impersonation;
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
+use ringwatch_controllers::WorkQueueMetrics;
 use ringwatch_controllers::aggregation::AvailabilityMetrics;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
@@ -43,6 +44,8 @@ pub(super) struct Resources {
     pub(super) repair: Option<Repair>,
     /// The metrics of aggregated APIs.
     pub(super) availability: AvailabilityMetrics,
+    /// The metrics of the controllers' queues.
+    pub(super) queues: WorkQueueMetrics,
 }
 
 impl Resources {
@@ -114,6 +117,7 @@ impl Resources {
             types,
             repair,
             availability: AvailabilityMetrics::register(registry),
+            queues: WorkQueueMetrics::register(registry),
         }
     }
 }
