@@ -10,13 +10,17 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use ringwatch_registry::Operation;
+use ringwatch_spans::TracedHistogram;
 
 use crate::steps::Step;
+
+/// kube-apiserver's buckets, in seconds.
+const BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 
 /// The histograms of admission's times.
 #[derive(Clone, Debug)]
 pub struct AdmissionMetrics {
-    steps: Family<StepLabels, Histogram, fn() -> Histogram>,
+    steps: Family<StepLabels, TracedHistogram, fn() -> TracedHistogram>,
     plugins: Family<PluginLabels, Histogram, fn() -> Histogram>,
 }
 
@@ -38,14 +42,10 @@ struct PluginLabels {
 impl Default for AdmissionMetrics {
     fn default() -> Self {
         Self {
-            steps: Family::new_with_constructor(buckets),
-            plugins: Family::new_with_constructor(buckets),
+            steps: Family::new_with_constructor(|| TracedHistogram::new(BUCKETS)),
+            plugins: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
         }
     }
-}
-
-fn buckets() -> Histogram {
-    Histogram::new([0.005, 0.025, 0.1, 0.5, 1.0, 2.5])
 }
 
 fn rejected(is_rejected: bool) -> &'static str {

@@ -40,6 +40,7 @@ use self::clean_up::{CleanUps, Ended};
 use self::joined_types::JoinedTypes;
 use self::retries::Retries;
 use super::api_services::CustomApis;
+use super::work_queue::WorkQueueMetrics;
 
 /// Maximum time that a type that joins the feed waits for its cache before it is served.
 const FILLED_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,6 +70,8 @@ pub struct CustomResources {
     pub custom_apis: watch::Sender<CustomApis>,
     /// Set when all stored definitions are served that can be.
     pub synced: Done,
+    /// Measures the queue of definitions that are cleaned up.
+    pub queues: WorkQueueMetrics,
     /// The time.
     pub clock: Clock,
 }
@@ -149,7 +152,7 @@ impl CustomResources {
         self.serve(state).await;
         joined_types::leave(&mut state.joined_types, &self.factory, &self.feed);
         self.synced.set();
-        let mut clean_ups = CleanUps::default();
+        let mut clean_ups = CleanUps::new(&self.queues);
         loop {
             clean_ups.begin(self, state);
             let next = next_look(state, &clean_ups);
@@ -166,7 +169,7 @@ impl CustomResources {
                         self.note(state, change);
                     }
                 }
-                ended = clean_ups.ended() => self.note_clean_up(state, &mut clean_ups, ended),
+                ended = clean_ups.ended(&self.clock) => self.note_clean_up(state, &mut clean_ups, ended),
                 () = at_next => {}
             }
             self.serve(state).await;

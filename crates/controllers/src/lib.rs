@@ -14,6 +14,8 @@ pub mod extension_authentication;
 pub mod flow_control;
 pub mod nodes;
 pub mod roles;
+mod work_queue;
 
 pub use self::api_endpoints::server_leases::{SERVER_LEASES, ServerLeases};
 pub use self::extension_authentication::entries::publish_extension_authentication;
+pub use self::work_queue::WorkQueueMetrics;

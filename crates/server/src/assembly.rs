@@ -410,6 +410,7 @@ impl Assembly<'_> {
             api: Arc::clone(api),
             custom_apis,
             synced: hooks.definitions_synced.clone(),
+            queues: resources.queues.clone(),
             clock: self.clock.clone(),
         };
         background.run(custom.run());
@@ -438,8 +439,9 @@ impl Assembly<'_> {
         let aggregation = Aggregation::new(&resources.stores, tls, api, synced, clock);
         if let Some(aggregation) = aggregation {
             let rejects = self.flags.aggregation.aggregator_reject_forwarding_redirect;
-            let metrics = resources.availability.clone();
-            let aggregation = aggregation.passing_redirects(!rejects).measured(metrics);
+            let (metrics, queues) = (resources.availability.clone(), resources.queues.clone());
+            let aggregation = aggregation.passing_redirects(!rejects);
+            let aggregation = aggregation.measured(metrics, queues);
             background.run(aggregation.run());
         }
     }

@@ -16,6 +16,7 @@ use ringwatch::storage::etcd3;
 use ringwatch_apiserver::health::{Check, Health, Scope, check};
 use ringwatch_registry::storage_factory::OtherBackend;
 use ringwatch_resources::built_in;
+use ringwatch_spans::inject;
 use ringwatch_tls::error::StartError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -146,6 +147,8 @@ async fn connect(flags: &EtcdFlags, servers: &[String], clock: &Clock) -> Result
     let deadline = clock.now() + ETCD_REACHABLE_TIMEOUT;
     let mut config = Config::new(servers.to_vec(), tls);
     config.connect_timeout = config.connect_timeout.min(ETCD_REACHABLE_TIMEOUT);
+    // As in kube-apiserver, the trace of a caller goes on even if this server exports no spans.
+    config.add_metadata = Some(|metadata| inject(metadata.as_mut()));
     loop {
         match Etcd::connect(config.clone(), clock.clone()).await {
             Ok(etcd) => return Ok(etcd),

@@ -11,6 +11,7 @@ use ringwatch_apiserver::endpoints::Impersonation;
 use ringwatch_apiserver::webhook_calls::WebhookCalls;
 use ringwatch_apiserver::webhook_client;
 use ringwatch_authorization::Authorizer;
+use ringwatch_controllers::WorkQueueMetrics;
 use ringwatch_controllers::aggregation::AvailabilityMetrics;
 use ringwatch_registry::Stores;
 use ringwatch_resources::allocation::Repair;
@@ -46,6 +47,8 @@ pub(super) struct Resources {
     pub(super) webhook_calls: WebhookCalls,
     /// The metrics of aggregated APIs.
     pub(super) availability: AvailabilityMetrics,
+    /// The metrics of the controllers' queues.
+    pub(super) queues: WorkQueueMetrics,
 }
 
 impl Resources {
@@ -120,6 +123,7 @@ impl Resources {
             repair,
             webhook_calls,
             availability: AvailabilityMetrics::register(registry),
+            queues: WorkQueueMetrics::register(registry),
         }
     }
 }

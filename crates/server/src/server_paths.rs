@@ -116,10 +116,10 @@ impl OwnPaths for ServerPaths {
             self.memory.refresh();
             self.certificate.refresh();
             self.size.refresh().await;
-            return Some(metrics::answer(&self.registry));
+            return Some(metrics::answer(&self.registry, headers));
         }
         if path == SLIS {
-            return Some(metrics::answer(&self.slis));
+            return Some(metrics::answer(&self.slis, headers));
         }
         // Who may read it, by RBAC, is said of `get` alone.
         if let Some(snapshots) = &self.snapshots

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   filter --Tracer::request--> Span --within--> handlers, storages, webhooks: start, start_call
-//!                                |                                   `- inject: traceparent of an outgoing request
+//!                                |                                   `- inject: traceparent of an outgoing request, also to etcd
 //!                                v  dropped
 //!                      bounded queue --> Exporter, a task --OTLP over gRPC--> collector
 //! ```
@@ -11,11 +11,14 @@
 //! there is no current span, as without `--tracing-config-file`, [`start`] reads thread-local values and does no more. Steps of a request
 //! that are recorded for the log, [`Steps`], go the same way; a span is one of them.
 //!
+//! [`TracedHistogram`] leaves the ids of the current span with what it observes, so that one finds a slow request's trace.
+//!
 //! Spans and the headers that carry them belong here. Decisions which requests and steps have spans, and with which
 //! attributes, do not.
 
 mod attribute;
 mod endpoint;
+mod exemplar;
 mod exporter;
 mod headers;
 mod metrics;
@@ -26,6 +29,7 @@ mod tracer;
 
 pub use attribute::{Attribute, number, text};
 pub use endpoint::Endpoint;
+pub use exemplar::TracedHistogram;
 pub use exporter::Exporter;
 pub use headers::inject;
 pub use metrics::SpanMetrics;

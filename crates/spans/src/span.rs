@@ -169,6 +169,11 @@ impl Span {
         self.sampled().is_some()
     }
 
+    /// Returns the context with this span in it, unless the request is not traced.
+    pub(crate) fn context(&self) -> Option<&Context> {
+        self.running.as_deref().map(|it| &it.context)
+    }
+
     fn sampled(&self) -> Option<&Running> {
         let running = self.running.as_deref();
         running.filter(|it| it.context.span().is_recording())

@@ -8,9 +8,9 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use ringwatch_registry::Operation;
+use ringwatch_spans::TracedHistogram;
 
 use super::call::{CallError, CallOutcome};
 use crate::steps::Step;
@@ -25,7 +25,7 @@ const CODE_MAX: u16 = 600;
 /// The metrics of calls of webhooks. Clones share them.
 #[derive(Clone, Debug)]
 pub struct WebhookMetrics {
-    seconds: Family<TimeLabels, Histogram, fn() -> Histogram>,
+    seconds: Family<TimeLabels, TracedHistogram, fn() -> TracedHistogram>,
     requests: Family<RequestLabels, Counter>,
     /// A gauge, since the encoder would add `_total` to the name of a counter.
     rejections: Family<RejectionLabels, Gauge>,
@@ -79,7 +79,7 @@ impl Default for WebhookMetrics {
     fn default() -> Self {
         Self {
             seconds: Family::new_with_constructor(|| {
-                Histogram::new([0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0])
+                TracedHistogram::new([0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0])
             }),
             requests: Family::default(),
             rejections: Family::default(),

@@ -6,9 +6,9 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use ringwatch_registry::Resource;
+use ringwatch_spans::{Span, TracedHistogram};
 
 use super::event_sizes::{EventSizes, Tally};
 use super::request_info::RequestInfo;
@@ -20,14 +20,14 @@ use super::terminations::Terminations;
 #[derive(Clone, Debug)]
 pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
-    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
-    sli_durations: Family<RequestKind, Histogram, fn() -> Histogram>,
+    durations: Family<DurationLabels, TracedHistogram, fn() -> TracedHistogram>,
+    sli_durations: Family<RequestKind, TracedHistogram, fn() -> TracedHistogram>,
     terminations: Terminations,
-    response_sizes: Family<RequestKind, Histogram, fn() -> Histogram>,
+    response_sizes: Family<RequestKind, TracedHistogram, fn() -> TracedHistogram>,
     long_running: Family<RequestKind, Gauge<i64, AtomicI64>>,
     watch_events: Family<WatchLabels, Counter>,
     watch_sizes: Family<WatchLabels, EventSizes>,
-    watch_lists: Family<WatchListLabels, Histogram, fn() -> Histogram>,
+    watch_lists: Family<WatchListLabels, TracedHistogram, fn() -> TracedHistogram>,
     sheds: Family<ShedLabels, Counter>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct WatchCounts {
     /// Counts the sizes of the events in bytes, as they are sent.
     sizes: EventSizes,
     /// Observes the time from the request to the end of the initial events, in seconds.
-    state_seconds: Histogram,
+    state_seconds: TracedHistogram,
 }
 
 impl WatchCounts {
@@ -100,9 +100,9 @@ impl WatchCounts {
         events
     }
 
-    /// Counts the end of the initial events.
-    pub(crate) fn state_sent(&self, seconds: f64) {
-        self.state_seconds.observe(seconds);
+    /// Counts the end of the initial events, which had this span.
+    pub(crate) fn state_sent(&self, span: &Span, seconds: f64) {
+        self.state_seconds.observe_in(span, seconds);
     }
 }
 
@@ -359,29 +359,29 @@ impl Drop for LongRunning {
 }
 
 /// Creates a histogram with kube-apiserver's buckets of durations, in seconds.
-fn duration_histogram() -> Histogram {
-    Histogram::new([
+fn duration_histogram() -> TracedHistogram {
+    TracedHistogram::new([
         0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
         10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
     ])
 }
 
 /// Creates a histogram with the buckets of kube-apiserver's service level indicator, in seconds.
-fn sli_histogram() -> Histogram {
-    Histogram::new([
+fn sli_histogram() -> TracedHistogram {
+    TracedHistogram::new([
         0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
         20.0, 30.0, 45.0, 60.0,
     ])
 }
 
 /// Creates a histogram with kube-apiserver's buckets of sizes, in bytes: 1 kB and then ten times as much, seven times.
-fn size_histogram() -> Histogram {
-    Histogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
+fn size_histogram() -> TracedHistogram {
+    TracedHistogram::new([1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
 }
 
 /// Creates a histogram with kube-apiserver's buckets of initial lists of watches, in seconds.
-fn watch_list_histogram() -> Histogram {
-    Histogram::new([
+fn watch_list_histogram() -> TracedHistogram {
+    TracedHistogram::new([
         0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
     ])
 }
@@ -419,7 +419,7 @@ mod tests {
         let mut chunk = Tally::default();
         watch.event(&mut chunk, 3_000);
         watch.chunk(&mut chunk);
-        watch.state_sent(0.3);
+        watch.state_sent(&Span::default(), 0.3);
         let mut text = String::new();
         encode(&mut text, &registry).expect("text");
         assert!(

@@ -20,6 +20,7 @@ mod handlers;
 mod impersonation;
 mod memory_gate;
 mod metrics;
+mod metrics_format;
 mod negotiation;
 mod object_response;
 mod openapi;
@@ -54,6 +55,7 @@ pub use errors::{HeadRefusal, TextError};
 pub(crate) use errors::{NOT_ACCEPTABLE, Refusal, preflight};
 pub use impersonation::{Impersonated, Impersonation, NotImpersonated, impersonates};
 pub use metrics::Metrics;
+pub use metrics_format::{MetricsFormat, metrics_format};
 pub use relay::{
     Backend, KeptConnections, KubeletTls, Kubelets, NotPassedOn, PROXY_CONNECT_TIMEOUT,
     ProxiedResponse, RelayError, fetch, fetch_stream, pass_on, probe,

@@ -39,9 +39,13 @@ use rustls::ClientConfig;
 pub use self::availability_metrics::AvailabilityMetrics;
 use self::inquiry::Discovered;
 use self::remote_apis::RemoteApis;
+use super::work_queue::WorkQueueMetrics;
 
 /// Maximum number of APIs that are checked at the same time.
 const LOOKS_MAX: usize = 8;
+
+/// The name of the queue in metrics: that of the controller in kube-apiserver.
+const QUEUE: &str = "RemoteAvailabilityController";
 
 /// Maximum time to write a condition.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -113,6 +117,8 @@ pub struct Aggregation {
     passes_redirects: bool,
     /// Shows which APIs are unavailable.
     metrics: AvailabilityMetrics,
+    /// Measures the queue of APIs that are checked.
+    queues: WorkQueueMetrics,
     /// The time.
     clock: Clock,
 }
@@ -153,6 +159,7 @@ impl Aggregation {
             synced,
             passes_redirects: false,
             metrics: AvailabilityMetrics::default(),
+            queues: WorkQueueMetrics::default(),
             clock,
         })
     }
@@ -167,10 +174,14 @@ impl Aggregation {
         }
     }
 
-    /// Returns the controller, which shows in these metrics which APIs are unavailable.
+    /// Returns the controller, which shows in these metrics which APIs are unavailable, and how long they wait for a check.
     #[must_use]
-    pub fn measured(self, metrics: AvailabilityMetrics) -> Self {
-        Self { metrics, ..self }
+    pub fn measured(self, metrics: AvailabilityMetrics, queues: WorkQueueMetrics) -> Self {
+        Self {
+            metrics,
+            queues,
+            ..self
+        }
     }
 
     /// Runs the controller until it is dropped.
@@ -207,6 +218,7 @@ impl Aggregation {
         let mut follows_places = false;
         let services = self.addresses();
         let mut work = Work::new();
+        let mut queue = self.queues.queue(QUEUE);
         loop {
             if !follows_places && !apis.is_empty() {
                 changes.add(Source::Places, &self.services).await?;
@@ -220,9 +232,11 @@ impl Aggregation {
             }
             self.synced.set();
             let now = self.clock.now();
+            queue.set_waiting(apis.due(now));
             while work.len() < LOOKS_MAX
                 && let Some(remote) = apis.begin(now)
             {
+                queue.begin(&remote.api.name, now);
                 work.push(self.look(remote, &services).boxed());
             }
             let next = apis.next_due().filter(|_| work.len() < LOOKS_MAX);
@@ -240,11 +254,13 @@ impl Aggregation {
                     }
                 }
                 Some(done) = work.next(), if !work.is_empty() => {
-                    if let Outcome::Looked(remote, said, discovered) = done
-                        && apis.finish(&remote, discovered, self.clock.now())
-                    {
-                        self.metrics.found(&remote.api.name, &said);
-                        work.push(self.write_condition(remote, said).boxed());
+                    if let Outcome::Looked(remote, said, discovered) = done {
+                        let now = self.clock.now();
+                        queue.end(&remote.api.name, now);
+                        if apis.finish(&remote, discovered, now) {
+                            self.metrics.found(&remote.api.name, &said);
+                            work.push(self.write_condition(remote, said).boxed());
+                        }
                     }
                 }
                 () = at_next => {}

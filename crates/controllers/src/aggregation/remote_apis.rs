@@ -111,6 +111,13 @@ impl RemoteApis {
         apis.any(|it| it.remote.api.service.namespace == namespace)
     }
 
+    /// Returns the APIs whose check is due and does not run, each with the time since when it is due.
+    pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = (&str, Instant)> {
+        let waiting = self.apis.iter().filter(|(_, it)| !it.is_checked);
+        let due = waiting.filter(move |(_, it)| it.due <= now);
+        due.map(|(name, it)| (name.as_str(), it.due))
+    }
+
     /// Returns the API whose check is overdue the longest, which counts as being checked from now on.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Arc<Remote>> {
         let waiting = self.apis.values_mut().filter(|it| !it.is_checked);

@@ -8,11 +8,12 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use ringwatch::clock::Instant;
+use ringwatch::clock::{Clock, Instant};
 use ringwatch_apiextensions::Definition;
 use ringwatch_apimachinery::Error;
 
 use super::{CustomResources, Serving, State};
+use crate::work_queue::{WorkQueue, WorkQueueMetrics};
 
 /// Maximum number of definitions that are cleaned up at a time. The others wait.
 const RUNNING_MAX: usize = 4;
@@ -20,20 +21,33 @@ const RUNNING_MAX: usize = 4;
 /// Interval of checks if the objects of a definition that is being deleted are gone.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
+/// The name of the queue in metrics: that of the controller in kube-apiserver.
+const QUEUE: &str = "crd_finalizer";
+
 /// The name of a definition, and how its clean-up ended.
 pub(super) type Ended = (String, Result<(), Error>);
 
 /// The definitions that are being cleaned up.
-#[derive(Default)]
 pub(super) struct CleanUps<'a> {
     running: FuturesUnordered<BoxFuture<'a, Ended>>,
     /// The names of those that run.
     names: BTreeSet<String>,
     /// When those are cleaned up again that had objects left, or whose deletion has not been seen here yet.
     again: BTreeMap<String, Instant>,
+    /// Measures how long those wait that are due.
+    queue: WorkQueue,
 }
 
 impl<'a> CleanUps<'a> {
+    pub(super) fn new(queues: &WorkQueueMetrics) -> Self {
+        Self {
+            running: FuturesUnordered::new(),
+            names: BTreeSet::new(),
+            again: BTreeMap::new(),
+            queue: queues.queue(QUEUE),
+        }
+    }
+
     /// Starts the clean-ups that are due, as far as there is room.
     pub(super) fn begin(&mut self, custom: &'a CustomResources, state: &State) {
         let now = custom.clock.now();
@@ -42,9 +56,13 @@ impl<'a> CleanUps<'a> {
         let due = self
             .waiting(state)
             .filter(|(_, at)| at.is_none_or(|at| at <= now));
-        let due = due.map(|(name, _)| name.clone());
-        let due: Vec<String> = due.take(RUNNING_MAX - self.running.len()).collect();
-        for name in due {
+        let due: Vec<(String, Instant)> = due
+            .map(|(name, at)| (name.clone(), at.unwrap_or(now)))
+            .collect();
+        self.queue
+            .set_waiting(due.iter().map(|(name, since)| (name.as_str(), *since)));
+        for (name, _) in due.into_iter().take(RUNNING_MAX - self.running.len()) {
+            self.queue.begin(&name, now);
             self.again.remove(&name);
             self.names.insert(name.clone());
             let objects = state.served.get(&name).and_then(Serving::unasked);
@@ -77,10 +95,11 @@ impl<'a> CleanUps<'a> {
     }
 
     /// Waits for the next clean-up to end; never completes while none runs.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(super) async fn ended(&mut self, clock: &Clock) -> Ended {
         let Some((name, ended)) = self.running.next().await else {
             return future::pending().await;
         };
+        self.queue.end(&name, clock.now());
         self.names.remove(&name);
         (name, ended)
     }

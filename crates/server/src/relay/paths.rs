@@ -84,10 +84,10 @@ impl OwnPaths for RelayPaths {
             self.memory.refresh();
             self.certificate.refresh();
             self.age.refresh();
-            return Some(metrics::answer(&self.registry));
+            return Some(metrics::answer(&self.registry, headers));
         }
         if path == SLIS {
-            return Some(metrics::answer(&self.slis));
+            return Some(metrics::answer(&self.slis, headers));
         }
         if let Some(answer) = self.debug.answer(method, path, query, headers).await {
             return Some(answer);

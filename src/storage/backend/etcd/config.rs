@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcd_client::{Certificate, Identity, TlsOptions};
+use tonic::metadata::MetadataMap;
 use tonic::transport;
 
 use super::endpoint::Endpoint;
@@ -23,6 +24,9 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 18;
 /// takes thousands of unread watches to stop the others.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
+/// A function that adds metadata to a request to etcd. It runs in the task that makes the request.
+pub type AddMetadata = fn(&mut MetadataMap);
+
 /// The connection settings of an etcd cluster.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -34,6 +38,8 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// The time limit of a call, attempts on other endpoints included.
     pub request_timeout: Duration,
+    /// Adds metadata to every request, and to each attempt anew; `None` adds none.
+    pub add_metadata: Option<AddMetadata>,
 }
 
 /// PEM files for TLS.
@@ -56,6 +62,7 @@ impl Config {
             tls,
             connect_timeout: CONNECT_TIMEOUT,
             request_timeout: REQUEST_TIMEOUT,
+            add_metadata: None,
         }
     }
 
@@ -75,7 +82,7 @@ impl Config {
                 None => format!("http://{}", url.trim_end_matches('/')),
             };
             let transport = self.transport(&url, &tls)?;
-            endpoints.push(Endpoint::new(url, &transport).await?);
+            endpoints.push(Endpoint::new(url, &transport, self.add_metadata).await?);
         }
         Ok(endpoints)
     }

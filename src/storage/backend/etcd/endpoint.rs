@@ -1,18 +1,28 @@
 //! One member of the cluster: its connections, and what its version implies.
 
+use std::mem;
 use std::sync::PoisonError;
 
 use etcd_client::{
     Channel, Client, ConnectOptions, Error, KvClient, LeaseClient, MaintenanceClient, WatchClient,
 };
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tonic::metadata::MetadataMap;
 use tonic::transport;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceExt};
 
+use super::config::AddMetadata;
 use super::version;
 use crate::storage::backend::BackendError;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The largest message in bytes. A list without a limit is one message.
 const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
+
+/// A channel to which something is added.
+type CustomChannel = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
 
 /// One member of the cluster. Connections are established on first use and again when they break.
 pub(super) struct Endpoint {
@@ -29,10 +39,11 @@ impl Endpoint {
     pub(super) async fn new(
         name: String,
         transport: &transport::Endpoint,
+        add_metadata: Option<AddMetadata>,
     ) -> Result<Self, BackendError> {
         Ok(Self {
-            calls: client(transport).await?,
-            watches: client(transport).await?,
+            calls: client(transport, add_metadata).await?,
+            watches: client(transport, add_metadata).await?,
             name,
             progress_is_trusted: Mutex::new(None),
         })
@@ -84,9 +95,27 @@ impl Endpoint {
     }
 }
 
-async fn client(transport: &transport::Endpoint) -> Result<Client, BackendError> {
-    let channel = Channel::Tonic(transport.connect_lazy());
+async fn client(
+    transport: &transport::Endpoint,
+    add_metadata: Option<AddMetadata>,
+) -> Result<Client, BackendError> {
+    let channel = transport.connect_lazy();
+    let channel = match add_metadata {
+        None => Channel::Tonic(channel),
+        Some(add) => Channel::Custom(with_metadata(channel, add)),
+    };
     let options = ConnectOptions::new().with_require_leader(true);
     let client = Client::from_channel(channel, Some(options)).await;
     client.map_err(super::error::explain)
+}
+
+/// Returns a channel that adds metadata to the requests before they are queued for the connection.
+fn with_metadata(channel: transport::Channel, add: AddMetadata) -> CustomChannel {
+    let channel = channel.map_request(move |mut request: Request<Body>| {
+        let mut metadata = MetadataMap::from_headers(mem::take(request.headers_mut()));
+        add(&mut metadata);
+        *request.headers_mut() = metadata.into_headers();
+        request
+    });
+    BoxCloneSyncService::new(channel.map_err(Into::into))
 }

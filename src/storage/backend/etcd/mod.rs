@@ -17,4 +17,4 @@ mod version;
 mod watch;
 
 pub use cluster::Etcd;
-pub use config::{Config, TlsFiles};
+pub use config::{AddMetadata, Config, TlsFiles};

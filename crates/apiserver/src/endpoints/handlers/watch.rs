@@ -196,7 +196,8 @@ impl WatchBody {
             } => {
                 if initial_events_end {
                     let took = self.clock.now() - self.begun;
-                    self.counts.state_sent(took.as_secs_f64());
+                    self.counts
+                        .state_sent(&self.spans.state, took.as_secs_f64());
                     self.spans.state = Span::default();
                 }
                 self.encoder.bookmark(revision, initial_events_end)

@@ -8,7 +8,7 @@ use super::*;
 use crate::support::recorded::checkout;
 
 /// The beginnings of the names of all families.
-pub(super) const PREFIXES: [&str; 8] = [
+pub(super) const PREFIXES: [&str; 9] = [
     "aggregator_",
     "apiserver_",
     "etcd_",
@@ -17,6 +17,7 @@ pub(super) const PREFIXES: [&str; 8] = [
     "process_",
     "ringwatch_",
     "watch_cache_",
+    "workqueue_",
 ];
 
 /// Returns the Rust files below the folders, this one excepted.

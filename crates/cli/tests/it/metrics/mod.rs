@@ -4,6 +4,7 @@
 
 mod admission;
 mod alerts;
+mod controllers;
 mod flow_control;
 mod guard;
 mod health;

@@ -1,6 +1,8 @@
 //! Spans of requests, exported to a collector that the tests serve.
 
 mod collector;
+mod etcd;
+mod exemplars;
 mod failures;
 mod traces;
 
@@ -17,6 +19,9 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 const LOOKS_MAX: u32 = 3_000;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const NOT_SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
 /// A file for the flag that names a collector.
 fn config(address: SocketAddr, per_million: u32) -> NamedTempFile {

@@ -6,7 +6,7 @@ use ringwatch_server::InProcessServer;
 use serde_json::json;
 
 use super::collector::{Collector, Manner, hex, named};
-use super::{CONFIG_MAPS, ask, config, flag, start};
+use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, ask, config, flag, start};
 use crate::support::etcd::Etcd;
 use crate::support::in_process::{client, client_with};
 use crate::support::server::Server;
@@ -14,10 +14,7 @@ use crate::support::webhook::{Reply, Webhook};
 
 /// How often a namespace is asked for that a server creates when it starts.
 const NAMESPACE_LOOKS_MAX: usize = 10_000;
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
-const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-const NOT_SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
 #[tokio::test]
 async fn the_span_of_a_request_has_the_callers_as_its_parent() {
@@ -217,28 +214,6 @@ async fn without_the_flag_the_callers_span_goes_on_to_webhooks() {
     let created = ask(&admin, "POST", CONFIG_MAPS, SAMPLED, &config_map("a")).await;
     assert_eq!(created, 201);
     assert_eq!(traceparent(&webhook).as_deref(), Some(SAMPLED));
-}
-
-#[tokio::test]
-async fn requests_to_etcd_are_spans_and_the_last_ones_are_flushed() {
-    let Some(etcd) = Etcd::start("spans of requests to etcd") else {
-        return;
-    };
-    let collector = Collector::start(Manner::Takes).await;
-    let file = config(collector.address, 0);
-    let endpoint = etcd.endpoint();
-    let mut server = Server::start(&["--etcd-servers", &endpoint, &flag(&file)]);
-    let admin = server.client().await;
-    let created = ask(&admin, "POST", CONFIG_MAPS, SAMPLED, &config_map("a")).await;
-    assert_eq!(created, 201);
-    // A batch waits for five seconds; the end does not.
-    server.stop().await;
-    let trace = collector.all();
-    let stored = named(&trace, "Create etcd3");
-    let txn = named(&trace, "etcdserverpb.KV/Txn");
-    assert_eq!(txn.parent(), stored.id());
-    assert_eq!(txn.attributes["rpc.system.name"], "grpc");
-    assert_eq!(hex(&txn.span.trace_id), TRACE);
 }
 
 #[tokio::test]

@@ -1,0 +1,110 @@
+//! Exemplars: histograms name requests whose spans are exported, in OpenMetrics.
+
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+
+use super::collector::{Collector, Manner, named};
+use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, ask, config, start};
+use crate::support::in_process::client;
+
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+const OPEN_METRICS: &str = "application/openmetrics-text;version=1.0.0;q=0.6,*/*;q=0.2";
+
+/// Returns the media type of `/metrics` and its text.
+async fn scrape(client: &kube::Client, accept: &str) -> (String, String) {
+    let request = Request::get("/metrics").header(ACCEPT, accept);
+    let request = request.body(kube::client::Body::empty()).unwrap();
+    let (head, body) = client.send(request).await.unwrap().into_parts();
+    assert_eq!(head.status, 200);
+    let media_type = head.headers[CONTENT_TYPE].to_str().unwrap().to_owned();
+    let text = body.collect_bytes().await.unwrap().to_vec();
+    (media_type, String::from_utf8(text).unwrap())
+}
+
+/// Returns the exemplars in the lines of buckets that begin so and are of a resource.
+fn exemplars<'a>(text: &'a str, family: &str, resource: &str) -> Vec<&'a str> {
+    let resource = format!("resource=\"{resource}\"");
+    let buckets = text
+        .lines()
+        .filter(|it| it.starts_with(&format!("{family}_bucket{{")) && it.contains(&resource));
+    let buckets: Vec<&str> = buckets.collect();
+    assert!(!buckets.is_empty(), "no {family} of {resource}");
+    let exemplars = buckets.iter().filter_map(|it| it.split_once(" # "));
+    exemplars.map(|(_, exemplar)| exemplar).collect()
+}
+
+#[tokio::test]
+async fn sampled_requests_are_exemplars_in_open_metrics() {
+    let collector = Collector::start(Manner::Takes).await;
+    let file = config(collector.address, 0);
+    let server = start(&file, |it| it).await;
+    let admin = client(&server).await;
+    assert_eq!(ask(&admin, "GET", CONFIG_MAPS, SAMPLED, "").await, 200);
+    assert_eq!(ask(&admin, "GET", SECRETS, NOT_SAMPLED, "").await, 200);
+    let (media_type, text) = scrape(&admin, OPEN_METRICS).await;
+    assert_eq!(
+        media_type,
+        "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
+    );
+    assert!(text.ends_with("\n# EOF\n"), "{text}");
+    let name = "GET /api/v1/namespaces/{:namespace}/configmaps";
+    let trace = collector.trace(TRACE, name).await;
+    let ids = format!(
+        "{{trace_id=\"{TRACE}\",span_id=\"{}\"}} ",
+        named(&trace, name).id()
+    );
+    for family in [
+        "apiserver_request_duration_seconds",
+        "apiserver_request_sli_duration_seconds",
+        "apiserver_response_sizes",
+    ] {
+        let found = exemplars(&text, family, "configmaps");
+        let [exemplar] = found[..] else {
+            panic!("{family}: {found:?}");
+        };
+        let numbers = exemplar.strip_prefix(&ids);
+        let numbers = numbers.unwrap_or_else(|| panic!("no {ids} in {exemplar}"));
+        let numbers = numbers.split(' ').map(|it| it.parse::<f64>().unwrap());
+        // The value, and the time in seconds.
+        let [value, at] = numbers.collect::<Vec<_>>()[..] else {
+            panic!("{exemplar}");
+        };
+        assert!(value > 0.0 && at > 1e9, "{exemplar}");
+        let others = exemplars(&text, family, "secrets");
+        assert!(others.is_empty(), "{others:?}");
+    }
+
+    let object = r#"{"metadata": {"name": "a"}}"#;
+    let created = ask(&admin, "POST", CONFIG_MAPS, SAMPLED, object).await;
+    assert_eq!(created, 201);
+    let (_, text) = scrape(&admin, OPEN_METRICS).await;
+    let step = "apiserver_admission_step_admission_duration_seconds_bucket{";
+    let mut steps = text.lines().filter(|it| it.starts_with(step));
+    assert!(steps.any(|it| it.contains(TRACE)), "{text}");
+
+    let (media_type, text) = scrape(&admin, "text/plain").await;
+    assert_eq!(
+        media_type,
+        "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+    );
+    let found = exemplars(&text, "apiserver_request_duration_seconds", "configmaps");
+    assert!(found.is_empty(), "{found:?}");
+    assert!(!text.contains(TRACE) && !text.contains("# EOF"), "{text}");
+}
+
+#[tokio::test]
+async fn the_initial_events_of_a_sampled_watch_are_an_exemplar() {
+    let collector = Collector::start(Manner::Takes).await;
+    let file = config(collector.address, 0);
+    let server = start(&file, |it| it).await;
+    let admin = client(&server).await;
+    let query = "watch=1&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true\
+        &resourceVersionMatch=NotOlderThan";
+    let path = format!("{CONFIG_MAPS}?{query}");
+    assert_eq!(ask(&admin, "GET", &path, SAMPLED, "").await, 200);
+    let (_, text) = scrape(&admin, OPEN_METRICS).await;
+    let family = "apiserver_watch_list_duration_seconds";
+    let found = exemplars(&text, family, "configmaps");
+    assert_eq!(found.len(), 1, "{text}");
+    assert!(found[0].contains(TRACE), "{found:?}");
+}
