@@ -58,11 +58,13 @@ fn is_recent(since: Instant, now: Instant) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch::clock::Clock;
+
     use super::*;
 
     #[test]
     fn parts_are_forgotten_a_minute_after_their_end() {
-        let start = Instant::now();
+        let start = Clock::real().now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut counts: LastMinute<u32> = LastMinute::default();
         assert!(counts.is_idle(at(0)));

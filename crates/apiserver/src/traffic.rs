@@ -236,6 +236,7 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, HeaderValue, Method, header};
+    use ringwatch::clock::Clock;
 
     use super::*;
 
@@ -257,7 +258,7 @@ mod tests {
 
     #[test]
     fn requests_are_summed_by_client_verb_and_resource() {
-        let (traffic, now) = (Traffic::default(), Instant::now());
+        let (traffic, now) = (Traffic::default(), Clock::real().now());
         let count = |path, end| traffic.count(&client("nosy/1.2"), &list(path), &end, now);
         count("/apis/apps/v1/deployments", one(200, 100_000));
         count("/apis/apps/v1/deployments", one(429, 50));
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn clients_beyond_the_maximum_are_counted_together() {
-        let (traffic, now) = (Traffic::default(), Instant::now());
+        let (traffic, now) = (Traffic::default(), Clock::real().now());
         let all = 2 * SHARDS * ROWS_MAX;
         for number in 0..all {
             let client = client(&format!("client-{number}"));

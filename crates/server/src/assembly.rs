@@ -135,15 +135,8 @@ impl Assembly<'_> {
         let kept = (&ledger, &responses.metrics);
         let limits = self.limits(&resources, &enabled, kept, &mut registry, background);
         let caches = CachesSource::feed(&resources.storages.feed);
-        let sources = Sources::new(
-            flags,
-            caches,
-            &limits,
-            &ledger,
-            &security.credentials,
-            &resources.webhook_calls,
-            clock,
-        );
+        let shown = (&security.credentials, &resources.webhook_calls);
+        let sources = Sources::new(flags, caches, &limits, &ledger, shown, clock);
         let open_watches = sources.watches.clone();
         let state = DebugState::start(sources, background);
         let (accounts, credentials) = (&security.service_accounts, &security.credentials);

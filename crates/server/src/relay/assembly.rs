@@ -91,15 +91,8 @@ impl Assembly<'_> {
             Impersonation::new(Arc::clone(&authorizer), self.clock.clone(), &mut registry);
         let limits = self.limits(&responses.metrics, &ledger, background, &mut registry);
         let source = CachesSource::Relay(Arc::clone(&caches));
-        let sources = Sources::new(
-            self.flags,
-            source,
-            &limits,
-            &ledger,
-            &credentials,
-            &WebhookCalls::default(),
-            &self.clock,
-        );
+        let shown = (&credentials, &WebhookCalls::default());
+        let sources = Sources::new(self.flags, source, &limits, &ledger, shown, &self.clock);
         let open_watches = sources.watches.clone();
         let state = DebugState::start(sources, background);
         let api = self.api(

@@ -78,8 +78,7 @@ impl Sources {
         caches: CachesSource,
         limits: &Limits,
         ledger: &Ledger,
-        credentials: &CurrentCredentials,
-        webhooks: &WebhookCalls,
+        (credentials, webhooks): (&CurrentCredentials, &WebhookCalls),
         clock: &Clock,
     ) -> Self {
         let (name, store) = match &caches {
