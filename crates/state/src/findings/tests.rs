@@ -121,7 +121,7 @@ fn nothing_is_found_of_a_calm_server() {
 }
 
 #[test]
-fn each_rule_finds_its_fault() {
+fn certificates_stores_and_webhooks_are_found() {
     let left = |seconds_left| {
         one(|state| {
             state.certificates.push(CertificateState {
@@ -154,7 +154,10 @@ fn each_rule_finds_its_fault() {
     assert!(fails.1.starts_with("2 of 4 calls of webhook deny"));
     let slow = one(|state| state.webhooks.push(webhook(0.0, 4, 0, 8.0)));
     assert!(slow.1.ends_with("takes 2.00s to answer"));
+}
 
+#[test]
+fn memory_levels_clients_and_requests_are_found() {
     let memory = one(|state| {
         state.memory.budget_bytes = Some(1 << 30);
         state.memory.accounts.push(AccountState {
