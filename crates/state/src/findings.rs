@@ -375,8 +375,16 @@ fn slow_writes(state: &State) -> Option<Finding> {
     if number < number_min {
         return None;
     }
+    let slowness = |it: &WebhookState| it.running_seconds.max(it.longest_seconds);
+    let webhooks = state.webhooks.iter();
+    let slowest = webhooks.max_by(|a, b| slowness(a).total_cmp(&slowness(b)));
+    let culprit = match slowest {
+        Some(it) if slowness(it) >= seconds_min => format!("webhook {} is slow", it.name),
+        Some(_) => "the store or a webhook is slow".to_owned(),
+        None => "the store is slow".to_owned(),
+    };
     let text = format!(
-        "{number} writes of the last minute took {} or longer: the store or a webhook is slow",
+        "{number} writes of the last minute took {} or longer: {culprit}",
         seconds(Some(seconds_min))
     );
     found(Severity::Warn, Section::Requests, text)
