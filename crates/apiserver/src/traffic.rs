@@ -14,6 +14,7 @@ use indexmap::{Equivalent, IndexMap};
 use ringwatch::clock::Instant;
 use ringwatch::sync::{Mutex, MutexGuard};
 use ringwatch_apimachinery::last_minute::LastMinute;
+use ringwatch_registry::Verb;
 
 use crate::endpoints::RequestInfo;
 use crate::shown_client::ShownClient;
@@ -107,7 +108,7 @@ impl Traffic {
             verb: start(info.verb.name()),
             group: start(&info.group),
             resource: start(resource),
-            everything: info.is_resource && info.namespace.is_empty() && info.name.is_empty(),
+            everything: is_of_collections(info.verb.on_resource()) && info.namespace.is_empty(),
         };
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
         lock(shard).count(&key, client, end, now);
@@ -136,6 +137,14 @@ impl Traffic {
         all.truncate(max);
         all
     }
+}
+
+/// Returns true if a verb is about collections, rather than one object.
+fn is_of_collections(verb: Option<Verb>) -> bool {
+    matches!(
+        verb,
+        Some(Verb::List | Verb::Watch | Verb::DeleteCollection)
+    )
 }
 
 impl Shard {

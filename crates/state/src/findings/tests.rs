@@ -213,11 +213,23 @@ fn memory_levels_clients_and_requests_are_found() {
     let text = "list /api/v1/pods of a client without a user agent (user jane) has run for 12.00s, and 2 others";
     assert_eq!(runs, (Severity::Bad, text.to_owned()));
     let writes = one(|state| state.requests.push(request("update", false, 0.7, 3)));
-    assert!(
-        writes
-            .1
-            .starts_with("3 writes of the last minute took 0.50s")
-    );
+    let text = "3 writes of the last minute took 0.50s or longer: the store is slow";
+    assert_eq!(writes, (Severity::Warn, text.to_owned()));
+}
+
+#[test]
+fn slow_writes_name_what_they_wait_for_where_it_is_known() {
+    let culprit = |webhook| {
+        let found = one(|state| {
+            state.requests.push(request("update", false, 0.7, 3));
+            state.webhooks.push(webhook);
+        });
+        found.1.split(": ").last().map(str::to_owned)
+    };
+    let slow = culprit(webhook(0.9, 0, 0, 0.0));
+    assert_eq!(slow.as_deref(), Some("webhook deny.example.com is slow"));
+    let quick = culprit(webhook(0.0, 1, 0, 0.1));
+    assert_eq!(quick.as_deref(), Some("the store or a webhook is slow"));
 }
 
 #[test]
