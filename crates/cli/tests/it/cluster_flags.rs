@@ -233,7 +233,13 @@ async fn some_resources_lie_in_another_etcd() {
         .expect("deleted");
     let health = ask(&client, Method::GET, "/readyz?verbose", &Value::Null).await;
     let health = health.expect("ready");
-    for check in ["etcd-override-0", "etcd-override-readiness-0"] {
+    let checks = [
+        "etcd",
+        "etcd-readiness",
+        "etcd-override-0",
+        "etcd-override-readiness-0",
+    ];
+    for check in checks {
         assert!(health.contains(&format!("[+]{check} ok")), "{health}");
     }
     assert!(

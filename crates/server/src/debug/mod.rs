@@ -70,14 +70,14 @@ impl DebugPaths {
         if !path.starts_with(FOLDER) {
             return None;
         }
-        // Who may read the page and what it shows, by RBAC, is said of `get` alone.
-        if method == Method::GET {
-            if let Some(answer) = page::answer(path, headers) {
-                return Some(answer);
-            }
-            if let Some(answer) = self.state.answer(path, query).await {
-                return Some(answer);
-            }
+        // The page is the same for everybody. Who may read what it shows, by RBAC, is said of `get` alone.
+        if let Some(answer) = page::answer(method, path, headers) {
+            return Some(answer);
+        }
+        if method == Method::GET
+            && let Some(answer) = self.state.answer(path, query).await
+        {
+            return Some(answer);
         }
         self.process.as_ref()?.answer(method, path, query).await
     }

@@ -7,7 +7,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use ringwatch_apiserver::endpoints::{ResponseBody, full};
 use sha2::{Digest, Sha256};
 
@@ -52,10 +52,18 @@ const ASSETS: &[Asset] = assets! {
         "overview.js" "sections.js" "stream.js" "table.js" "tiles.js" "tip.js" "type.js" "watcher.js";
 };
 
-/// Answers a request for the page or one of its files; `None` for another path. A browser asks each time whether what it
-/// has is still the same, since another version of the server may have another page.
-pub(super) fn answer(path: &str, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+/// Answers a GET or HEAD of the page or one of its files; `None` for another path or method. The connection leaves out
+/// the body for HEAD. A browser asks each time whether what it has is still the same, since another version of the server
+/// may have another page.
+pub(super) fn answer(
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Option<Response<ResponseBody>> {
     let name = path.strip_prefix(PAGE)?;
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return None;
+    }
     if name == "/" {
         return Some(to_the_page());
     }
@@ -107,8 +115,12 @@ mod tests {
 
     use super::*;
 
+    fn get(path: &str, headers: &HeaderMap) -> Option<Response<ResponseBody>> {
+        answer(&Method::GET, path, headers)
+    }
+
     async fn read(path: &str) -> (Response<()>, String) {
-        let (head, body) = answer(path, &HeaderMap::new()).expect(path).into_parts();
+        let (head, body) = get(path, &HeaderMap::new()).expect(path).into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         let body = String::from_utf8(body.to_vec()).expect("text");
         (Response::from_parts(head, ()), body)
@@ -151,7 +163,7 @@ mod tests {
             assert_eq!(head.headers()[CONTENT_SECURITY_POLICY], POLICY);
             for file in referred(&content).filter(|file| !data.contains(file)) {
                 assert!(
-                    answer(&format!("{PAGE}/{file}"), &HeaderMap::new()).is_some(),
+                    get(&format!("{PAGE}/{file}"), &HeaderMap::new()).is_some(),
                     "{path} refers to {file}"
                 );
             }
@@ -170,7 +182,7 @@ mod tests {
         assert_eq!(head.headers()[CONTENT_TYPE], SCRIPT);
         assert!(content.contains("new Stream("));
         let known = HeaderMap::from_iter([(IF_NONE_MATCH, head.headers()[ETAG].clone())]);
-        let again = answer(path, &known).expect("an answer");
+        let again = get(path, &known).expect("an answer");
         assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
         let body = again
             .into_body()
@@ -179,17 +191,29 @@ mod tests {
             .expect("a body")
             .to_bytes();
         assert!(body.is_empty());
-        let other = answer("/debug/ui", &known).expect("an answer");
+        let other = get("/debug/ui", &known).expect("an answer");
         assert_eq!(other.status(), StatusCode::OK);
     }
 
     #[test]
     fn other_paths_are_not_the_pages() {
         for path in ["/debug/uix", "/debug/ui/state", "/debug/ui/../ui", "/debug"] {
-            assert!(answer(path, &HeaderMap::new()).is_none(), "{path}");
+            assert!(get(path, &HeaderMap::new()).is_none(), "{path}");
         }
-        let slash = answer("/debug/ui/", &HeaderMap::new()).expect("an answer");
+        let slash = get("/debug/ui/", &HeaderMap::new()).expect("an answer");
         assert_eq!(slash.status(), StatusCode::MOVED_PERMANENTLY);
         assert_eq!(slash.headers()[LOCATION], PAGE);
+    }
+
+    #[test]
+    fn the_head_of_an_answer_can_be_had_alone() {
+        let none = HeaderMap::new();
+        for path in ["/debug/ui", "/debug/ui/", "/debug/ui/app.js"] {
+            let (whole, _) = get(path, &none).expect(path).into_parts();
+            let head = answer(&Method::HEAD, path, &none).expect(path);
+            assert_eq!(head.status(), whole.status, "{path}");
+            assert_eq!(*head.headers(), whole.headers, "{path}");
+            assert!(answer(&Method::POST, path, &none).is_none(), "{path}");
+        }
     }
 }

@@ -44,6 +44,27 @@ fn queries() -> Vec<String> {
     queries.map(str::to_owned).collect()
 }
 
+/// Returns the commands of a text in Markdown, block by block, each with what it prints.
+fn commands(text: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = text.split("```").skip(1).step_by(2).collect();
+    let pairs = parts.chunks(2).map(|pair| match pair {
+        [commands, output] => (
+            commands.strip_prefix("sh\n").expect("commands"),
+            output.strip_prefix("output\n").expect("an output"),
+        ),
+        _ => panic!("what do these print? {pair:?}"),
+    });
+    pairs.collect()
+}
+
+/// Returns the queries of commands.
+fn queries_of(commands: &str) -> impl Iterator<Item = &str> {
+    let queries = commands
+        .split("promtool query instant $PROMETHEUS '")
+        .skip(1);
+    queries.filter_map(|rest| rest.split('\'').next())
+}
+
 /// Returns the words of a query outside of strings.
 fn words(query: &str) -> impl Iterator<Item = &str> {
     let plain = query.split('"').step_by(2);
@@ -55,7 +76,12 @@ fn every_family_of_rules_and_dashboard_is_served() {
     let (rules, known) = (rules(), registered());
     let records: BTreeSet<&str> = members(&rules, "record").collect();
     let dashboard = queries();
+    let guide = text("docs/alerts.md");
+    let sections = guide.split("\n### ").skip(1).flat_map(commands);
+    let shown: Vec<&str> = sections.flat_map(|(sh, _)| queries_of(sh)).collect();
+    assert!(shown.len() > 10, "only {shown:?} are looked at");
     let expressions = members(&rules, "expr").chain(dashboard.iter().map(String::as_str));
+    let expressions = expressions.chain(shown);
     let mut families = BTreeSet::new();
     for word in expressions.flat_map(words) {
         if word.contains(':') && !word.starts_with(':') {
@@ -84,6 +110,14 @@ fn every_alert_has_its_section_and_every_section_its_alert() {
         let (name, section) = section.split_once('\n').expect("more than a title");
         for part in ["**Means**", "**See**", "**Do**"] {
             assert!(section.contains(part), "{name} lacks {part}");
+        }
+        // `scripts/alerts` runs them while the alert fires.
+        let commands = commands(section);
+        assert!(!commands.is_empty(), "{name} has no commands");
+        for (commands, output) in commands {
+            let blank = |line: &str| line.trim_matches(['…', ' ']).is_empty();
+            assert!(!commands.trim().is_empty(), "{name}");
+            assert!(!output.lines().all(blank), "{name} compares nothing");
         }
     }
     for rule in rules.iter().filter(|rule| rule["alert"].is_string()) {
