@@ -5,8 +5,14 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{CODE_FOLDERS, package_folders, read, relative, root, sources};
 
-/// Packages of models, which include the engine's sources by path to build them over other primitives.
-const INCLUDES_OTHERS: [&str; 3] = ["loom-tests", "shuttle-tests", "stress-tests"];
+/// Packages of models, which include the engine's sources by path to build them over other primitives, and the one that includes what the
+/// engine's benches have in common.
+const INCLUDES_OTHERS: [&str; 4] = [
+    "instruction-budgets",
+    "loom-tests",
+    "shuttle-tests",
+    "stress-tests",
+];
 
 /// The packages that replace functions of the C library and give libFuzzer one, in which nothing else stands.
 const UNSAFE: [&str; 2] = ["simulation/system", "fuzz/libfuzzer"];

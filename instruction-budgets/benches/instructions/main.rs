@@ -9,10 +9,10 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
-#[path = "../support/lease.rs"]
+#[path = "../../../benches/support/lease.rs"]
 mod lease;
 mod paths;
-#[path = "../support/world.rs"]
+#[path = "../../../benches/support/world.rs"]
 mod world;
 
 use std::process::ExitCode;
