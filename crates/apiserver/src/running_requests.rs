@@ -15,7 +15,7 @@ use crate::endpoints::RequestInfo;
 use crate::numbered::Numbered;
 use crate::shown_client::ShownClient;
 use crate::shown_text::start_of;
-use crate::traffic::{ClientTraffic, Sums, Traffic};
+use crate::traffic::{ClientTraffic, Sums, Traffic, is_of_everything};
 
 /// Minimum time that a request takes to be kept when it has ended.
 const SLOW_MIN: Duration = Duration::from_millis(100);
@@ -43,6 +43,8 @@ struct Shared {
 struct Request {
     info: Arc<RequestInfo>,
     client: ShownClient,
+    /// True if it asks for all objects of a resource.
+    everything: bool,
     since: Instant,
     /// The status of the response; 0 as long as there is none.
     code: AtomicU64,
@@ -87,12 +89,15 @@ impl RunningRequests {
     pub(crate) fn begin(
         &self,
         info: &Arc<RequestInfo>,
+        query: &str,
         client: ShownClient,
         clock: &Clock,
     ) -> RunningRequest {
+        let everything = is_of_everything(info, query);
         let (id, request) = self.0.running.add(|_| Request {
             info: Arc::clone(info),
             client,
+            everything,
             since: clock.now(),
             code: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -105,16 +110,17 @@ impl RunningRequests {
         }
     }
 
-    /// Counts a watch or stream whose response begins with this status, or that has none.
+    /// Counts a watch or stream whose response begins with this status.
     pub(crate) fn begun(
         &self,
         info: &RequestInfo,
+        everything: bool,
         client: &ShownClient,
         code: StatusCode,
         now: Instant,
     ) {
         let end = Sums::of_one(Some(code), 0, Duration::ZERO);
-        self.0.traffic.count(client, info, &end, now);
+        self.0.traffic.count(client, info, everything, &end, now);
     }
 
     /// Returns the requests of the last minute by client, verb and resource: those that make the most work, the most first.
@@ -184,7 +190,8 @@ impl Drop for RunningRequest {
         let bytes = request.bytes.load(Ordering::Relaxed);
         let end = Sums::of_one(request.code(), bytes, took);
         let traffic = &self.all.0.traffic;
-        traffic.count(&request.client, &request.info, &end, at);
+        let (client, everything) = (&request.client, request.everything);
+        traffic.count(client, &request.info, everything, &end, at);
         if took >= SLOW_MIN {
             let shown = request.shown(at, false);
             self.all.keep(Ended { shown, at });
@@ -226,7 +233,7 @@ mod tests {
     fn begin(all: &RunningRequests, path: &str, clock: &Clock) -> RunningRequest {
         let info = Arc::new(RequestInfo::new(&Method::GET, path, ""));
         let client = ShownClient::new("jane", &HeaderMap::new(), None);
-        all.begin(&info, client, clock)
+        all.begin(&info, "", client, clock)
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,9 @@
 //! The requests of the last minute by client, verb and resource, for those who look at the server.
 //!
 //! A request is counted once, when its response is sent; of a watch that is its beginning. Rows are in several maps, by
-//! their keys, so that requests of different clients seldom wait for each other, and each map has a maximum of rows: what
-//! finds no room is counted together, as that of others.
+//! their keys, so that requests of different clients seldom wait for each other. Each map has a maximum of rows: a new one takes
+//! the place of that which made the least work, whose requests are then counted with those of all others. So clients of little
+//! work, however many, do not hide one of much.
 
 use std::hash::{BuildHasher, Hash};
 use std::net::IpAddr;
@@ -18,7 +19,7 @@ use ringwatch_registry::Verb;
 
 use crate::endpoints::RequestInfo;
 use crate::shown_client::ShownClient;
-use crate::shown_text::start;
+use crate::shown_text::{start, start_of};
 
 /// The number of maps.
 const SHARDS: usize = 16;
@@ -30,6 +31,14 @@ const ROWS_MAX: usize = 64;
 /// request whose response is short.
 const REQUEST_BYTES: u64 = 4 << 10;
 
+/// The parameters by which a request asks for some objects, or for the next page of a list.
+const NARROWING: [&str; 4] = [
+    "labelSelector",
+    "fieldSelector",
+    "shardSelector",
+    "continue",
+];
+
 /// The requests of the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
@@ -40,8 +49,8 @@ pub(crate) struct Traffic {
 
 #[derive(Debug, Default)]
 struct Shard {
-    rows: IndexMap<Key<Box<str>>, Row>,
-    /// The requests for which there was no row.
+    rows: IndexMap<Key<Box<str>>, LastMinute<Sums>>,
+    /// The requests whose row had to make room.
     others: LastMinute<Sums>,
 }
 
@@ -50,19 +59,14 @@ struct Shard {
 struct Key<T> {
     user: T,
     user_agent: T,
+    address: Option<IpAddr>,
     verb: T,
     group: T,
     /// The plural resource; the start of the path if the request is not about one.
     resource: T,
-    /// True if the resource is asked for in all namespaces.
+    subresource: T,
+    /// True if all objects of the resource are asked for.
     everything: bool,
-}
-
-#[derive(Debug)]
-struct Row {
-    /// The address of the last request.
-    address: Option<IpAddr>,
-    sums: LastMinute<Sums>,
 }
 
 /// Sums over requests.
@@ -70,7 +74,8 @@ struct Row {
 pub struct Sums {
     /// The number of requests.
     pub requests: u64,
-    /// The number of those whose response is an error, or that had none.
+    /// The number of those that were refused (401, 403, 429), failed in the server (from 500 on), or had no response. A missing object
+    /// and a conflict are usual answers.
     pub failed: u64,
     /// The bytes of the responses' bodies, as they were sent; none of watches.
     pub bytes: u64,
@@ -81,7 +86,7 @@ pub struct Sums {
 /// The requests of one kind that a client made within the last minute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTraffic {
-    /// The client, with the address of its last request; `None` for all clients that found no room.
+    /// The user, the user agent and the address; `None` for all clients whose rows had to make room.
     pub client: Option<(Box<str>, Box<str>, Option<IpAddr>)>,
     /// The verb.
     pub verb: Box<str>,
@@ -89,15 +94,24 @@ pub struct ClientTraffic {
     pub group: Box<str>,
     /// The plural resource; the start of the path if the requests are not about one.
     pub resource: Box<str>,
-    /// True if the resource was asked for in all namespaces.
+    /// The subresource; empty for the resource itself.
+    pub subresource: Box<str>,
+    /// True if all objects of the resource were asked for.
     pub everything: bool,
     /// The sums of them.
     pub sums: Sums,
 }
 
 impl Traffic {
-    /// Counts a request. `end` tells how it ended.
-    pub(crate) fn count(&self, client: &ShownClient, info: &RequestInfo, end: &Sums, now: Instant) {
+    /// Counts a request. `everything` says whether it asks for all objects, `end` how it ended.
+    pub(crate) fn count(
+        &self,
+        client: &ShownClient,
+        info: &RequestInfo,
+        everything: bool,
+        end: &Sums,
+        now: Instant,
+    ) {
         let resource = match info.is_resource {
             true => &info.resource,
             false => &info.path,
@@ -105,23 +119,25 @@ impl Traffic {
         let key = Key {
             user: &*client.user,
             user_agent: &*client.user_agent,
+            address: client.address.map(|it| it.ip().to_canonical()),
             verb: start(info.verb.name()),
             group: start(&info.group),
             resource: start(resource),
-            everything: is_of_collections(info.verb.on_resource()) && info.namespace.is_empty(),
+            subresource: start(&info.subresource),
+            everything,
         };
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
-        lock(shard).count(&key, client, end, now);
+        lock(shard).count(&key, end, now);
     }
 
-    /// Returns the rows that make the most work, those of the most first. What found no room is a row of its own.
+    /// Returns the rows that make the most work, those of the most first. What had to make room is a row of its own.
     pub(crate) fn busiest(&self, max: usize, now: Instant) -> Vec<ClientTraffic> {
         let mut all = Vec::new();
         let mut others = Sums::default();
         for shard in &self.shards {
             let shard = lock(shard);
             let rows = shard.rows.iter();
-            all.extend(rows.map(|(key, row)| key.shown(row, now)));
+            all.extend(rows.map(|(key, sums)| key.shown(sums, now)));
             others.add(&sum(&shard.others, now));
         }
         all.push(ClientTraffic {
@@ -129,6 +145,7 @@ impl Traffic {
             verb: Box::default(),
             group: Box::default(),
             resource: Box::default(),
+            subresource: Box::default(),
             everything: false,
             sums: others,
         });
@@ -139,32 +156,42 @@ impl Traffic {
     }
 }
 
-/// Returns true if a verb is about collections, rather than one object.
-fn is_of_collections(verb: Option<Verb>) -> bool {
-    matches!(
-        verb,
+/// Returns true if a request asks for all objects of a resource, and not for the next page of them.
+pub(crate) fn is_of_everything(info: &RequestInfo, query: &str) -> bool {
+    let of_collection = matches!(
+        info.verb.on_resource(),
         Some(Verb::List | Verb::Watch | Verb::DeleteCollection)
-    )
+    );
+    let narrows = |name: &str| NARROWING.contains(&name);
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    of_collection
+        && info.namespace.is_empty()
+        && !parameters.any(|(name, value)| narrows(&name) && !value.is_empty())
 }
 
 impl Shard {
-    fn count(&mut self, key: &Key<&str>, client: &ShownClient, end: &Sums, now: Instant) {
-        let address = client.address.map(|it| it.ip().to_canonical());
-        if let Some(row) = self.rows.get_mut(key) {
-            row.address = address;
-            row.sums.part(now).add(end);
+    fn count(&mut self, key: &Key<&str>, end: &Sums, now: Instant) {
+        if let Some(sums) = self.rows.get_mut(key) {
+            sums.part(now).add(end);
             return;
         }
         if self.rows.len() >= ROWS_MAX {
-            self.rows.retain(|_, row| !row.sums.is_idle(now));
-        }
-        if self.rows.len() >= ROWS_MAX {
-            self.others.part(now).add(end);
-            return;
+            self.make_room(now);
         }
         let mut sums: LastMinute<Sums> = LastMinute::default();
         sums.part(now).add(end);
-        self.rows.insert(key.kept(), Row { address, sums });
+        self.rows.insert(key.kept(), sums);
+    }
+
+    /// Removes the row that made the least work within the last minute.
+    fn make_room(&mut self, now: Instant) {
+        let rows = self.rows.values().enumerate();
+        let least = rows.min_by_key(|(_, sums)| sum(sums, now).work());
+        if let Some((index, _)) = least
+            && let Some((_, sums)) = self.rows.swap_remove_index(index)
+        {
+            self.others.part(now).add(&sum(&sums, now));
+        }
     }
 }
 
@@ -173,9 +200,11 @@ impl Key<&str> {
         Key {
             user: self.user.into(),
             user_agent: self.user_agent.into(),
+            address: self.address,
             verb: self.verb.into(),
             group: self.group.into(),
             resource: self.resource.into(),
+            subresource: self.subresource.into(),
             everything: self.everything,
         }
     }
@@ -187,22 +216,25 @@ impl Equivalent<Key<Box<str>>> for Key<&str> {
         let same = |one: &str, other: &str| one == other;
         same(self.user, &kept.user)
             && same(self.user_agent, &kept.user_agent)
+            && self.address == kept.address
             && same(self.verb, &kept.verb)
             && same(self.group, &kept.group)
             && same(self.resource, &kept.resource)
+            && same(self.subresource, &kept.subresource)
             && self.everything == kept.everything
     }
 }
 
 impl Key<Box<str>> {
-    fn shown(&self, row: &Row, now: Instant) -> ClientTraffic {
+    fn shown(&self, sums: &LastMinute<Sums>, now: Instant) -> ClientTraffic {
         ClientTraffic {
-            client: Some((self.user.clone(), self.user_agent.clone(), row.address)),
-            verb: self.verb.clone(),
-            group: self.group.clone(),
-            resource: self.resource.clone(),
+            client: Some((self.user.clone(), self.user_agent.clone(), self.address)),
+            verb: start_of(&self.verb),
+            group: start_of(&self.group),
+            resource: start_of(&self.resource),
+            subresource: start_of(&self.subresource),
             everything: self.everything,
-            sums: sum(&row.sums, now),
+            sums: sum(sums, now),
         }
     }
 }
@@ -210,10 +242,11 @@ impl Key<Box<str>> {
 impl Sums {
     /// The sums of one request whose response has a status, if it has one.
     pub(crate) fn of_one(code: Option<StatusCode>, bytes: u64, took: Duration) -> Self {
-        let succeeded = code.is_some_and(|it| it.as_u16() < 400);
+        let failed =
+            code.is_none_or(|it| it.is_server_error() || [401, 403, 429].contains(&it.as_u16()));
         Self {
             requests: 1,
-            failed: u64::from(!succeeded),
+            failed: u64::from(failed),
             bytes,
             took,
         }
@@ -268,27 +301,42 @@ mod tests {
     #[test]
     fn requests_are_summed_by_client_verb_and_resource() {
         let (traffic, now) = (Traffic::default(), Clock::real().now());
-        let count = |path, end| traffic.count(&client("nosy/1.2"), &list(path), &end, now);
-        count("/apis/apps/v1/deployments", one(200, 100_000));
-        count("/apis/apps/v1/deployments", one(429, 50));
-        count("/apis/apps/v1/namespaces/a/deployments", one(200, 10));
-        count("/metrics", one(200, 1));
-        let busiest = traffic.busiest(10, now);
-        let shown: Vec<_> = busiest
-            .iter()
-            .map(|it| (&*it.verb, &*it.group, &*it.resource, it.everything))
-            .collect();
-        assert_eq!(shown[0], ("list", "apps", "deployments", true));
-        assert_eq!(shown[1], ("list", "apps", "deployments", false));
-        assert_eq!(shown[2], ("get", "", "/metrics", false));
-        assert_eq!(shown.len(), 3);
-        let expected = Sums {
-            requests: 2,
-            failed: 1,
-            bytes: 100_050,
-            took: Duration::from_millis(6),
+        let count = |path, query, end| {
+            let info = list(path);
+            let everything = is_of_everything(&info, query);
+            traffic.count(&client("nosy/1.2"), &info, everything, &end, now);
         };
-        assert_eq!(busiest[0].sums, expected);
+        count("/apis/apps/v1/deployments", "limit=500", one(200, 100_000));
+        count("/apis/apps/v1/deployments", "", one(429, 50));
+        count(
+            "/apis/apps/v1/deployments",
+            "limit=500&continue=x",
+            one(200, 20_000),
+        );
+        count(
+            "/apis/apps/v1/deployments",
+            "labelSelector=a%3Db",
+            one(404, 10),
+        );
+        count("/apis/apps/v1/namespaces/a/deployments", "", one(200, 10));
+        count("/api/v1/namespaces/a/pods/b/log", "", one(500, 10));
+        count("/metrics", "", one(200, 1));
+        let busiest = traffic.busiest(10, now);
+        let shown = busiest.iter().map(|it| {
+            let kind = (&*it.verb, &*it.group, &*it.resource, &*it.subresource);
+            (kind, it.everything, it.sums.requests, it.sums.failed)
+        });
+        let shown: Vec<_> = shown.collect();
+        let deployments = ("list", "apps", "deployments", "");
+        let expected = [
+            (deployments, true, 2, 1),
+            (deployments, false, 3, 0),
+            (("get", "", "pods", "log"), false, 1, 1),
+            (("get", "", "/metrics", ""), false, 1, 0),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(busiest[0].sums.bytes, 100_050);
+        assert_eq!(busiest[0].sums.took, Duration::from_millis(6));
         let address = "10.0.0.1".parse().expect("an address");
         let who = ("jane".into(), "nosy/1.2".into(), Some(address));
         assert_eq!(busiest[0].client, Some(who));
@@ -297,23 +345,26 @@ mod tests {
     }
 
     #[test]
-    fn clients_beyond_the_maximum_are_counted_together() {
+    fn many_clients_of_little_work_do_not_hide_one_of_much() {
         let (traffic, now) = (Traffic::default(), Clock::real().now());
-        let all = 2 * SHARDS * ROWS_MAX;
+        let all = 4 * SHARDS * ROWS_MAX;
+        let count = |agent: &str, bytes| {
+            let info = list("/api/v1/pods");
+            traffic.count(&client(agent), &info, true, &one(200, bytes), now);
+        };
         for number in 0..all {
-            let client = client(&format!("client-{number}"));
-            traffic.count(&client, &list("/api/v1/pods"), &one(200, 1), now);
+            count(&format!("early-{number}"), 1);
         }
-        let busiest = traffic.busiest(all, now);
+        count("busy", 1 << 20);
+        for number in 0..all {
+            count(&format!("late-{number}"), 1);
+        }
+        let busiest = traffic.busiest(2 * all, now);
         assert!(busiest.len() <= SHARDS * ROWS_MAX + 1);
-        let others = busiest.iter().find(|it| it.client.is_none());
-        let others = others.expect("others").sums.requests;
-        assert_eq!(others as usize, all - (busiest.len() - 1));
-        // Those who have not asked for a minute make room.
-        let later = now + Duration::from_secs(80);
-        traffic.count(&client("new"), &list("/api/v1/pods"), &one(200, 1), later);
-        let busiest = traffic.busiest(all, later);
-        assert_eq!(busiest.len(), 1);
-        assert!(busiest[0].client.is_some());
+        let busy = busiest.iter().filter_map(|it| it.client.as_ref());
+        assert!(busy.into_iter().any(|it| &*it.1 == "busy"));
+        let requests: u64 = busiest.iter().map(|it| it.sums.requests).sum();
+        assert_eq!(requests as usize, 2 * all + 1, "none is forgotten");
+        assert!(busiest.iter().any(|it| it.client.is_none()));
     }
 }

@@ -16,6 +16,9 @@ use crate::shown_text::start_of;
 /// Maximum number of webhooks whose ended calls are kept. Calls of more webhooks are shown while they run.
 const WEBHOOKS_MAX: usize = 256;
 
+/// The time that a call takes at least to have failed when whoever waited for it goes away: before it, that is no fault of the webhook.
+const ABANDONED_MIN: Duration = Duration::from_secs(1);
+
 /// The calls of webhooks. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookCalls(Arc<Shared>);
@@ -67,12 +70,13 @@ pub struct WebhookFigures {
     pub ended: Ended,
 }
 
-/// A call that runs, until this is dropped: as a failed one, if nothing else was noted.
+/// A call that runs, until this is dropped.
 struct RunningCall<'a> {
     all: &'a Shared,
     id: u64,
     call: Arc<Call>,
-    succeeded: bool,
+    /// True if it succeeded, false if it failed; `None` if nobody waits for the answer any more.
+    succeeded: Option<bool>,
     clock: &'a Clock,
 }
 
@@ -98,11 +102,11 @@ impl WebhookCalls {
             all: &self.0,
             id,
             call: running,
-            succeeded: false,
+            succeeded: None,
             clock,
         };
         let answer = call.await;
-        running.succeeded = answer.is_ok();
+        running.succeeded = Some(answer.is_ok());
         answer
     }
 
@@ -162,7 +166,7 @@ impl Drop for RunningCall<'_> {
         let minute = ended.entry(self.call.webhook.clone()).or_default();
         minute.part(now).add(&Ended {
             calls: 1,
-            failed: u64::from(!self.succeeded),
+            failed: u64::from(!self.succeeded.unwrap_or(took < ABANDONED_MIN)),
             took,
             longest: took,
         });

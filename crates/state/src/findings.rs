@@ -8,10 +8,15 @@ use crate::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
 /// Maximum number of findings.
 pub const FINDINGS_MAX: usize = 10;
 
+/// Maximum number of findings of one rule, so that it leaves room for others.
+const OF_RULE_MAX: usize = 3;
+
 /// From these seconds on the caches are too far behind the store.
 const LAG: Thresholds = Thresholds(1.0, 10.0);
-/// From these seconds on a store is slow that tells its newest revision.
-const STORE: Thresholds = Thresholds(0.1, 0.5);
+/// From these seconds on a store is slow that tells its newest revision. A server waits for half a second.
+const STORE: Thresholds = Thresholds(0.1, 0.4);
+/// From these seconds on a store has not answered for too long.
+const SILENT: Thresholds = Thresholds(f64::MIN_POSITIVE, 2.0);
 /// From these parts of the budget on windows shrink, and no list and no watch begins.
 const MEMORY: Thresholds = Thresholds(3.0 / 4.0, 7.0 / 8.0);
 /// From these seconds on a read has waited too long for a revision: kube-apiserver gives up after three.
@@ -29,9 +34,13 @@ const SLOW_CALLS: (f64, u64) = (0.5, 3);
 const BEHIND: (u64, f64) = (100, 10.0);
 /// The part of the window that a parked watcher may be behind before it is close to being dropped.
 const PARKED_PART: f64 = 3.0 / 4.0;
-/// Writes that take so many seconds wait for the store or a webhook. Fewer may have had bad luck.
+/// Writes of one object that take so many seconds wait for the store or a webhook. Fewer may have had bad luck.
 const SLOW_WRITES: (f64, u64) = (0.5, 3);
-const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
+/// The calls of a webhook that fail within a minute from which on it is found, and the part of all calls that they are.
+const FAILED_CALLS: (u64, f64) = (3, 0.01);
+/// So many rejected requests at once are more than bad luck.
+const REJECTED: u64 = 10;
 /// So many lists of everything within a minute are those of a client that should watch.
 const LISTS: u64 = 12;
 /// So many watches that a client begins within a minute do not last.
@@ -94,23 +103,28 @@ struct Thresholds(f64, f64);
 /// Returns the findings of a state, the worst first. The one before it, if there is one, makes rates.
 #[must_use]
 pub fn findings(state: &State, before: Option<&State>) -> Vec<Finding> {
-    let mut all = Vec::new();
-    all.extend(certificates(state));
-    all.extend(store(state));
-    all.extend(state.webhooks.iter().filter_map(webhook));
-    all.extend(memory(state));
-    all.extend(state.fairness.iter().filter_map(|it| level(it, before)));
-    all.extend(state.clients.iter().filter_map(client));
-    all.extend(state.types.iter().filter_map(reads));
-    all.extend(state.types.iter().filter_map(not_ready));
     let rates = Rates::of(state, before);
-    all.extend(state.types.iter().filter_map(|it| behind(it, state, rates)));
+    let mut all = Vec::new();
+    all.extend(certificates(state).take(OF_RULE_MAX));
+    all.extend(store(state));
+    all.extend(some_of(&state.webhooks, webhook));
+    all.extend(memory(state));
+    all.extend(some_of(&state.fairness, |it| level(it, before)));
+    all.extend(some_of(&state.clients, client));
+    all.extend(some_of(&state.types, reads));
+    all.extend(some_of(&state.types, not_ready));
+    all.extend(some_of(&state.types, |it| behind(it, state, rates)));
     all.extend(running(state));
     all.extend(slow_writes(state));
     // The sort keeps the order of the rules.
     all.sort_by_key(|it| it.level);
     all.truncate(FINDINGS_MAX);
     all
+}
+
+/// Returns what a rule finds of a list, so many findings at most.
+fn some_of<T>(list: &[T], rule: impl Fn(&T) -> Option<Finding>) -> impl Iterator<Item = Finding> {
+    list.iter().filter_map(rule).take(OF_RULE_MAX)
 }
 
 impl Thresholds {
@@ -153,9 +167,11 @@ fn certificates(state: &State) -> impl Iterator<Item = Finding> {
 /// Finds a store that is silent or slow, and caches that are behind it.
 fn store(state: &State) -> Option<Finding> {
     let feed = &state.feed;
-    if let Some(silent) = feed.silent_seconds.filter(|it| *it > 0.0) {
+    if let Some(silent) = feed.silent_seconds
+        && let Some(level) = SILENT.level(silent)
+    {
         let text = format!("The store has not answered for {}", seconds(Some(silent)));
-        return found(Severity::Bad, Section::Server, text);
+        return found(level, Section::Server, text);
     }
     if let Some(lag) = feed.lag_seconds
         && let Some(level) = LAG.level(lag)
@@ -176,10 +192,7 @@ fn store(state: &State) -> Option<Finding> {
 }
 
 fn webhook(it: &WebhookState) -> Option<Finding> {
-    let name = match it.name.is_empty() {
-        true => &it.target,
-        false => &it.name,
-    };
+    let name = webhook_name(it);
     if let Some(level) = WEBHOOK.level(it.running_seconds) {
         let text = format!(
             "Webhook {name} has not answered for {}: {}",
@@ -188,7 +201,8 @@ fn webhook(it: &WebhookState) -> Option<Finding> {
         );
         return found(level, Section::Webhooks, text);
     }
-    if it.failed > 0 {
+    let (failed_min, part_min) = FAILED_CALLS;
+    if it.failed >= failed_min && per(it.failed) >= part_min * per(it.calls) {
         let calls = things(it.calls, "call", "calls");
         let text = format!(
             "{} of {calls} of webhook {name} failed within the last minute",
@@ -202,6 +216,13 @@ fn webhook(it: &WebhookState) -> Option<Finding> {
         return found(Severity::Warn, Section::Webhooks, text);
     }
     None
+}
+
+fn webhook_name(it: &WebhookState) -> &str {
+    match it.name.is_empty() {
+        true => &it.target,
+        false => &it.name,
+    }
 }
 
 fn memory(state: &State) -> Option<Finding> {
@@ -223,7 +244,11 @@ fn level(it: &LevelState, before: Option<&State>) -> Option<Finding> {
     if rejected > 0 {
         let requests = things(rejected, "request", "requests");
         let text = format!("Level {} has just rejected {requests} with 429", it.level);
-        return found(Severity::Bad, Section::Fairness, text);
+        let level = match rejected >= REJECTED {
+            true => Severity::Bad,
+            false => Severity::Warn,
+        };
+        return found(level, Section::Fairness, text);
     }
     if it.waiting > 0 && it.waiting >= it.seats.unwrap_or_default() {
         let requests = things(it.waiting, "request waits", "requests wait");
@@ -331,8 +356,10 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
         return of_type(level, &it.name, text);
     }
     let (events_min, seconds_min) = BEHIND;
-    let is_behind =
-        counts.behind_max >= events_min && per(counts.behind_max) > seconds_min * rates.changes(it);
+    // Without a rate it is not known what is usual.
+    let is_behind = rates.passed > 0.0
+        && counts.behind_max >= events_min
+        && per(counts.behind_max) > seconds_min * rates.changes(it);
     if !is_behind {
         return None;
     }
@@ -379,9 +406,10 @@ fn slow_writes(state: &State) -> Option<Finding> {
     let webhooks = state.webhooks.iter();
     let slowest = webhooks.max_by(|a, b| slowness(a).total_cmp(&slowness(b)));
     let culprit = match slowest {
-        Some(it) if slowness(it) >= seconds_min => format!("webhook {} is slow", it.name),
-        Some(_) => "the store or a webhook is slow".to_owned(),
-        None => "the store is slow".to_owned(),
+        Some(it) if slowness(it) >= seconds_min => {
+            format!("the store or webhook {} is slow", webhook_name(it))
+        }
+        _ => "the store is slow".to_owned(),
     };
     let text = format!(
         "{number} writes of the last minute took {} or longer: {culprit}",

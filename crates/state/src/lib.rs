@@ -223,7 +223,7 @@ pub struct RequestState {
     /// The address of the client; `null` where it is not known.
     #[serde(default)]
     pub address: Option<String>,
-    /// The number of such requests of this client, of which this is the slowest.
+    /// The number of such requests of this client among those that run or took at least a tenth of a second, of which this is the slowest.
     #[serde(default)]
     pub times: u64,
     /// The time that it took, or has taken so far.
@@ -238,23 +238,23 @@ pub struct RequestState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientState {
-    /// True for all clients together that are too many to be told apart; then the names are empty.
+    /// True for all clients together that make little work and are too many to be told apart; then the names are empty.
     pub others: bool,
     /// The name of the user.
     pub user: String,
     /// The header `User-Agent`.
     pub user_agent: String,
-    /// The address of its last request; `null` where it is not known.
+    /// The address; `null` where it is not known.
     pub address: Option<String>,
     /// The verb, such as `list`; of watches their beginning counts.
     pub verb: String,
-    /// The type, such as `pods`, or the path if the requests are not about one.
+    /// The type and the subresource, such as `pods` or `pods/eviction`, or the path if the requests are not about one.
     pub resource: String,
-    /// True if the type was asked for in all namespaces.
+    /// True if all objects of the type were asked for: in all namespaces, without a selector, and not the next page of them.
     pub everything: bool,
     /// The number of requests.
     pub requests: u64,
-    /// The number of those that failed.
+    /// The number of those that were refused (401, 403, 429), failed in the server (from 500 on), or had no response.
     pub failed: u64,
     /// The bytes of their responses.
     pub bytes: u64,

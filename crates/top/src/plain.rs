@@ -16,14 +16,12 @@ pub(crate) fn text(address: &str, state: &State, before: Option<&State>) -> Stri
         lines.push(format!("{}:", section.title));
         lines.extend(table(&section));
     }
-    // Control characters of clients' texts must not reach a terminal.
-    let printable = |it: char| it == '\n' || !it.is_control();
+    // No control character of clients' texts reaches a terminal, and none of them makes a line of its own.
+    for line in &mut lines {
+        line.retain(|it| !it.is_control());
+    }
     lines.push(String::new());
-    lines
-        .join("\n")
-        .chars()
-        .filter(|it| printable(*it))
-        .collect()
+    lines.join("\n")
 }
 
 /// Returns the lines of a table, with aligned columns.

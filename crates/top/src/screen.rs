@@ -10,8 +10,8 @@ use ringwatch_state::{State, Watcher, WatcherList};
 
 use crate::sections::{self, LeadsTo, Section};
 
-/// Maximum number of findings above a table; `--once` prints all.
-const FINDINGS_MAX: usize = 3;
+/// Maximum number of findings above a table.
+const SHOWN_MAX: usize = 3;
 
 /// The number of rows by which the keys of pages move.
 const PAGE_ROWS: usize = 10;
@@ -117,9 +117,14 @@ impl Screen {
     pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
         let lines = match &self.state {
             Some(state) => {
-                let found = sections::stands_out(state).into_iter();
-                let head = sections::head(&self.address, state).into_iter();
-                head.chain(found.take(FINDINGS_MAX)).collect()
+                let mut lines = sections::head(&self.address, state);
+                let mut found = sections::stands_out(state);
+                let hidden = found.split_off(found.len().min(SHOWN_MAX)).len();
+                lines.extend(found);
+                if hidden > 0 {
+                    lines.push(format!("   and {hidden} more, which --once prints"));
+                }
+                lines
             }
             None => vec![format!("waiting for {}", self.address)],
         };

@@ -34,6 +34,7 @@ use crate::endpoints::{
 };
 use crate::running_requests::RunningRequests;
 use crate::shown_client::ShownClient;
+use crate::traffic::is_of_everything;
 
 /// The outcome of a request's authentication, as far as its connection goes.
 #[derive(Clone, Copy, Debug)]
@@ -311,7 +312,14 @@ impl Filters {
         let classification =
             fairness.and_then(|fairness| fairness.classify(&info.attributes(&user)));
         let mut response = match info.is_long_running() {
-            true => self.long_running(request, user, info).await,
+            true => {
+                let everything = is_of_everything(info, request.uri().query().unwrap_or_default());
+                let client = ShownClient::of(&request, &user);
+                let response = self.long_running(request, user, info).await;
+                let (running, code) = (&self.limits.running, response.status());
+                running.begun(info, everything, &client, code, self.clock.now());
+                response
+            }
             false => self.counted(request, user, info).await,
         };
         if let Some(classification) = classification {
@@ -338,10 +346,7 @@ impl Filters {
             };
         }
         let end = self.end_of_watches.clone();
-        let client = ShownClient::of(&request, &user);
         let response = self.authorized(request, user, info).await;
-        let (running, code) = (&self.limits.running, response.status());
-        running.begun(info, &client, code, self.clock.now());
         response.map(|body| match open {
             Some(open) => HeldBody::until_its_turn(body, open, place),
             None => HeldBody::until(body, &end, place),
@@ -388,7 +393,7 @@ impl Filters {
         let query = request.uri().query().unwrap_or_default();
         let recording = recording(&request).map(|it| (it, self.clock.now()));
         let client = ShownClient::of(&request, &user);
-        let running = self.limits.running.begin(info, client, &self.clock);
+        let running = self.limits.running.begin(info, query, client, &self.clock);
         let refused = || {
             let response = self.too_many(info);
             running.responded(response.status());

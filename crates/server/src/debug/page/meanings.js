@@ -54,11 +54,11 @@ const MEANINGS = {
   // Requests.
   took: 'How long the request has run, or took.',
   clientAddress: 'Address from which the client came, or of the last proxy before the server.',
-  times: 'How many such requests of this client there are; the slowest of them is shown.',
+  times: 'Such requests of this client among those that run or took at least 100 ms; the slowest of them is shown.',
   // Busiest clients.
-  clientResource: 'The resource, in all namespaces or within some, or the path if the requests are not about one.',
+  clientResource: 'The resource, or the path if the requests are not about one. “All” are its objects in all namespaces, without a selector; the next pages of a list are not counted as such.',
   clientRequests: 'Requests of the last minute, which may be ten seconds longer. Of watches the beginnings are counted.',
-  clientFailed: 'Those of them whose response was an error, or that had none.',
+  clientFailed: 'Those of them that were refused (401, 403, 429), failed in the server (from 500 on), or had no response.',
   clientBytes: 'Bytes of the responses of the last minute, as they were sent; those of watches are not counted.',
   clientTook: 'The time that these requests took together.',
   // Webhooks.

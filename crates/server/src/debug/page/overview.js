@@ -32,8 +32,8 @@ function lag({ state: { feed } }) {
 }
 
 function store({ state: { feed } }) {
-  if (feed.silentSeconds > 0) return { figure: 'silent', more: `for ${format.seconds(feed.silentSeconds)}`, level: 'bad' };
-  return { figure: format.seconds(feed.storeSeconds), more: 'to answer', level: feed.storeSeconds >= 0.5 ? 'bad' : feed.storeSeconds >= 0.1 && 'warn' };
+  if (feed.silentSeconds > 0) return { figure: 'silent', more: `for ${format.seconds(feed.silentSeconds)}`, level: feed.silentSeconds >= 2 ? 'bad' : 'warn' };
+  return { figure: format.seconds(feed.storeSeconds), more: 'to answer', level: feed.storeSeconds >= 0.4 ? 'bad' : feed.storeSeconds >= 0.1 && 'warn' };
 }
 
 // The one that expires first.
@@ -97,7 +97,7 @@ export class Overview {
     this.requests.tell('running, or of the last minute');
     this.requests.draw(state.requests.map(keyed(['verb', 'path', 'user', 'userAgent', 'running', 'code'])));
     this.clients.tell('of the last minute');
-    this.clients.draw(state.clients.map(keyed(['others', 'verb', 'resource', 'everything', 'user', 'userAgent'])));
+    this.clients.draw(state.clients.map(keyed(['others', 'verb', 'resource', 'everything', 'user', 'userAgent', 'address'])));
     this.webhooks.tell('called now, or within the last minute');
     this.webhooks.draw(state.webhooks);
     this.memory.tell(resident(state.memory));

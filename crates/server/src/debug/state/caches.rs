@@ -11,6 +11,9 @@ use ringwatch_state::FeedState;
 /// Maximum time that a document waits for the newest revision of the store.
 const STORE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Maximum time between two documents of which the second goes on from what the first saw of the store.
+const FOLLOWED_MAX: Duration = Duration::from_secs(10);
+
 /// The caches whose figures are shown.
 #[derive(Debug)]
 pub(crate) enum CachesSource {
@@ -22,6 +25,8 @@ pub(crate) enum CachesSource {
         behind: Option<(u64, Instant)>,
         /// The time since which the store has not answered; `None` if it answered when it was last asked.
         silent_since: Option<Instant>,
+        /// The time at which it was last asked; `None` before that.
+        asked: Option<Instant>,
     },
     /// The feeds of a relay, one for each type.
     Relay(Arc<Caches>),
@@ -34,17 +39,19 @@ impl CachesSource {
             feed: feed.clone(),
             behind: None,
             silent_since: None,
+            asked: None,
         }
     }
 
     /// Returns how far the caches have come. The store is asked for its newest revision.
     pub(super) async fn progress(&mut self, clock: &Clock) -> FeedState {
-        let (feed, behind, silent_since) = match self {
+        let (feed, behind, (silent_since, last)) = match self {
             Self::Feed {
                 feed,
                 behind,
                 silent_since,
-            } => (feed, behind, silent_since),
+                asked,
+            } => (feed, behind, (silent_since, asked)),
             Self::Relay(caches) => {
                 return FeedState {
                     revision: None,
@@ -56,6 +63,11 @@ impl CachesSource {
             }
         };
         let asked = clock.now();
+        // Nothing is known of a time in which nobody asked.
+        let was_followed =
+            last.is_some_and(|it| asked.saturating_duration_since(it) < FOLLOWED_MAX);
+        *silent_since = silent_since.filter(|_| was_followed);
+        *last = Some(asked);
         let answer = clock.timeout(STORE_TIMEOUT, feed.store_revision()).await;
         let store_revision = answer.ok().and_then(Result::ok);
         let (revision, now) = (feed.revision(), clock.now());

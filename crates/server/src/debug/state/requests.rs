@@ -59,6 +59,7 @@ fn is_alike(one: &RequestState, other: &RequestState) -> bool {
 pub(super) fn client(traffic: ClientTraffic) -> ClientState {
     let sums = traffic.sums;
     let others = traffic.client.is_none();
+    let of_type = type_name((&traffic.group, &traffic.resource));
     let (user, user_agent, address) = traffic.client.unwrap_or_default();
     ClientState {
         others,
@@ -66,7 +67,10 @@ pub(super) fn client(traffic: ClientTraffic) -> ClientState {
         user_agent: user_agent.into(),
         address: address.map(|it| it.to_string()),
         verb: traffic.verb.into(),
-        resource: type_name((&traffic.group, &traffic.resource)),
+        resource: match &*traffic.subresource {
+            "" => of_type,
+            subresource => format!("{of_type}/{subresource}"),
+        },
         everything: traffic.everything,
         requests: sums.requests,
         failed: sums.failed,
