@@ -21,7 +21,12 @@ pub(crate) fn start_of(text: &str) -> Box<str> {
         true => char::REPLACEMENT_CHARACTER,
         false => it,
     };
-    start(text).chars().map(shown).collect()
+    let text = start(text);
+    // Nearly all are printable ASCII, and each request has some.
+    match text.bytes().all(|it| matches!(it, b' '..=b'~')) {
+        true => text.into(),
+        false => text.chars().map(shown).collect(),
+    }
 }
 
 #[cfg(test)]
