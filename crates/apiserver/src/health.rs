@@ -39,6 +39,8 @@ struct Named {
 pub enum Scope {
     /// `/healthz`, `/livez` and `/readyz`.
     Everywhere,
+    /// `/healthz` and `/livez`: readiness has a check of its own for the same thing.
+    Liveness,
     /// `/readyz` alone: the process is healthy but should get no requests.
     Readiness,
     /// `/livez` alone: the other two have a stricter check for the same thing.
@@ -166,6 +168,7 @@ impl Health {
         let checks = self.checks.iter();
         checks.filter(move |check| match check.scope {
             Scope::Everywhere => true,
+            Scope::Liveness => root != "readyz",
             Scope::Readiness => root == "readyz",
             Scope::Livez => root == "livez",
             Scope::Serving => root != "livez",
@@ -295,7 +298,7 @@ mod tests {
     async fn checks_can_be_excluded() {
         let mut health = Health::new(CancellationToken::new());
         let done = Done::default();
-        health.add("etcd", Scope::Everywhere, done.check());
+        health.add("etcd", Scope::Liveness, done.check());
         assert_eq!(ask(&health, "/livez", "").await.map(|it| it.0), Some(500));
         let lines = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\
                      warn: some health checks cannot be excluded: no matches for \"x\"\n\

@@ -30,7 +30,7 @@ pub(super) fn health_checks(
     let etcd = &flags.etcd;
     let (live, ready) = (etcd.etcd_healthcheck_timeout, etcd.readycheck_timeout());
     let answers = |open: &OpenBackend, at_most| store_check(&open.backend, etcd, at_most, clock);
-    health.add("etcd", Scope::Everywhere, answers(backend, live));
+    health.add("etcd", Scope::Liveness, answers(backend, live));
     health.add("etcd-readiness", Scope::Readiness, answers(backend, ready));
     for (index, other) in overrides.iter().enumerate() {
         let name = format!("etcd-override-{index}");
