@@ -4,7 +4,7 @@ use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 use super::collector::{Collector, Manner, named};
-use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, ask, config, start};
+use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, start};
 use crate::support::in_process::client;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -98,9 +98,7 @@ async fn the_initial_events_of_a_sampled_watch_are_an_exemplar() {
     let file = config(collector.address, 0);
     let server = start(&file, |it| it).await;
     let admin = client(&server).await;
-    let query = "watch=1&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true\
-        &resourceVersionMatch=NotOlderThan";
-    let path = format!("{CONFIG_MAPS}?{query}");
+    let path = format!("{CONFIG_MAPS}?{WATCH_LIST}");
     assert_eq!(ask(&admin, "GET", &path, SAMPLED, "").await, 200);
     let (_, text) = scrape(&admin, OPEN_METRICS).await;
     let family = "apiserver_watch_list_duration_seconds";

@@ -6,7 +6,7 @@ use ringwatch_server::InProcessServer;
 use serde_json::json;
 
 use super::collector::{Collector, Manner, hex, named};
-use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, ask, config, flag, start};
+use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, flag, start};
 use crate::support::etcd::Etcd;
 use crate::support::in_process::{client, client_with};
 use crate::support::server::Server;
@@ -251,9 +251,7 @@ async fn a_watch_is_a_span_until_it_ends() {
     let file = config(collector.address, 0);
     let server = start(&file, |it| it).await;
     let admin = client(&server).await;
-    let query = "watch=1&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true\
-        &resourceVersionMatch=NotOlderThan";
-    let path = format!("{CONFIG_MAPS}?{query}");
+    let path = format!("{CONFIG_MAPS}?{WATCH_LIST}");
     assert_eq!(ask(&admin, "GET", &path, SAMPLED, "").await, 200);
     let name = "GET /api/v1/namespaces/{:namespace}/configmaps";
     let trace = collector.trace(TRACE, name).await;

@@ -49,10 +49,10 @@ fn request_row(shown: &ShownRequest) -> RequestState {
 }
 
 fn is_alike(one: &RequestState, other: &RequestState) -> bool {
-    let key = |it: &RequestState| {
-        let texts = [&it.verb, &it.path, &it.user, &it.user_agent].map(String::clone);
+    fn key(it: &RequestState) -> ([&str; 4], bool, Option<u16>) {
+        let texts = [&*it.verb, &*it.path, &*it.user, &*it.user_agent];
         (texts, it.running, it.code)
-    };
+    }
     key(one) == key(other)
 }
 
