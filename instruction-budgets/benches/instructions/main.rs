@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench that fails should stop")]
 #![allow(unreachable_pub, reason = "nobody else uses it")]
 
+// What the engine's other benches make too. They cannot be in this package: their crates would be built for release in the gate.
 #[path = "../../../benches/support/lease.rs"]
 mod lease;
 mod paths;

@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{CODE_FOLDERS, package_folders, read, relative, root, sources};
 
-/// Packages of models, which include the engine's sources by path to build them over other primitives, and the one that includes what the
-/// engine's benches have in common.
+/// The packages that may include sources of others by path: models, which build the engine's over other primitives, and the budgets,
+/// which make the same objects and caches as the engine's benches do (`benches/support`).
 const INCLUDES_OTHERS: [&str; 4] = [
     "instruction-budgets",
     "loom-tests",
