@@ -335,7 +335,9 @@ impl FeedShared {
 
     /// Requests progress, so that the metric of the last report tells a store that is silent from one without changes.
     pub(super) async fn ask_if_the_store_reports(&self) {
-        if !self.progress_is_trusted() {
+        let asks = self.progress_is_trusted();
+        self.metrics.set_asks_for_progress(asks);
+        if !asks {
             return;
         }
         if let Err(error) = self.source.request_progress().await {

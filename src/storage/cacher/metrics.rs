@@ -41,6 +41,8 @@ struct FeedMetrics {
     revision: Gauge,
     /// When the store last reported changes or progress, in seconds since 1970.
     last_batch: Gauge,
+    /// 1 if the store is asked for progress, else 0.
+    asks_for_progress: Gauge,
 }
 
 impl FeedMetrics {
@@ -52,8 +54,13 @@ impl FeedMetrics {
         );
         registry.register(
             "ringwatch_feed_last_batch_timestamp_seconds",
-            "When the store last reported changes or progress; it is asked for progress every 15 seconds",
+            "When the store last reported changes or progress",
             self.last_batch.clone(),
+        );
+        registry.register(
+            "ringwatch_feed_asks_for_progress",
+            "1 if the store is asked for progress every 15 seconds, so that only a store that hangs is silent for longer; 0 if its answer could not be trusted",
+            self.asks_for_progress.clone(),
         );
     }
 }
@@ -283,6 +290,11 @@ impl CacheMetrics {
     pub(super) fn set_feed(&self, revision: u64, now: Timestamp) {
         self.feed.revision.set(shown(revision));
         self.feed.last_batch.set(now.as_second());
+    }
+
+    /// Sets whether the store is asked for progress.
+    pub(super) fn set_asks_for_progress(&self, asks: bool) {
+        self.feed.asks_for_progress.set(asks.into());
     }
 
     /// Removes a type's metrics from `/metrics`.

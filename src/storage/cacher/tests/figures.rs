@@ -217,6 +217,17 @@ async fn the_window_and_the_feed_are_shown() {
     assert_eq!(shown(&registry, filled), 1.0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_store_that_may_not_be_asked_is_told_from_one_that_is_silent() {
+    let (world, registry) = world().await;
+    let asks = "ringwatch_feed_asks_for_progress";
+    world.clock.sleep(Duration::from_secs(16)).await;
+    assert_eq!(shown(&registry, asks), 1.0);
+    world.script.state().trusted = false;
+    world.clock.sleep(Duration::from_secs(16)).await;
+    assert_eq!(shown(&registry, asks), 0.0);
+}
+
 /// A full window lets go of a sixteenth at a time.
 #[tokio::test(start_paused = true)]
 async fn a_window_with_large_events_stays_nearly_full() {
