@@ -126,13 +126,12 @@ impl First {
         } else {
             held.next_power_of_two() as u64
         };
-        match held.checked_sub(self.share.bytes()) {
-            Some(more) => self.share.admit(more).map_err(io::Error::other),
-            None => {
-                self.share.set(held);
-                Ok(())
-            }
+        // What is held already is not refused, nor is what takes no more.
+        if let Some(more @ 1..) = held.checked_sub(self.share.bytes()) {
+            return self.share.admit(more).map_err(io::Error::other);
         }
+        self.share.set(held);
+        Ok(())
     }
 }
 
@@ -192,7 +191,15 @@ mod tests {
 
     /// Returns the part of a client's bytes that goes on, and the bytes that the memory budget knows of then.
     fn going_on(sent: &[u8], standing: &Standing) -> (io::Result<Vec<u8>>, u64) {
-        let ledger = Ledger::unlimited();
+        going_on_within(sent, standing, &Ledger::unlimited())
+    }
+
+    /// Does the same within a memory budget.
+    fn going_on_within(
+        sent: &[u8],
+        standing: &Standing,
+        ledger: &Ledger,
+    ) -> (io::Result<Vec<u8>>, u64) {
         let share = ledger.share(Account::Connections);
         let mut io = LayeredIo::new(sent, FirstFrames::new(standing, share));
         let mut gone_on = Vec::new();
@@ -255,6 +262,19 @@ mod tests {
         read.expect("one").expect("the body");
         drop(reading);
         assert_eq!([head, rest].concat(), sent);
+    }
+
+    #[test]
+    fn a_request_needs_no_memory_budget_and_a_large_header_block_does() {
+        let ledger = Ledger::new(1 << 20);
+        let mut objects = ledger.share(Account::Objects);
+        objects.set(2 << 20);
+        let sent = [&PREFACE[..], &frame(HEADERS, END_HEADERS, 100)].concat();
+        let (gone_on, _) = going_on_within(&sent, &Standing::uncounted(), &ledger);
+        assert_eq!(gone_on.expect("a request"), sent);
+        let sent = [&PREFACE[..], &frame(HEADERS, 0, 10_000)].concat();
+        let (gone_on, _) = going_on_within(&sent, &Standing::uncounted(), &ledger);
+        assert!(gone_on.is_err());
     }
 
     #[test]
