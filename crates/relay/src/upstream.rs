@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use ringwatch::clock::Clock;
@@ -18,7 +18,7 @@ use ringwatch_apiserver::endpoints::{
     pass_on,
 };
 use ringwatch_tls::kubeconfig::Kubeconfig;
-use ringwatch_tls::target::Target;
+use ringwatch_tls::target::{Target, USER_AGENT};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
@@ -207,7 +207,7 @@ impl Way {
         let authorization = target.token.map(|token| {
             let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
             value.set_sensitive(true);
-            Ok::<_, http::header::InvalidHeaderValue>(value)
+            Ok::<_, header::InvalidHeaderValue>(value)
         });
         let authority = HeaderValue::try_from(target.authority);
         Ok(Self {
@@ -229,6 +229,7 @@ impl Way {
     ) -> Result<Request<RequestBody>, StorageError> {
         let mut builder = Request::builder().method(method).uri(path);
         builder = builder.header(HOST, &self.authority).header(ACCEPT, accept);
+        builder = builder.header(header::USER_AGENT, USER_AGENT);
         if let Some(authorization) = &self.authorization {
             builder = builder.header(AUTHORIZATION, authorization);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{self, AUTHORIZATION, HOST};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
@@ -13,7 +13,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::embedded::maintenance::Seal;
-use ringwatch_tls::target::Target;
+use ringwatch_tls::target::{Target, USER_AGENT};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -67,7 +67,9 @@ async fn over(
 ) -> Result<u64, StoreError> {
     let shaking = http1::handshake(TokioIo::new(stream));
     let (mut sender, connection) = shaking.await.map_err(|error| broken(target, &error))?;
-    let mut request = Request::get(SNAPSHOT).header(HOST, &target.authority);
+    let mut request = Request::get(SNAPSHOT)
+        .header(HOST, &target.authority)
+        .header(header::USER_AGENT, USER_AGENT);
     if let Some(token) = &target.token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }

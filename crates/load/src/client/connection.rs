@@ -1,11 +1,12 @@
 //! A connection for requests: one at a time over HTTP/1.1, many at once over HTTP/2.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::header::{self, ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use ringwatch_tls::target::USER_AGENT;
 
 use super::request::{Request, Response};
 use super::status::Failure;
@@ -157,6 +158,7 @@ impl Connection {
             Sender::Http2(_) => builder.uri(format!("https://{authority}{}", request.path)),
         };
         builder = builder.header(ACCEPT, accept);
+        builder = builder.header(header::USER_AGENT, USER_AGENT);
         if let Some(authorization) = self.client.authorization() {
             builder = builder.header(AUTHORIZATION, authorization);
         }
