@@ -26,6 +26,8 @@ OBJECT_BYTES = 900_000
 WATCHES_MAX = 3
 # Stops of the store between which it answers.
 STOP_SECONDS, GO_SECONDS = 1.4, 0.3
+# For how many days a certificate of the server is valid.
+DAYS = 365
 # How long a webhook may take, before its call fails.
 WEBHOOK_SECONDS = 2
 
@@ -36,6 +38,24 @@ def config_map(name, size=1):
 
 def run(*command):
     return subprocess.run([str(it) for it in command], check=True, capture_output=True)
+
+
+def write_certificate(folder, days_left):
+    """Writes server.crt and server.key: a certificate of DAYS for 127.0.0.1, of which so many are left."""
+    ends = time.time() + days_left * 86_400
+    begins, ends = (time.strftime('%Y%m%d%H%M%SZ', time.gmtime(it)) for it in (ends - DAYS * 86_400, ends))
+    authority = folder / 'self-signed'
+    authority.mkdir(exist_ok=True)
+    (authority / 'index').write_text('')
+    (authority / 'index.attr').write_text('unique_subject = no\n')
+    (authority / 'config').write_text(
+        '[ca]\ndefault_ca = own\n[own]\nnew_certs_dir = %s\ndatabase = %s/index\nrand_serial = yes\ndefault_md = sha256\npolicy = any\n'
+        '[any]\ncommonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1\n' % (authority, authority))
+    key, request = folder / 'server.key', authority / 'request'
+    run('openssl', 'req', '-new', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=127.0.0.1', '-keyout', key, '-out', request)
+    # `openssl req -x509` lets a certificate begin now alone.
+    run('openssl', 'ca', '-batch', '-selfsign', '-notext', '-config', authority / 'config', '-extensions', 'names', '-startdate', begins,
+        '-enddate', ends, '-keyfile', key, '-in', request, '-out', folder / 'server.crt')
 
 
 def ask(server, *request):
@@ -171,12 +191,12 @@ def client_certificate_expires(stand):
 
 @contextlib.contextmanager
 def certificate_expires(stand):
-    """The server's certificate is replaced by one that is valid for a day."""
+    """The server's certificate is replaced by one of which a day is left."""
     stand.write_certificate(1)
     try:
         yield
     finally:
-        stand.write_certificate(365)
+        stand.write_certificate(DAYS)
 
 
 @contextlib.contextmanager

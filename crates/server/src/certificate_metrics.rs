@@ -9,21 +9,28 @@ use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 pub(super) struct CertificateMetrics {
     credentials: CurrentCredentials,
     expires: Gauge,
+    replace_by: Gauge,
 }
 
 impl CertificateMetrics {
     /// Registers the metric.
     #[must_use]
     pub(super) fn register(registry: &mut Registry, credentials: &CurrentCredentials) -> Self {
-        let expires = Gauge::default();
+        let (expires, replace_by) = (Gauge::default(), Gauge::default());
         registry.register(
             "ringwatch_serving_certificate_expiration_timestamp_seconds",
             "When the first of the certificates that this server shows to clients expires, in seconds since 1970.",
             expires.clone(),
         );
+        registry.register(
+            "ringwatch_serving_certificate_replacement_timestamp_seconds",
+            "When the first of these certificates should have been replaced, in seconds since 1970: a week before it expires, or at the last tenth of its validity, if that is later.",
+            replace_by.clone(),
+        );
         let metrics = Self {
             credentials: credentials.clone(),
             expires,
+            replace_by,
         };
         metrics.refresh();
         metrics
@@ -31,7 +38,8 @@ impl CertificateMetrics {
 
     /// Sets the metric to what is served now, before a scrape.
     pub(super) fn refresh(&self) {
-        let until = self.credentials.borrow().serving_until_seconds;
-        self.expires.set(until);
+        let expiry = self.credentials.borrow().serving_expiry;
+        self.expires.set(expiry.until_seconds);
+        self.replace_by.set(expiry.replace_by_seconds);
     }
 }

@@ -249,7 +249,7 @@ impl Parts {
         let published = format!("{}\n{client_ca}", own.authority);
         Ok(Credentials {
             tls,
-            serving_until_seconds: certificates.valid_until_seconds(),
+            serving_expiry: certificates.expiry(),
             clients,
             // Whoever signed it, a client that trusts this very certificate can verify it.
             authority: match &self.serving {

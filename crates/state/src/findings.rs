@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::thresholds::{Severity, Thresholds};
 use crate::values::{bytes, seconds};
 use crate::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
 
@@ -11,29 +12,10 @@ pub const FINDINGS_MAX: usize = 10;
 /// Maximum number of findings of one rule, so that it leaves room for others.
 const OF_RULE_MAX: usize = 3;
 
-/// From these seconds on the caches are too far behind the store.
-const LAG: Thresholds = Thresholds(1.0, 10.0);
-/// From these seconds on a store is slow that tells its newest revision. A server waits for half a second.
-const STORE: Thresholds = Thresholds(0.1, 0.4);
-/// From these seconds on a store has not answered for too long.
-const SILENT: Thresholds = Thresholds(f64::MIN_POSITIVE, 2.0);
-/// From these parts of the budget on windows shrink, and no list and no watch begins.
-const MEMORY: Thresholds = Thresholds(3.0 / 4.0, 7.0 / 8.0);
-/// From these seconds on a read has waited too long for a revision: kube-apiserver gives up after three.
-const READ: Thresholds = Thresholds(1.0, 3.0);
-/// From these seconds on a request is slow that still runs.
-const REQUEST: Thresholds = Thresholds(3.0, 10.0);
-/// From these seconds on a webhook has not answered for too long.
-const WEBHOOK: Thresholds = Thresholds(1.0, 5.0);
-/// From these seconds before its end on a certificate expires soon: a week, and a day.
-const EXPIRY: (f64, f64) = (7.0 * 86_400.0, 86_400.0);
-
 /// The seconds that the calls of a webhook take on average, and their number, from which on it is slow.
 const SLOW_CALLS: (f64, u64) = (0.5, 3);
 /// A watcher is found to be behind by so many events, if they are those of so many seconds.
 const BEHIND: (u64, f64) = (100, 10.0);
-/// The part of the window that a parked watcher may be behind before it is close to being dropped.
-const PARKED_PART: f64 = 3.0 / 4.0;
 /// Writes of one object that take so many seconds wait for the store or a webhook. Fewer may have had bad luck.
 const SLOW_WRITES: (f64, u64) = (0.5, 3);
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
@@ -57,16 +39,6 @@ pub struct Finding {
     pub text: String,
     /// The part of the state that has more about it.
     pub about: About,
-}
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Severity {
-    /// Clients feel it, or will soon.
-    Bad,
-    /// It is not as it should be.
-    Warn,
 }
 
 /// The part of a state that a finding is about.
@@ -97,9 +69,6 @@ pub enum Section {
     Webhooks,
 }
 
-/// The values from which on something is found, and found to be bad.
-struct Thresholds(f64, f64);
-
 /// Returns the findings of a state, the worst first. The one before it, if there is one, makes rates.
 #[must_use]
 pub fn findings(state: &State, before: Option<&State>) -> Vec<Finding> {
@@ -107,11 +76,13 @@ pub fn findings(state: &State, before: Option<&State>) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(certificates(state).take(OF_RULE_MAX));
     all.extend(store(state));
-    all.extend(some_of(&state.webhooks, webhook));
+    all.extend(some_of(&state.webhooks, |it| {
+        webhook(it, &state.thresholds)
+    }));
     all.extend(memory(state));
     all.extend(some_of(&state.fairness, |it| level(it, before)));
     all.extend(some_of(&state.clients, client));
-    all.extend(some_of(&state.types, reads));
+    all.extend(some_of(&state.types, |it| reads(it, &state.thresholds)));
     all.extend(some_of(&state.types, not_ready));
     all.extend(some_of(&state.types, |it| behind(it, state, rates)));
     all.extend(running(state));
@@ -127,16 +98,6 @@ fn some_of<T>(list: &[T], rule: impl Fn(&T) -> Option<Finding>) -> impl Iterator
     list.iter().filter_map(rule).take(OF_RULE_MAX)
 }
 
-impl Thresholds {
-    fn level(&self, value: f64) -> Option<Severity> {
-        match value {
-            value if value >= self.1 => Some(Severity::Bad),
-            value if value >= self.0 => Some(Severity::Warn),
-            _ => None,
-        }
-    }
-}
-
 fn found(level: Severity, section: Section, text: String) -> Option<Finding> {
     let about = About::Section(section);
     Some(Finding { level, text, about })
@@ -149,13 +110,7 @@ fn of_type(level: Severity, name: &str, text: String) -> Option<Finding> {
 
 fn certificates(state: &State) -> impl Iterator<Item = Finding> {
     state.certificates.iter().filter_map(|it| {
-        let (soon, very_soon) = EXPIRY;
-        let left = it.seconds_left;
-        let level = match left {
-            left if left < very_soon => Severity::Bad,
-            left if left < soon => Severity::Warn,
-            _ => return None,
-        };
+        let (level, left) = (it.level?, it.seconds_left);
         let text = match left > 0.0 {
             true => format!("The {} expires in {}", it.name, seconds(Some(left))),
             false => format!("The {} has expired, at {}", it.name, it.expires),
@@ -166,15 +121,15 @@ fn certificates(state: &State) -> impl Iterator<Item = Finding> {
 
 /// Finds a store that is silent or slow, and caches that are behind it.
 fn store(state: &State) -> Option<Finding> {
-    let feed = &state.feed;
+    let (feed, thresholds) = (&state.feed, &state.thresholds);
     if let Some(silent) = feed.silent_seconds
-        && let Some(level) = SILENT.level(silent)
+        && let Some(level) = thresholds.silent_seconds.level(silent)
     {
         let text = format!("The store has not answered for {}", seconds(Some(silent)));
         return found(level, Section::Server, text);
     }
     if let Some(lag) = feed.lag_seconds
-        && let Some(level) = LAG.level(lag)
+        && let Some(level) = thresholds.lag_seconds.level(lag)
     {
         let text = format!(
             "The caches have been behind the store for {}",
@@ -183,7 +138,7 @@ fn store(state: &State) -> Option<Finding> {
         return found(level, Section::Server, text);
     }
     let took = feed.store_seconds?;
-    let level = STORE.level(took)?;
+    let level = thresholds.store_seconds.level(took)?;
     let text = format!(
         "The store takes {} to tell its newest revision",
         seconds(Some(took))
@@ -191,9 +146,9 @@ fn store(state: &State) -> Option<Finding> {
     found(level, Section::Server, text)
 }
 
-fn webhook(it: &WebhookState) -> Option<Finding> {
+fn webhook(it: &WebhookState, thresholds: &Thresholds) -> Option<Finding> {
     let name = webhook_name(it);
-    if let Some(level) = WEBHOOK.level(it.running_seconds) {
+    if let Some(level) = thresholds.webhook_seconds.level(it.running_seconds) {
         let text = format!(
             "Webhook {name} has not answered for {}: {}",
             seconds(Some(it.running_seconds)),
@@ -229,7 +184,7 @@ fn memory(state: &State) -> Option<Finding> {
     let budget = state.memory.budget_bytes.filter(|it| *it > 0)?;
     let counted: u64 = state.memory.accounts.iter().map(|it| it.bytes).sum();
     let part = per(counted) / per(budget);
-    let level = MEMORY.level(part)?;
+    let level = state.thresholds.memory_part.level(part)?;
     let text = format!(
         "Memory is at {:.0} % of its budget of {}",
         part * 100.0,
@@ -286,8 +241,8 @@ fn client(it: &ClientState) -> Option<Finding> {
     found(Severity::Warn, Section::Clients, text)
 }
 
-fn reads(it: &TypeState) -> Option<Finding> {
-    let level = READ.level(it.reads.longest_seconds)?;
+fn reads(it: &TypeState, thresholds: &Thresholds) -> Option<Finding> {
+    let level = thresholds.read_seconds.level(it.reads.longest_seconds)?;
     let reads = things(it.reads.waiting, "read", "reads");
     let text = format!(
         "{reads} of {} waiting for the cache, the first for {}",
@@ -343,17 +298,14 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
     });
     if counts.parked > 0 {
         let window = it.window.as_ref().map_or(0, |it| it.events);
-        let is_close = window > 0 && per(counts.behind_max) >= PARKED_PART * per(window);
-        let level = match is_close {
-            true => Severity::Bad,
-            false => Severity::Warn,
-        };
+        let part = per(counts.behind_max) / per(window.max(1));
+        let level = state.thresholds.parked_part.level(part);
         let watchers = things(counts.parked, "watcher", "watchers");
         let text = format!(
             "{watchers} of {} parked, the last {events} behind{last}",
             it.name
         );
-        return of_type(level, &it.name, text);
+        return of_type(level?, &it.name, text);
     }
     let (events_min, seconds_min) = BEHIND;
     // Without a rate it is not known what is usual.
@@ -368,10 +320,11 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
 }
 
 fn running(state: &State) -> Option<Finding> {
+    let threshold = state.thresholds.request_seconds;
     let slow = state.requests.iter().filter(|it| it.running);
-    let slow: Vec<_> = slow.filter(|it| it.seconds >= REQUEST.0).collect();
+    let slow: Vec<_> = slow.filter(|it| it.seconds >= threshold.warn).collect();
     let worst = slow.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-    let level = REQUEST.level(worst.seconds)?;
+    let level = threshold.level(worst.seconds)?;
     let others = slow
         .iter()
         .map(|it| it.times)

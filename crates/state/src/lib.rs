@@ -5,11 +5,13 @@
 //! gathered does not belong here. [`findings`] says which of them an operator should look at first.
 
 pub mod findings;
+pub mod thresholds;
 pub mod values;
 
 use serde::{Deserialize, Serialize};
 
 use self::findings::Finding;
+use self::thresholds::{Severity, Thresholds};
 
 /// The path of the document.
 pub const STATE_PATH: &str = "/debug/ui/state";
@@ -57,6 +59,9 @@ pub struct State {
     pub certificates: Vec<CertificateState>,
     /// The watchers that are furthest behind, of all types.
     pub slowest: Vec<Watcher>,
+    /// The values from which on figures are not as they should be.
+    #[serde(default)]
+    pub thresholds: Thresholds,
     /// The findings: what an operator should look at first, the worst first.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -294,6 +299,9 @@ pub struct CertificateState {
     pub expires: String,
     /// The time until then; negative afterwards.
     pub seconds_left: f64,
+    /// How bad it is that it was not replaced yet: `null` while there is time for it.
+    #[serde(default)]
+    pub level: Option<Severity>,
 }
 
 /// A watch that a client has open.
@@ -366,6 +374,7 @@ impl State {
             webhooks: Vec::new(),
             certificates: Vec::new(),
             slowest: Vec::new(),
+            thresholds: Thresholds::default(),
             findings: Vec::new(),
         }
     }

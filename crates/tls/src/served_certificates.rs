@@ -16,6 +16,13 @@ use super::certificates::Identity;
 use super::client_identity::certified_key;
 use super::pem;
 
+/// A certificate should be replaced so many seconds before it expires: a week.
+const REPLACED_BEFORE_SECONDS_MAX: i64 = 7 * 86_400;
+
+/// The part of its validity that is left then at most. Whoever renews certificates of a day does so when more is left: kubelets
+/// and cert-manager with a tenth to a third.
+const REPLACED_BEFORE_PART: i64 = 10;
+
 /// A certificate for clients that ask for certain names.
 #[derive(Clone, Debug)]
 pub struct NamedCertificate {
@@ -24,6 +31,16 @@ pub struct NamedCertificate {
     /// The names, in lower case: host names, host names that begin with `*.`, and addresses of this machine. If there are
     /// none, those in the certificate.
     pub names: Vec<String>,
+}
+
+/// The time at which certificates expire, in seconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// When the first of them expires.
+    pub until_seconds: i64,
+    /// When the first of them should have been replaced: a week before it expires, or at the last tenth of its validity, if
+    /// that is later.
+    pub replace_by_seconds: i64,
 }
 
 /// The certificates of a server.
@@ -75,16 +92,28 @@ impl ServedCertificates {
         })
     }
 
-    /// Returns the expiry of the first certificate that expires, in seconds since the epoch.
+    /// Returns when the first of the certificates expires, and when the first should be replaced.
     #[must_use]
-    pub fn valid_until_seconds(&self) -> i64 {
+    pub fn expiry(&self) -> Expiry {
         let all = self.by_name.values().chain([&self.default]);
         let leaves = all.filter_map(|key| key.cert.first());
-        let expiries = leaves.filter_map(|leaf| {
-            let (_, certificate) = X509Certificate::from_der(leaf).ok()?;
-            Some(certificate.validity().not_after.timestamp())
-        });
-        expiries.min().unwrap_or(i64::MAX)
+        let mut first = Expiry {
+            until_seconds: i64::MAX,
+            replace_by_seconds: i64::MAX,
+        };
+        for leaf in leaves {
+            if let Ok((_, certificate)) = X509Certificate::from_der(leaf) {
+                let validity = certificate.validity();
+                let until = validity.not_after.timestamp();
+                let lifetime = until.saturating_sub(validity.not_before.timestamp());
+                let replaced_before =
+                    REPLACED_BEFORE_SECONDS_MAX.min(lifetime / REPLACED_BEFORE_PART);
+                let replace_by = until - replaced_before;
+                first.until_seconds = first.until_seconds.min(until);
+                first.replace_by_seconds = first.replace_by_seconds.min(replace_by);
+            }
+        }
+        first
     }
 
     /// Returns the resolver by which rustls chooses among them.
@@ -238,6 +267,7 @@ mod tests {
     fn the_first_expiry_of_all_counts() {
         let expiring = |year| {
             let mut params = CertificateParams::new(Vec::new()).expect("names");
+            params.not_before = rcgen::date_time_ymd(year - 1, 12, 31);
             params.not_after = rcgen::date_time_ymd(year, 1, 1);
             let key = KeyPair::generate().expect("a key");
             Identity {
@@ -246,13 +276,32 @@ mod tests {
             }
         };
         let served = ServedCertificates::new(&expiring(2040)).expect("a certificate");
-        let alone = served.valid_until_seconds();
+        let alone = served.expiry();
         let named = [2050, 2030].map(|year| named(&expiring(year), &[&format!("a{year}")]));
         let served = served.with_named(&named).expect("certificates");
-        assert_eq!(
-            [alone, served.valid_until_seconds()],
-            [2_208_988_800, 1_893_456_000]
-        );
+        let expiry = |until_seconds| Expiry {
+            until_seconds,
+            // The last tenth of a day.
+            replace_by_seconds: until_seconds - 8_640,
+        };
+        let expected = [2_208_988_800, 1_893_456_000].map(expiry);
+        assert_eq!([alone, served.expiry()], expected);
+    }
+
+    #[test]
+    fn a_certificate_of_a_year_should_be_replaced_a_week_before_it_expires() {
+        let mut params = CertificateParams::new(Vec::new()).expect("names");
+        params.not_before = rcgen::date_time_ymd(2029, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2030, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate").pem();
+        let key = key.serialize_pem();
+        let served = ServedCertificates::new(&Identity { certificate, key });
+        let Expiry {
+            until_seconds,
+            replace_by_seconds,
+        } = served.expect("a certificate").expiry();
+        assert_eq!(until_seconds - replace_by_seconds, 604_800);
     }
 
     #[test]

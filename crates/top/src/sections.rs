@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use ringwatch_state::findings::Severity;
+use ringwatch_state::thresholds::Severity;
 use ringwatch_state::{
     ClientState, LevelState, RequestState, State, StoreKind, TypeState, Watcher, WebhookState,
 };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ringwatch_authentication::{ClientCertificates, ExtensionAuthentication};
 use ringwatch_tls::certificates::Identity;
+use ringwatch_tls::served_certificates::Expiry;
 use tokio::sync::watch;
 
 use super::tls::ServingTls;
@@ -13,8 +14,8 @@ use super::tls::ServingTls;
 pub struct Credentials {
     /// The serving side of TLS, with the certificates.
     pub tls: ServingTls,
-    /// The expiry of the first of these certificates that expires, in seconds since the epoch.
-    pub serving_until_seconds: i64,
+    /// When these certificates expire.
+    pub serving_expiry: Expiry,
     /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
     /// The certificate authority by which clients verify the server, in PEM.

@@ -69,7 +69,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
         authority: certificates.authority.clone(),
         admin: certificates.admin.clone(),
         extension: ExtensionAuthentication::default(),
-        serving_until_seconds: served.valid_until_seconds(),
+        serving_expiry: served.expiry(),
     };
     watch::channel(Arc::new(credentials)).1
 }

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_server::InProcessServer;
 use ringwatch_state::{
-    STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
+    ClientState, STATE_PATH, STREAM_PATH, State, TypeState, WATCHERS_PATH, Watcher, WatcherList,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -397,6 +397,11 @@ async fn top_prints_the_same() {
     );
     let created = row("busiest clients:");
     assert!(!created.is_empty() && text.contains("create"), "{text}");
+    let clients = fixture.state().await.clients;
+    let is_top = |it: &ClientState| {
+        it.user_agent.starts_with("ringwatch/") && it.resource.starts_with("/debug/ui")
+    };
+    assert!(clients.iter().any(is_top), "{clients:?}");
     let (succeeded, text) = top(&fixture.0, &["--context", "other"]).await;
     assert!(!succeeded && text.contains("\"other\""), "{text}");
 }

@@ -122,19 +122,22 @@ fn nothing_is_found_of_a_calm_server() {
 
 #[test]
 fn certificates_stores_and_webhooks_are_found() {
-    let left = |seconds_left| {
-        one(|state| {
+    let with = |seconds_left, level| {
+        after(|state| {
             state.certificates.push(CertificateState {
                 name: "serving certificate".to_owned(),
                 expires: "2026-01-02T00:00:00Z".to_owned(),
                 seconds_left,
+                level,
             });
         })
     };
     let text = "The serving certificate expires in 23h00m".to_owned();
-    assert_eq!(left(82_800.0), (Severity::Bad, text));
-    assert_eq!(left(3.0 * 86_400.0).0, Severity::Warn);
-    assert!(left(-1.0).1.contains("has expired, at 2026-01-02"));
+    let expected = [(Severity::Warn, text)];
+    assert_eq!(with(82_800.0, Some(Severity::Warn)), expected);
+    let expired = with(-1.0, Some(Severity::Bad));
+    assert!(expired[0].1.contains("has expired, at 2026-01-02"));
+    assert_eq!(with(82_800.0, None), []);
 
     let silent = one(|state| {
         state.feed.silent_seconds = Some(2.5);

@@ -52,6 +52,9 @@ async fn the_first_expiry_of_the_certificates_is_shown() {
     // Generated certificates are valid for a year.
     let days = (until - since) / 86_400.0;
     assert!((360.0..370.0).contains(&days), "{days}");
+    let family = "ringwatch_serving_certificate_replacement_timestamp_seconds";
+    let days = (until - scrape.value(family, &[])) / 86_400.0;
+    assert!((6.9..7.1).contains(&days), "{days}");
 }
 
 #[tokio::test]

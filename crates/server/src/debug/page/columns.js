@@ -3,11 +3,10 @@
 import * as format from './format.js';
 import { client } from './format.js';
 import { typeHref, watcherHref } from './links.js';
+import { levelOf } from './model.js';
 import { Table } from './table.js';
 
 export const KINDS = ['everything', 'namespace', 'name', 'labels', 'fields', 'shards'];
-const READ_SECONDS_BAD = 3;
-const WEBHOOK_SECONDS_BAD = 5;
 
 const number = (id, title, means, value, text, more = {}) => ({
   id, title, means, value, text: (row) => text(value(row), row), number: true, width: 'minmax(4.75rem, 1fr)', ...more,
@@ -45,11 +44,11 @@ export function typesTable(model) {
       number('watching', 'Watchers', 'watching', ({ watchers }) => watchers.total, orDot(format.count), { parts: ({ watchers }) => kindParts(watchers) }),
       number('parked', 'Parked', 'parked', ({ watchers }) => watchers.parked, orDot(format.count), { from: 2, level: ({ watchers }) => watchers.parked > 0 && 'warn' }),
       number('behind', 'Behind', 'behindMax', ({ watchers }) => watchers.behindMax, orDot(format.count), {
-        level: ({ watchers, window }) => watchers.behindMax > window.events / 2 && watchers.parked > 0 && 'bad',
+        level: ({ watchers, window }) => watchers.parked > 0 && levelOf(watchers.behindMax / (window.events || 1), model.state.thresholds.parkedPart),
       }),
       number('reads', 'Reads wait', 'readsWaiting', ({ reads }) => reads.waiting, orDot(format.count), { from: 3 }),
       number('longest', 'Longest', 'readsLongest', ({ reads }) => reads.longestSeconds, orDot(format.seconds), {
-        from: 2, level: ({ reads }) => reads.longestSeconds >= READ_SECONDS_BAD && 'bad',
+        from: 2, level: ({ reads }) => levelOf(reads.longestSeconds, model.state.thresholds.readSeconds),
       }),
     ],
   });
@@ -103,7 +102,7 @@ export function clientsTable() {
   });
 }
 
-export function requestsTable() {
+export function requestsTable(model) {
   return new Table({
     label: 'Slowest requests',
     key: ({ key }) => key,
@@ -116,7 +115,7 @@ export function requestsTable() {
       words('user', 'User', 'user', ({ user }) => user, { from: 3 }),
       words('address', 'Address', 'clientAddress', ({ address }) => address, { from: 3, width: 'minmax(0, 1.2fr)' }),
       number('times', 'Times', 'times', ({ times }) => times, format.count, { from: 2 }),
-      number('took', 'Took', 'took', ({ seconds }) => seconds, format.seconds, { level: ({ running, seconds }) => running && seconds >= READ_SECONDS_BAD && 'warn' }),
+      number('took', 'Took', 'took', ({ seconds }) => seconds, format.seconds, { level: ({ running, seconds }) => running && levelOf(seconds, model.state.thresholds.requestSeconds) }),
       words('outcome', 'Outcome', 'outcome', ({ running, code }) => (running ? 'running' : String(code ?? '')), {
         width: 'minmax(4.75rem, 0.9fr)', level: ({ code }) => code >= 500 && 'bad',
       }),
@@ -145,7 +144,7 @@ export function busiestTable() {
   });
 }
 
-export function webhooksTable() {
+export function webhooksTable(model) {
   const mean = ({ calls, seconds }) => (calls ? seconds / calls : null);
   return new Table({
     label: 'Webhooks',
@@ -157,7 +156,7 @@ export function webhooksTable() {
       words('name', 'Webhook', 'webhook', ({ name }) => name, { width: 'minmax(7rem, 2.4fr)' }),
       words('target', 'Address', 'webhookTarget', ({ target }) => target, { from: 2 }),
       number('running', 'Running', 'webhookRunning', ({ running }) => running, orDot(format.count)),
-      number('for', 'For', 'webhookFor', ({ runningSeconds }) => runningSeconds, orDot(format.seconds), { level: ({ runningSeconds }) => runningSeconds >= WEBHOOK_SECONDS_BAD && 'bad' }),
+      number('for', 'For', 'webhookFor', ({ runningSeconds }) => runningSeconds, orDot(format.seconds), { level: ({ runningSeconds }) => levelOf(runningSeconds, model.state.thresholds.webhookSeconds) }),
       number('calls', 'Calls', 'webhookCalls', ({ calls }) => calls, orDot(format.count), { from: 2 }),
       number('failed', 'Failed', 'webhookFailed', ({ failed }) => failed, orDot(format.count), { level: ({ failed }) => failed > 0 && 'warn' }),
       number('mean', 'Mean', 'webhookMean', mean, format.seconds, { from: 2 }),

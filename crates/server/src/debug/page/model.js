@@ -81,6 +81,12 @@ function totalsOf({ types, memory, fairness }) {
   };
 }
 
+// Returns how bad a value is by a threshold of the server.
+export function levelOf(value, { warn, bad }) {
+  if (value >= bad) return 'bad';
+  return value != null && value >= warn ? 'warn' : null;
+}
+
 export function sum(numbers) {
   return numbers.reduce((total, number) => total + (number ?? 0), 0);
 }

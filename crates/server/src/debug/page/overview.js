@@ -4,12 +4,9 @@ import { accountsTable, busiestTable, fairnessTable, requestsTable, typesTable, 
 import { el, mark, say } from './dom.js';
 import * as format from './format.js';
 import { findingHref } from './links.js';
-import { sum } from './model.js';
+import { levelOf, sum } from './model.js';
 import { Section } from './sections.js';
 import { tiles } from './tiles.js';
-
-const DAY = 24 * 60 * 60;
-const WEEK = 7 * DAY;
 
 const TILES = [
   { title: 'Feed lag', means: 'lag', href: '#types', history: 'lag', read: lag },
@@ -17,39 +14,42 @@ const TILES = [
   { title: 'Changes', means: 'changes', href: '#types', history: 'changes', read: ({ rates, state }) => ({ figure: format.rate(rates.changes), more: format.things(state.types.length, 'type') }) },
   { title: 'Watchers', means: 'watchers', href: '#watchers', history: 'watchers', read: ({ totals }) => ({ figure: format.count(totals.watchers), more: `${format.count(totals.parked)} parked`, level: totals.parked > 0 && 'warn' }) },
   { title: 'Furthest behind', means: 'furthest', href: '#watchers', history: 'furthest', read: ({ totals }) => ({ figure: format.count(totals.behindMax), more: 'events' }) },
-  { title: 'Reads waiting', means: 'waiting', href: '#types', history: 'waiting', read: ({ totals }) => ({ figure: format.count(totals.waiting), more: `longest ${format.seconds(totals.longest)}`, level: totals.longest >= 3 ? 'bad' : totals.longest >= 1 && 'warn' }) },
+  { title: 'Reads waiting', means: 'waiting', href: '#types', history: 'waiting', read: waiting },
   { title: 'Memory', means: 'memory', href: '#memory', history: 'memory', read: memory },
   { title: 'Queued', means: 'queued', href: '#fairness', history: 'queued', read: queued },
   { title: 'Certificate', means: 'certificate', read: certificate },
 ];
 
-function lag({ state: { feed } }) {
+function lag({ state: { feed, thresholds } }) {
   return {
     figure: format.seconds(feed.lagSeconds),
     more: feed.revision == null ? 'one feed for each type' : `revision ${format.revision(feed.revision)}`,
-    level: feed.lagSeconds >= 10 ? 'bad' : feed.lagSeconds >= 1 && 'warn',
+    level: levelOf(feed.lagSeconds, thresholds.lagSeconds),
   };
 }
 
-function store({ state: { feed } }) {
-  if (feed.silentSeconds > 0) return { figure: 'silent', more: `for ${format.seconds(feed.silentSeconds)}`, level: feed.silentSeconds >= 2 ? 'bad' : 'warn' };
-  return { figure: format.seconds(feed.storeSeconds), more: 'to answer', level: feed.storeSeconds >= 0.4 ? 'bad' : feed.storeSeconds >= 0.1 && 'warn' };
+function store({ state: { feed, thresholds } }) {
+  if (feed.silentSeconds > 0) return { figure: 'silent', more: `for ${format.seconds(feed.silentSeconds)}`, level: levelOf(feed.silentSeconds, thresholds.silentSeconds) };
+  return { figure: format.seconds(feed.storeSeconds), more: 'to answer', level: levelOf(feed.storeSeconds, thresholds.storeSeconds) };
+}
+
+function waiting({ state: { thresholds }, totals }) {
+  return { figure: format.count(totals.waiting), more: `longest ${format.seconds(totals.longest)}`, level: levelOf(totals.longest, thresholds.readSeconds) };
 }
 
 // The one that expires first.
 function certificate({ state: { certificates } }) {
   const [first] = [...certificates].sort((a, b) => a.secondsLeft - b.secondsLeft);
   if (!first) return { figure: format.UNKNOWN };
-  const left = Math.max(0, first.secondsLeft);
-  return { figure: format.seconds(left), more: 'left', level: left < DAY ? 'bad' : left < WEEK && 'warn' };
+  return { figure: format.seconds(Math.max(0, first.secondsLeft)), more: 'left', level: first.level };
 }
 
-function memory({ state: { memory: { budgetBytes } }, totals }) {
+function memory({ state: { memory: { budgetBytes }, thresholds }, totals }) {
   const part = totals.counted / budgetBytes;
   return {
     figure: format.bytes(totals.counted),
     more: budgetBytes ? `${format.percent(part)} of ${format.bytes(budgetBytes)}` : 'no budget',
-    level: budgetBytes && (part >= 7 / 8 ? 'bad' : part >= 3 / 4 && 'warn'),
+    level: budgetBytes && levelOf(part, thresholds.memoryPart),
   };
 }
 
@@ -67,9 +67,9 @@ export class Overview {
     this.tiles.root.id = 'server';
     this.types = new Section({ id: 'types', title: 'Types', table: typesTable(model), filter: 'Filter types' });
     this.watchers = new Section({ id: 'watchers', title: 'Slowest watchers', table: watchersTable({ label: 'Slowest watchers', hasType: true, empty: 'No watchers.' }) });
-    this.requests = new Section({ id: 'requests', title: 'Slowest requests', table: requestsTable() });
+    this.requests = new Section({ id: 'requests', title: 'Slowest requests', table: requestsTable(model) });
     this.clients = new Section({ id: 'clients', title: 'Busiest clients', table: busiestTable() });
-    this.webhooks = new Section({ id: 'webhooks', title: 'Webhooks', table: webhooksTable() });
+    this.webhooks = new Section({ id: 'webhooks', title: 'Webhooks', table: webhooksTable(model) });
     this.memory = new Section({ id: 'memory', title: 'Memory', table: accountsTable(model) });
     this.fairness = new Section({ id: 'fairness', title: 'Fairness', table: fairnessTable(model) });
     this.types.filter.addEventListener('input', redraw);

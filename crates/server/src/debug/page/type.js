@@ -3,6 +3,7 @@
 import { KINDS, clientsTable, selects, watchersTable } from './columns.js';
 import { el } from './dom.js';
 import * as format from './format.js';
+import { levelOf } from './model.js';
 import { Section } from './sections.js';
 import { ask } from './stream.js';
 import { tiles } from './tiles.js';
@@ -37,7 +38,7 @@ export class TypeView {
       { title: 'Window', means: 'window', read: of(({ window }) => ({ figure: format.count(window.events), more: `of ${format.count(window.capacity)} events` })) },
       { title: 'Spare', means: 'spare', read: of(({ window }) => ({ figure: format.count(window.spare), more: 'events' })) },
       { title: 'Oldest event', means: 'oldest', read: of(({ window }) => ({ figure: format.seconds(window.oldestSeconds), more: 'ago' })) },
-      { title: 'Reads waiting', means: 'readsWaiting', read: of(({ reads }) => ({ figure: format.count(reads.waiting), more: `longest ${format.seconds(reads.longestSeconds)}`, level: reads.longestSeconds >= 1 && 'warn' })) },
+      { title: 'Reads waiting', means: 'readsWaiting', read: of(({ reads }) => ({ figure: format.count(reads.waiting), more: `longest ${format.seconds(reads.longestSeconds)}`, level: levelOf(reads.longestSeconds, this.model.state.thresholds.readSeconds) })) },
       { title: 'Parked', means: 'parked', href: '#watchers', read: of(({ watchers }) => ({ figure: format.count(watchers.parked), more: `of ${format.things(watchers.total, 'watcher')}`, level: watchers.parked > 0 && 'warn' })) },
     ];
   }

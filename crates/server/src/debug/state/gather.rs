@@ -12,6 +12,7 @@ use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
 use ringwatch_apiserver::webhook_calls::WebhookCalls;
 use ringwatch_flowcontrol::Fairness;
 use ringwatch_state::findings::findings;
+use ringwatch_state::thresholds::{Thresholds, certificate_level};
 use ringwatch_state::{
     AccountState, CertificateState, MemoryState, State, StoreKind, Watcher, WatcherList, type_name,
 };
@@ -131,6 +132,7 @@ impl Sources {
             webhooks: webhooks.map(webhook).take(WEBHOOKS_MAX).collect(),
             certificates: self.certificates(),
             slowest: watches.iter().map(|it| it.shown(now)).collect(),
+            thresholds: Thresholds::default(),
             findings: Vec::new(),
         };
         self.find(&mut state);
@@ -153,15 +155,20 @@ impl Sources {
     }
 
     fn certificates(&self) -> Vec<CertificateState> {
-        let until = self.credentials.borrow().serving_until_seconds;
-        let Ok(until) = Timestamp::from_second(until) else {
+        let expiry = self.credentials.borrow().serving_expiry;
+        let time = Timestamp::from_second;
+        let (Ok(until), Ok(replace_by)) =
+            (time(expiry.until_seconds), time(expiry.replace_by_seconds))
+        else {
             return Vec::new();
         };
-        let left = until.duration_since(self.clock.wall());
+        let seconds_left = until.duration_since(self.clock.wall()).as_secs_f64();
+        let replaced_before = until.duration_since(replace_by).as_secs_f64();
         vec![CertificateState {
             name: "serving certificate".to_owned(),
             expires: until.to_string(),
-            seconds_left: left.as_secs_f64(),
+            seconds_left,
+            level: certificate_level(seconds_left, replaced_before),
         }]
     }
 
