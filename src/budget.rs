@@ -309,11 +309,14 @@ impl Share {
         self.bytes = bytes;
     }
 
-    /// Admits more bytes for a list or watch. On error it keeps the bytes that it has.
+    /// Admits more bytes for a list or watch; none are always admitted. On error it keeps the bytes that it has.
     ///
     /// # Errors
     /// [`Exceeded`] when the total would rise above the admission mark.
     pub fn admit(&mut self, more: u64) -> Result<(), Exceeded> {
+        if more == 0 {
+            return Ok(());
+        }
         let most = self.ledger.admission_mark();
         self.ledger.try_add(self.account, more, most)?;
         self.bytes += more;
@@ -377,6 +380,7 @@ mod tests {
         };
         assert_eq!(refused, expected);
         assert!(second.admit(1).is_err(), "nor may those inside grow");
+        assert!(second.admit(0).is_ok(), "but they may stay as they are");
         assert_eq!(second.bytes(), 1_000, "but they keep what they have");
         // Bytes that cannot be refused take the reserve.
         let mut objects = ledger.share(Account::Objects);

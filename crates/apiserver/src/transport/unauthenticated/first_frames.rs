@@ -126,12 +126,13 @@ impl First {
         } else {
             held.next_power_of_two() as u64
         };
-        // What is held already is not refused, nor is what takes no more.
-        if let Some(more @ 1..) = held.checked_sub(self.share.bytes()) {
-            return self.share.admit(more).map_err(io::Error::other);
+        match held.checked_sub(self.share.bytes()) {
+            Some(more) => self.share.admit(more).map_err(io::Error::other),
+            None => {
+                self.share.set(held);
+                Ok(())
+            }
         }
-        self.share.set(held);
-        Ok(())
     }
 }
 

@@ -139,7 +139,19 @@ async fn connect_h2(
     JoinHandle<()>,
     JoinSet<()>,
 ) {
-    let (io, tasks) = connect(&Ledger::unlimited(), Protocol::Http2).await;
+    connect_h2_within(&Ledger::unlimited(), builder).await
+}
+
+/// Does the same within a memory budget.
+async fn connect_h2_within(
+    ledger: &Ledger,
+    builder: &http2::Builder<TokioExecutor>,
+) -> (
+    http2::SendRequest<Empty<Bytes>>,
+    JoinHandle<()>,
+    JoinSet<()>,
+) {
+    let (io, tasks) = connect(ledger, Protocol::Http2).await;
     let (sender, connection) = builder.handshake(TokioIo::new(io)).await.expect("HTTP/2");
     let driven = async move {
         let _ = connection.await;
@@ -159,6 +171,17 @@ fn get(token: Option<&str>) -> Request<Empty<Bytes>> {
         None => request,
     };
     request.body(Empty::new()).expect("a request")
+}
+
+/// Else nobody could read `/metrics` when memory is short.
+#[tokio::test(start_paused = true)]
+async fn an_http2_client_is_served_when_the_memory_budget_is_spent() {
+    let ledger = Ledger::new(1 << 20);
+    let mut objects = ledger.share(Account::Objects);
+    objects.set(2 << 20);
+    let (mut sender, _driver, _tasks) = connect_h2_within(&ledger, &builder()).await;
+    let answer = sender.send_request(get(Some("secret"))).await;
+    assert_eq!(answer.expect("an answer").status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
