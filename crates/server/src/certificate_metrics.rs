@@ -13,18 +13,18 @@ pub(super) struct CertificateMetrics {
 }
 
 impl CertificateMetrics {
-    /// Registers the metric.
+    /// Registers the metrics.
     #[must_use]
     pub(super) fn register(registry: &mut Registry, credentials: &CurrentCredentials) -> Self {
         let (expires, replace_by) = (Gauge::default(), Gauge::default());
         registry.register(
             "ringwatch_serving_certificate_expiration_timestamp_seconds",
-            "When the first of the certificates that this server shows to clients expires, in seconds since 1970.",
+            "When a certificate that this server shows to clients expires, in seconds since 1970; of several, the one that should be replaced first.",
             expires.clone(),
         );
         registry.register(
             "ringwatch_serving_certificate_replacement_timestamp_seconds",
-            "When the first of these certificates should have been replaced, in seconds since 1970: a week before it expires, or at the last tenth of its validity, if that is later.",
+            "When this certificate should have been replaced, in seconds since 1970: a week before it expires, or at the last tenth of its validity if that is later.",
             replace_by.clone(),
         );
         let metrics = Self {
@@ -36,7 +36,7 @@ impl CertificateMetrics {
         metrics
     }
 
-    /// Sets the metric to what is served now, before a scrape.
+    /// Sets the metrics to what is served now, before a scrape.
     pub(super) fn refresh(&self) {
         let expiry = self.credentials.borrow().serving_expiry;
         self.expires.set(expiry.until_seconds);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, Validity, X509Certificate};
 
 use super::certificates::Identity;
 use super::client_identity::certified_key;
@@ -19,8 +19,8 @@ use super::pem;
 /// A certificate should be replaced so many seconds before it expires: a week.
 const REPLACED_BEFORE_SECONDS_MAX: i64 = 7 * 86_400;
 
-/// The part of its validity that is left then at most. Whoever renews certificates of a day does so when more is left: kubelets
-/// and cert-manager with a tenth to a third.
+/// The part of its validity that is left then at most. Whoever renews short-lived certificates does so before: kubelets when a
+/// tenth to three tenths are left, cert-manager at a third.
 const REPLACED_BEFORE_PART: i64 = 10;
 
 /// A certificate for clients that ask for certain names.
@@ -33,14 +33,30 @@ pub struct NamedCertificate {
     pub names: Vec<String>,
 }
 
-/// The time at which certificates expire, in seconds since the epoch.
+/// The times at which a certificate expires and should have been replaced, in seconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// When the first of them expires.
+    /// When it expires.
     pub until_seconds: i64,
-    /// When the first of them should have been replaced: a week before it expires, or at the last tenth of its validity, if
-    /// that is later.
+    /// When it should have been replaced: a week before, or at the last tenth of its validity if that is later.
     pub replace_by_seconds: i64,
+}
+
+impl Expiry {
+    const NEVER: Self = Self {
+        until_seconds: i64::MAX,
+        replace_by_seconds: i64::MAX,
+    };
+
+    fn of(validity: &Validity) -> Self {
+        let until = validity.not_after.timestamp();
+        let seconds = until.saturating_sub(validity.not_before.timestamp());
+        let before = REPLACED_BEFORE_SECONDS_MAX.min(seconds / REPLACED_BEFORE_PART);
+        Self {
+            until_seconds: until,
+            replace_by_seconds: until - before,
+        }
+    }
 }
 
 /// The certificates of a server.
@@ -92,28 +108,17 @@ impl ServedCertificates {
         })
     }
 
-    /// Returns when the first of the certificates expires, and when the first should be replaced.
+    /// Returns the expiry of the certificate that should be replaced first.
     #[must_use]
     pub fn expiry(&self) -> Expiry {
         let all = self.by_name.values().chain([&self.default]);
         let leaves = all.filter_map(|key| key.cert.first());
-        let mut first = Expiry {
-            until_seconds: i64::MAX,
-            replace_by_seconds: i64::MAX,
-        };
-        for leaf in leaves {
-            if let Ok((_, certificate)) = X509Certificate::from_der(leaf) {
-                let validity = certificate.validity();
-                let until = validity.not_after.timestamp();
-                let lifetime = until.saturating_sub(validity.not_before.timestamp());
-                let replaced_before =
-                    REPLACED_BEFORE_SECONDS_MAX.min(lifetime / REPLACED_BEFORE_PART);
-                let replace_by = until - replaced_before;
-                first.until_seconds = first.until_seconds.min(until);
-                first.replace_by_seconds = first.replace_by_seconds.min(replace_by);
-            }
-        }
-        first
+        let expiries = leaves.filter_map(|leaf| {
+            let (_, certificate) = X509Certificate::from_der(leaf).ok()?;
+            Some(Expiry::of(certificate.validity()))
+        });
+        let first = expiries.min_by_key(|it| it.replace_by_seconds);
+        first.unwrap_or(Expiry::NEVER)
     }
 
     /// Returns the resolver by which rustls chooses among them.
@@ -263,45 +268,37 @@ mod tests {
         assert_eq!(addresses, [IpAddr::from([10, 0, 0, 1])]);
     }
 
-    #[test]
-    fn the_first_expiry_of_all_counts() {
-        let expiring = |year| {
-            let mut params = CertificateParams::new(Vec::new()).expect("names");
-            params.not_before = rcgen::date_time_ymd(year - 1, 12, 31);
-            params.not_after = rcgen::date_time_ymd(year, 1, 1);
-            let key = KeyPair::generate().expect("a key");
-            Identity {
-                certificate: params.self_signed(&key).expect("a certificate").pem(),
-                key: key.serialize_pem(),
-            }
-        };
-        let served = ServedCertificates::new(&expiring(2040)).expect("a certificate");
-        let alone = served.expiry();
-        let named = [2050, 2030].map(|year| named(&expiring(year), &[&format!("a{year}")]));
-        let served = served.with_named(&named).expect("certificates");
-        let expiry = |until_seconds| Expiry {
-            until_seconds,
-            // The last tenth of a day.
-            replace_by_seconds: until_seconds - 8_640,
-        };
-        let expected = [2_208_988_800, 1_893_456_000].map(expiry);
-        assert_eq!([alone, served.expiry()], expected);
+    /// Returns a certificate that is valid between the beginnings of two days.
+    fn valid(from: (i32, u8, u8), until: (i32, u8, u8)) -> Identity {
+        let mut params = CertificateParams::new(Vec::new()).expect("names");
+        params.not_before = rcgen::date_time_ymd(from.0, from.1, from.2);
+        params.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+        let key = KeyPair::generate().expect("a key");
+        Identity {
+            certificate: params.self_signed(&key).expect("a certificate").pem(),
+            key: key.serialize_pem(),
+        }
     }
 
     #[test]
-    fn a_certificate_of_a_year_should_be_replaced_a_week_before_it_expires() {
-        let mut params = CertificateParams::new(Vec::new()).expect("names");
-        params.not_before = rcgen::date_time_ymd(2029, 1, 1);
-        params.not_after = rcgen::date_time_ymd(2030, 1, 1);
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.self_signed(&key).expect("a certificate").pem();
-        let key = key.serialize_pem();
-        let served = ServedCertificates::new(&Identity { certificate, key });
-        let Expiry {
-            until_seconds,
-            replace_by_seconds,
-        } = served.expect("a certificate").expiry();
-        assert_eq!(until_seconds - replace_by_seconds, 604_800);
+    fn the_certificate_that_should_be_replaced_first_counts() {
+        const DAY: i64 = 86_400;
+        let year = valid((2029, 1, 1), (2030, 1, 8));
+        let served = ServedCertificates::new(&year).expect("a certificate");
+        let alone = served.expiry();
+        let expiry = |days_of_2030, before| Expiry {
+            until_seconds: 1_893_456_000 + days_of_2030 * DAY,
+            replace_by_seconds: 1_893_456_000 + days_of_2030 * DAY - before,
+        };
+        assert_eq!(alone, expiry(7, 7 * DAY), "a week before its end");
+        // They expire sooner; one of them is due sooner as well.
+        let later = named(&valid((2030, 1, 2), (2030, 1, 3)), &["a"]);
+        let served = served.with_named(&[later]).expect("certificates");
+        assert_eq!(served.expiry(), alone);
+        let sooner = named(&valid((2029, 12, 30), (2029, 12, 31)), &["a"]);
+        let served = served.with_named(&[sooner]).expect("certificates");
+        let last_tenth = DAY / 10;
+        assert_eq!(served.expiry(), expiry(-1, last_tenth));
     }
 
     #[test]

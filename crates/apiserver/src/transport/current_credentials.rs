@@ -14,7 +14,7 @@ use super::tls::ServingTls;
 pub struct Credentials {
     /// The serving side of TLS, with the certificates.
     pub tls: ServingTls,
-    /// When these certificates expire.
+    /// The expiry of the one of these certificates that should be replaced first.
     pub serving_expiry: Expiry,
     /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
