@@ -6,10 +6,12 @@ import contextlib
 import http.client
 import http.server
 import json
+import pathlib
 import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -27,7 +29,7 @@ WATCHES_MAX = 3
 # Stops of the store between which it answers.
 STOP_SECONDS, GO_SECONDS = 1.4, 0.3
 # For how many days a certificate of the server is valid.
-DAYS = 365
+CERTIFICATE_DAYS = 365
 # How long a webhook may take, before its call fails.
 WEBHOOK_SECONDS = 2
 
@@ -41,21 +43,21 @@ def run(*command):
 
 
 def write_certificate(folder, days_left):
-    """Writes server.crt and server.key: a certificate of DAYS for 127.0.0.1, of which so many are left."""
+    """Writes server.crt and server.key: a certificate of CERTIFICATE_DAYS for 127.0.0.1, of which so many are left."""
     ends = time.time() + days_left * 86_400
-    begins, ends = (time.strftime('%Y%m%d%H%M%SZ', time.gmtime(it)) for it in (ends - DAYS * 86_400, ends))
-    authority = folder / 'self-signed'
-    authority.mkdir(exist_ok=True)
-    (authority / 'index').write_text('')
-    (authority / 'index.attr').write_text('unique_subject = no\n')
-    (authority / 'config').write_text(
-        '[ca]\ndefault_ca = own\n[own]\nnew_certs_dir = %s\ndatabase = %s/index\nrand_serial = yes\ndefault_md = sha256\npolicy = any\n'
-        '[any]\ncommonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1\n' % (authority, authority))
-    key, request = folder / 'server.key', authority / 'request'
-    run('openssl', 'req', '-new', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=127.0.0.1', '-keyout', key, '-out', request)
-    # `openssl req -x509` lets a certificate begin now alone.
-    run('openssl', 'ca', '-batch', '-selfsign', '-notext', '-config', authority / 'config', '-extensions', 'names', '-startdate', begins,
-        '-enddate', ends, '-keyfile', key, '-in', request, '-out', folder / 'server.crt')
+    begins, ends = (time.strftime('%Y%m%d%H%M%SZ', time.gmtime(it)) for it in (ends - CERTIFICATE_DAYS * 86_400, ends))
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        at = pathlib.Path(temporary)
+        (at / 'index').touch()
+        (at / 'config').write_text(
+            '[ca]\ndefault_ca = own\n[own]\nnew_certs_dir = %s\ndatabase = %s/index\nrand_serial = yes\ndefault_md = sha256\npolicy = any\n'
+            '[any]\ncommonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1\n' % (at, at))
+        run('openssl', 'req', '-new', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=127.0.0.1', '-keyout', at / 'server.key', '-out', at / 'request')
+        # `openssl req -x509` lets a certificate begin now alone.
+        run('openssl', 'ca', '-batch', '-selfsign', '-notext', '-config', at / 'config', '-extensions', 'names', '-startdate', begins,
+            '-enddate', ends, '-keyfile', at / 'server.key', '-in', at / 'request', '-out', at / 'server.crt')
+        for name in ('server.key', 'server.crt'):
+            (at / name).rename(folder / name)
 
 
 def ask(server, *request):
@@ -192,11 +194,11 @@ def client_certificate_expires(stand):
 @contextlib.contextmanager
 def certificate_expires(stand):
     """The server's certificate is replaced by one of which a day is left."""
-    stand.write_certificate(1)
+    write_certificate(stand.folder, 1)
     try:
         yield
     finally:
-        stand.write_certificate(DAYS)
+        write_certificate(stand.folder, CERTIFICATE_DAYS)
 
 
 @contextlib.contextmanager
