@@ -18,11 +18,14 @@ use ringwatch_apiserver::endpoints::{
     pass_on,
 };
 use ringwatch_tls::kubeconfig::Kubeconfig;
-use ringwatch_tls::target::{Target, USER_AGENT};
+use ringwatch_tls::target::Target;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
 use super::error::{UpstreamError, too_late, unanswered};
+
+/// The header `User-Agent` of the relay's own requests.
+const USER_AGENT: &str = concat!("ringwatch-relay/", env!("CARGO_PKG_VERSION"));
 
 /// Maximum time to connect to the upstream, the handshake included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

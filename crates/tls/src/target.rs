@@ -11,7 +11,7 @@ use super::client_identity::ClientIdentity;
 use super::kubeconfig::{Kubeconfig, KubeconfigError, Selection, UnreadSignIn};
 use super::tls_client::{self, Trust};
 
-/// The header `User-Agent` of this program's requests to the server of a kubeconfig.
+/// The header `User-Agent` of requests that a command of this program makes to the server of a kubeconfig.
 pub const USER_AGENT: &str = concat!("ringwatch/", env!("CARGO_PKG_VERSION"));
 
 /// The failure to find a server and credentials in a kubeconfig.

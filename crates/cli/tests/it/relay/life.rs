@@ -19,13 +19,20 @@ async fn caches_that_are_named_are_filled_before_anybody_asks() {
         relay.log().contains("relays a Kubernetes API at")
     })
     .await;
-    let seen = get(&direct, "/debug/ui/state").await.json();
-    let clients = seen["clients"].as_array().expect("clients");
-    let is_relay = |it: &serde_json::Value| {
-        let agent = it["userAgent"].as_str().expect("an agent");
-        agent.starts_with("ringwatch/") && it["verb"] == "watch" && it["resource"] == "configmaps"
-    };
-    assert!(clients.iter().any(is_relay), "{seen}");
+    eventually(
+        "the upstream knows the relay's watch by its name",
+        async || {
+            let state = get(&direct, "/debug/ui/state").await.json();
+            let mut clients = state["clients"].as_array().expect("clients").iter();
+            clients.any(|it| {
+                let agent = it["userAgent"].as_str().expect("an agent");
+                agent.starts_with("ringwatch-relay/")
+                    && it["verb"] == "watch"
+                    && it["resource"] == "configmaps"
+            })
+        },
+    )
+    .await;
     let warned = relay.log();
     assert!(
         warned.contains("cannot be cached") && warned.contains("things"),
