@@ -23,13 +23,44 @@ pub(crate) enum CachesSource {
         feed: Feed,
         /// A revision of the store that the caches had not reached when they were last looked at, and the time of that.
         behind: Option<(u64, Instant)>,
-        /// The time since which the store has not answered; `None` if it answered when it was last asked.
-        silent_since: Option<Instant>,
-        /// The time at which it was last asked; `None` before that.
-        asked: Option<Instant>,
+        /// How the store has answered.
+        answers: Answers,
     },
     /// The feeds of a relay, one for each type.
     Relay(Arc<Caches>),
+}
+
+/// How a store has answered the questions for its newest revision, of which each document asks one.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// The time since which there has been no sign of the store; `None` if there was one after the last question.
+    silent_since: Option<Instant>,
+    /// The time of the last question, and the revision that the caches had come to then.
+    last: Option<(Instant, u64)>,
+}
+
+impl Answers {
+    /// Notes how a question was answered. Returns the time that the answer took, or has taken so far if changes show that the
+    /// store works, and the time for which there has been no sign of it.
+    fn note(
+        &mut self,
+        asked: Instant,
+        now: Instant,
+        is_answered: bool,
+        revision: u64,
+    ) -> (Option<Duration>, Duration) {
+        let passed = |since| now.saturating_duration_since(since);
+        // Nothing is known of a time in which nobody asked.
+        let last = self.last.replace((asked, revision));
+        let last = last.filter(|(it, _)| asked.saturating_duration_since(*it) < FOLLOWED_MAX);
+        let works = is_answered || last.is_some_and(|(_, seen)| seen < revision);
+        let since = self.silent_since.filter(|_| last.is_some());
+        self.silent_since = (!works).then(|| since.unwrap_or(asked));
+        (
+            works.then(|| passed(asked)),
+            self.silent_since.map_or(Duration::ZERO, passed),
+        )
+    }
 }
 
 impl CachesSource {
@@ -38,20 +69,18 @@ impl CachesSource {
         Self::Feed {
             feed: feed.clone(),
             behind: None,
-            silent_since: None,
-            asked: None,
+            answers: Answers::default(),
         }
     }
 
     /// Returns how far the caches have come. The store is asked for its newest revision.
     pub(super) async fn progress(&mut self, clock: &Clock) -> FeedState {
-        let (feed, behind, (silent_since, last)) = match self {
+        let (feed, behind, answers) = match self {
             Self::Feed {
                 feed,
                 behind,
-                silent_since,
-                asked,
-            } => (feed, behind, (silent_since, asked)),
+                answers,
+            } => (feed, behind, answers),
             Self::Relay(caches) => {
                 return FeedState {
                     revision: None,
@@ -63,19 +92,11 @@ impl CachesSource {
             }
         };
         let asked = clock.now();
-        // Nothing is known of a time in which nobody asked.
-        let was_followed =
-            last.is_some_and(|it| asked.saturating_duration_since(it) < FOLLOWED_MAX);
-        *silent_since = silent_since.filter(|_| was_followed);
-        *last = Some(asked);
         let answer = clock.timeout(STORE_TIMEOUT, feed.store_revision()).await;
         let store_revision = answer.ok().and_then(Result::ok);
         let (revision, now) = (feed.revision(), clock.now());
         let passed = |since: Instant| now.saturating_duration_since(since).as_secs_f64();
-        *silent_since = match store_revision {
-            Some(_) => None,
-            None => Some(silent_since.unwrap_or(asked)),
-        };
+        let (took, silent) = answers.note(asked, now, store_revision.is_some(), revision);
         *behind = behind
             .filter(|(wanted, _)| *wanted > revision)
             .or_else(|| Some((store_revision.filter(|it| *it > revision)?, now)));
@@ -85,8 +106,8 @@ impl CachesSource {
             store_revision,
             // A store that does not answer may be ahead.
             lag_seconds: lag.or_else(|| store_revision.map(|_| 0.0)),
-            store_seconds: store_revision.map(|_| passed(asked)),
-            silent_seconds: Some(silent_since.map_or(0.0, passed)),
+            store_seconds: took.map(|it| it.as_secs_f64()),
+            silent_seconds: Some(silent.as_secs_f64()),
         }
     }
 
@@ -95,5 +116,28 @@ impl CachesSource {
             Self::Feed { feed, .. } => feed.figures(),
             Self::Relay(caches) => caches.figures(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_slow_is_not_silent_while_changes_come() {
+        let mut answers = Answers::default();
+        let began = Clock::real().now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let (second, zero) = (Duration::from_secs(1), Duration::ZERO);
+        let mut note = |asked, is_answered, revision| {
+            answers.note(at(asked), at(asked + 1), is_answered, revision)
+        };
+        assert_eq!(note(0, true, 5), (Some(second), zero));
+        assert_eq!(note(1, false, 6), (Some(second), zero));
+        assert_eq!(note(2, false, 6), (None, second));
+        assert_eq!(note(4, false, 6), (None, 3 * second), "since the first");
+        assert_eq!(note(5, false, 7), (Some(second), zero));
+        // Nobody asked meanwhile, so it may have worked.
+        assert_eq!(note(60, false, 8), (None, second));
     }
 }
