@@ -62,7 +62,7 @@ struct Key<T> {
     address: Option<IpAddr>,
     verb: T,
     group: T,
-    /// The plural resource; the start of the path if the request is not about one.
+    /// The plural resource; the first two segments of the path if the request is not about one.
     resource: T,
     subresource: T,
     /// True if all objects of the resource are asked for.
@@ -92,7 +92,7 @@ pub struct ClientTraffic {
     pub verb: Box<str>,
     /// The group of the resource; empty for the core.
     pub group: Box<str>,
-    /// The plural resource; the start of the path if the requests are not about one.
+    /// The plural resource; the first two segments of the path if the requests are not about one.
     pub resource: Box<str>,
     /// The subresource; empty for the resource itself.
     pub subresource: Box<str>,
@@ -100,6 +100,12 @@ pub struct ClientTraffic {
     pub everything: bool,
     /// The sums of them.
     pub sums: Sums,
+}
+
+/// Returns the first two segments of a path, so that the many files of a page are one thing that a client gets.
+fn beginning(path: &str) -> &str {
+    let mut ends = path.match_indices('/').map(|(index, _)| index).skip(2);
+    &path[..ends.next().unwrap_or(path.len())]
 }
 
 impl Traffic {
@@ -114,7 +120,7 @@ impl Traffic {
     ) {
         let resource = match info.is_resource {
             true => &info.resource,
-            false => &info.path,
+            false => beginning(&info.path),
         };
         let key = Key {
             user: &*client.user,
@@ -342,6 +348,12 @@ mod tests {
         assert_eq!(busiest[0].client, Some(who));
         let later = now + Duration::from_secs(80);
         assert_eq!(traffic.busiest(10, later), []);
+    }
+
+    #[test]
+    fn paths_of_no_resource_count_by_their_beginning() {
+        let of = ["/", "/metrics", "/debug/ui", "/debug/ui/table.js", "/a//b"].map(beginning);
+        assert_eq!(of, ["/", "/metrics", "/debug/ui", "/debug/ui", "/a/"]);
     }
 
     #[test]
