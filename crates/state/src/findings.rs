@@ -156,16 +156,17 @@ fn webhook(it: &WebhookState, thresholds: &Thresholds) -> Option<Finding> {
         );
         return found(level, Section::Webhooks, text);
     }
+    let mean = it.seconds / per(it.calls);
     let (failed_min, part_min) = FAILED_CALLS;
     if it.failed >= failed_min && per(it.failed) >= part_min * per(it.calls) {
         let calls = things(it.calls, "call", "calls");
         let text = format!(
-            "{} of {calls} of webhook {name} failed within the last minute",
-            it.failed
+            "{} of {calls} of webhook {name} failed within the last minute; a call takes {}",
+            it.failed,
+            seconds(Some(mean))
         );
         return found(Severity::Warn, Section::Webhooks, text);
     }
-    let mean = it.seconds / per(it.calls);
     if it.calls >= SLOW_CALLS.1 && mean >= SLOW_CALLS.0 {
         let text = format!("Webhook {name} takes {} to answer", seconds(Some(mean)));
         return found(Severity::Warn, Section::Webhooks, text);
@@ -299,13 +300,13 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
     if counts.parked > 0 {
         let window = it.window.as_ref().map_or(0, |it| it.events);
         let part = per(counts.behind_max) / per(window.max(1));
-        let level = state.thresholds.parked_part.level(part);
+        let level = state.thresholds.parked_part.level(part)?;
         let watchers = things(counts.parked, "watcher", "watchers");
         let text = format!(
-            "{watchers} of {} parked, the last {events} behind{last}",
+            "{watchers} of {} cannot keep up, the last of them {events} behind{last}",
             it.name
         );
-        return of_type(level?, &it.name, text);
+        return of_type(level, &it.name, text);
     }
     let (events_min, seconds_min) = BEHIND;
     // Without a rate it is not known what is usual.

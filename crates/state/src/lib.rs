@@ -90,9 +90,10 @@ pub struct FeedState {
     /// The time for which the caches have been behind a revision of the store; of a relay, for which the first of them has been
     /// without its upstream.
     pub lag_seconds: Option<f64>,
-    /// The time that the store took to tell its newest revision; unknown if it did not answer in time.
+    /// The time that the store took to tell its newest revision. If it did not in time, the time until then if changes came
+    /// meanwhile, else unknown.
     pub store_seconds: Option<f64>,
-    /// The time for which the store has not answered; 0 if it does. Unknown for a relay.
+    /// The time for which the store has neither answered nor told changes; 0 if it does. Unknown for a relay.
     pub silent_seconds: Option<f64>,
 }
 
@@ -253,7 +254,8 @@ pub struct ClientState {
     pub address: Option<String>,
     /// The verb, such as `list`; of watches their beginning counts.
     pub verb: String,
-    /// The type and the subresource, such as `pods` or `pods/eviction`, or the path if the requests are not about one.
+    /// The type and the subresource, such as `pods` or `pods/eviction`, or the first two segments of the path if the requests are not
+    /// about one.
     pub resource: String,
     /// True if all objects of the type were asked for: in all namespaces, without a selector, and not the next page of them.
     pub everything: bool,
@@ -377,6 +379,14 @@ impl State {
             thresholds: Thresholds::default(),
             findings: Vec::new(),
         }
+    }
+}
+
+impl TypeState {
+    /// Returns true if there are objects, watchers or waiting reads of the type: others are not worth a row.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.objects.unwrap_or_default() + self.watchers.total + self.reads.waiting > 0
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// days.
 const CERTIFICATE_PART_BAD: f64 = 1.0 / 7.0;
 
-/// How bad something is.
+/// How bad something is, the worse first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
@@ -18,13 +18,13 @@ pub enum Severity {
 
 /// The thresholds of a server, each by the name of its figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Thresholds {
     /// Of the time for which the caches have been behind the store.
     pub lag_seconds: Threshold,
     /// Of the time that a store takes to tell its newest revision. A server waits for half a second.
     pub store_seconds: Threshold,
-    /// Of the time for which a store has not answered.
+    /// Of the time for which a store has not answered: any at all is not as it should be.
     pub silent_seconds: Threshold,
     /// Of the part of the memory budget that is spent: windows shrink, and no list and no watch begins.
     pub memory_part: Threshold,
@@ -34,7 +34,8 @@ pub struct Thresholds {
     pub request_seconds: Threshold,
     /// Of the time for which a webhook has not answered.
     pub webhook_seconds: Threshold,
-    /// Of the part of the window that a parked watcher is behind: at its end the watcher is dropped.
+    /// Of the part of the window that a parked watcher is behind: to be parked is not as it should be, and at the end of the
+    /// window a watcher is dropped.
     pub parked_part: Threshold,
 }
 

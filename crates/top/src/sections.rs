@@ -164,7 +164,7 @@ pub(crate) fn sections(state: &State, before: Option<&State>) -> Vec<Section> {
             rows: state.requests.iter().map(request).collect(),
         },
         Section {
-            title: "busiest clients".to_owned(),
+            title: "busiest clients of the last minute".to_owned(),
             columns: &CLIENT_COLUMNS,
             rows: state.clients.iter().map(client).collect(),
         },
@@ -228,10 +228,7 @@ fn types(state: &State, before: Option<&State>) -> Section {
         let before = before?.types.iter().find(|it| it.name == of_type.name)?;
         of_type.changes?.checked_sub(before.changes?)
     };
-    let shown = state
-        .types
-        .iter()
-        .filter(|it| it.objects.unwrap_or_default() + it.watchers.total + it.reads.waiting > 0);
+    let shown = state.types.iter().filter(|it| it.is_used());
     let mut shown: Vec<_> = shown.map(|it| (it, rise(it))).collect();
     shown.sort_by_key(|(it, rise)| {
         let trouble = (it.watchers.behind_max, it.reads.waiting);

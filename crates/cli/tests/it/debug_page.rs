@@ -45,7 +45,7 @@ const WATCHERS: &str = "[...document.querySelectorAll('#watchers .rows .row')].m
 /// The second line of the tile of events delivered to a watcher.
 const DELIVERED: &str = "[...document.querySelectorAll('.tile')].find((tile) => tile.textContent.startsWith('Delivered'))\
     ?.querySelector('.more').textContent ?? ''";
-const HEADING: &str = "document.querySelector('h1')?.textContent ?? ''";
+const HEADING: &str = "document.querySelector('h1')?.textContent";
 
 /// A server, and the admin's client of it.
 struct Fixture {
@@ -129,7 +129,10 @@ impl Fixture {
 /// Returns the figures of a document's types as the page writes them, sorted.
 fn types(state: &Value) -> Value {
     let types = state["types"].as_array().expect("types").iter();
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let is_used = |each: &&Value| number(&each["objects"]) + number(&each["watchers"]["total"]) > 0;
     let mut rows: Vec<_> = types
+        .filter(is_used)
         .map(|each| {
             let name = each["type"].as_str().expect("a name");
             [

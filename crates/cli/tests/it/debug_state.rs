@@ -395,7 +395,7 @@ async fn top_prints_the_same() {
         text.contains("nothing stands out") && text.contains("serving certificate: until"),
         "{text}"
     );
-    let created = row("busiest clients:");
+    let created = row("busiest clients of the last minute:");
     assert!(!created.is_empty() && text.contains("create"), "{text}");
     let clients = fixture.state().await.clients;
     let is_top = |it: &ClientState| {

@@ -112,6 +112,7 @@ mod tests {
     use std::path::Path;
 
     use http_body_util::BodyExt;
+    use ringwatch_state::thresholds::Thresholds;
 
     use super::*;
 
@@ -132,6 +133,21 @@ mod tests {
             .split(['"', '\''])
             .filter(|word| word.starts_with("./") || word.starts_with("ui/"))
             .map(|word| word.trim_start_matches("./").trim_start_matches("ui/"))
+    }
+
+    #[test]
+    fn the_page_knows_each_threshold_of_a_state_by_its_name() {
+        let used: BTreeSet<_> = ASSETS
+            .iter()
+            .flat_map(|asset| asset.content.split("thresholds.").skip(1))
+            .map(|rest| {
+                let is_end = |letter: char| !letter.is_alphanumeric();
+                rest.split(is_end).next().unwrap_or_default().to_owned()
+            })
+            .collect();
+        let told = serde_json::to_value(Thresholds::default()).expect("JSON");
+        let told: BTreeSet<_> = told.as_object().expect("fields").keys().cloned().collect();
+        assert_eq!(used, told);
     }
 
     #[test]

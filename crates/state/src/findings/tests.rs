@@ -204,7 +204,8 @@ fn memory_levels_clients_and_requests_are_found() {
         state.types[0].watchers.behind_max = 800;
         state.slowest.push(watcher(800));
     });
-    let text = "1 watcher of pods parked, the last 800 events behind: curl/8 (user jane)";
+    let text =
+        "1 watcher of pods cannot keep up, the last of them 800 events behind: curl/8 (user jane)";
     assert_eq!(parked, (Severity::Bad, text.to_owned()));
     let behind = one(|state| state.types[0].watchers.behind_max = 200);
     assert_eq!(behind.1, "A watcher of pods is 200 events behind");

@@ -50,7 +50,7 @@ const NO_FEED = { revision: null, storeRevision: null, lagSeconds: null, storeSe
 // Fills in what a document says by leaving it out.
 function whole(document) {
   const types = document.types.map((type) => ({ ...type, window: type.window ?? NO_WINDOW, reads: type.reads ?? NO_READS }));
-  return { ...document, types, feed: document.feed ?? NO_FEED };
+  return { ...document, types, feed: document.feed ?? NO_FEED, thresholds: document.thresholds ?? {} };
 }
 
 function rates(before, state, seconds) {
@@ -81,8 +81,8 @@ function totalsOf({ types, memory, fairness }) {
   };
 }
 
-// Returns how bad a value is by a threshold of the server.
-export function levelOf(value, { warn, bad }) {
+// Returns how bad a value is by a threshold of the server, if it tells one.
+export function levelOf(value, { warn, bad } = {}) {
   if (value >= bad) return 'bad';
   return value != null && value >= warn ? 'warn' : null;
 }

@@ -90,8 +90,10 @@ export class Overview {
     const { model, model: { state, totals } } = this;
     this.drawAttention(state.findings);
     for (const tile of this.tiles.tiles) tile.draw(model);
-    this.types.tell(format.things(state.types.length, 'type'));
-    this.types.draw(state.types, ({ type }) => type);
+    const used = state.types.filter(isUsed);
+    const unused = state.types.length - used.length;
+    this.types.tell(format.things(used.length, 'type') + (unused ? `, and ${unused} without objects and watchers` : ''));
+    this.types.draw(this.types.filter.value ? state.types : used, ({ type }) => type);
     this.watchers.tell(`furthest behind of ${format.count(totals.watchers)}`);
     this.watchers.draw(state.slowest);
     this.requests.tell('running, or of the last minute');
@@ -116,6 +118,11 @@ export class Overview {
       say(item.firstChild, text);
     });
   }
+}
+
+// Rows of others would be of zeros alone; whoever filters finds them.
+function isUsed({ objects, watchers, reads }) {
+  return objects + watchers.total + reads.waiting > 0;
 }
 
 function resident({ residentBytes }) {
