@@ -14,7 +14,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/debug/ringwatch'))
+RINGWATCH = os.path.abspath(os.environ.get('RINGWATCH', ROOT / 'target/debug/ringwatch'))
 START_SECONDS_MAX = 120
 EPHEMERAL = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
 PORT_MIN = 10_000
