@@ -364,7 +364,7 @@ impl Assembly<'_> {
             slis: slis(&health, self.clock.wall()),
             health,
             keys: key_discovery(accounts, &address),
-            certificate: CertificateMetrics::register(&mut registry, credentials),
+            certificate: CertificateMetrics::register(&mut registry, credentials, &self.clock),
             memory: MemoryMetrics::register(&mut registry, ledger.clone()),
             process: Process::register(
                 &mut registry,

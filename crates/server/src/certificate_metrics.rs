@@ -2,12 +2,15 @@
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use ringwatch::clock::Clock;
 use ringwatch_apiserver::transport::current_credentials::CurrentCredentials;
+use ringwatch_tls::served_certificates::Expiry;
 
 /// The expiry of the certificates that the server shows to clients.
 #[derive(Debug)]
 pub(super) struct CertificateMetrics {
     credentials: CurrentCredentials,
+    clock: Clock,
     expires: Gauge,
     replace_by: Gauge,
 }
@@ -15,11 +18,15 @@ pub(super) struct CertificateMetrics {
 impl CertificateMetrics {
     /// Registers the metrics.
     #[must_use]
-    pub(super) fn register(registry: &mut Registry, credentials: &CurrentCredentials) -> Self {
+    pub(super) fn register(
+        registry: &mut Registry,
+        credentials: &CurrentCredentials,
+        clock: &Clock,
+    ) -> Self {
         let (expires, replace_by) = (Gauge::default(), Gauge::default());
         registry.register(
             "ringwatch_serving_certificate_expiration_timestamp_seconds",
-            "When a certificate that this server shows to clients expires, in seconds since 1970; of several, the one that should be replaced first.",
+            "When a certificate that this server shows to clients expires, in seconds since 1970; of several, that of the most urgent: of those that should have been replaced the one that expires first, or else the one that should be replaced first.",
             expires.clone(),
         );
         registry.register(
@@ -29,6 +36,7 @@ impl CertificateMetrics {
         );
         let metrics = Self {
             credentials: credentials.clone(),
+            clock: clock.clone(),
             expires,
             replace_by,
         };
@@ -38,8 +46,12 @@ impl CertificateMetrics {
 
     /// Sets the metrics to what is served now, before a scrape.
     pub(super) fn refresh(&self) {
-        let expiry = self.credentials.borrow().serving_expiry;
-        self.expires.set(expiry.until_seconds);
-        self.replace_by.set(expiry.replace_by_seconds);
+        let now = self.clock.wall().as_second();
+        let expiry = Expiry::most_urgent(&self.credentials.borrow().serving_expiries, now);
+        let never = i64::MAX;
+        let replace_by = expiry.map_or(never, |it| it.replace_by_seconds);
+        self.expires
+            .set(expiry.map_or(never, |it| it.until_seconds));
+        self.replace_by.set(replace_by);
     }
 }

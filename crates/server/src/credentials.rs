@@ -249,7 +249,7 @@ impl Parts {
         let published = format!("{}\n{client_ca}", own.authority);
         Ok(Credentials {
             tls,
-            serving_expiry: certificates.expiry(),
+            serving_expiries: certificates.expiries(),
             clients,
             // Whoever signed it, a client that trusts this very certificate can verify it.
             authority: match &self.serving {

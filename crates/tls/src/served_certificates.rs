@@ -43,10 +43,16 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    const NEVER: Self = Self {
-        until_seconds: i64::MAX,
-        replace_by_seconds: i64::MAX,
-    };
+    /// Returns the most urgent of several at this time, in seconds since the epoch: of those that should have been replaced the
+    /// one that expires first, or else the one that should be replaced first. `None` if there is none.
+    #[must_use]
+    pub fn most_urgent(all: &[Self], now_seconds: i64) -> Option<Self> {
+        let urgency = |it: &&Self| match it.replace_by_seconds <= now_seconds {
+            true => (0, it.until_seconds),
+            false => (1, it.replace_by_seconds),
+        };
+        all.iter().min_by_key(urgency).copied()
+    }
 
     fn of(validity: &Validity) -> Self {
         let until = validity.not_after.timestamp();
@@ -108,17 +114,16 @@ impl ServedCertificates {
         })
     }
 
-    /// Returns the expiry of the certificate that should be replaced first.
+    /// Returns when each of the certificates expires.
     #[must_use]
-    pub fn expiry(&self) -> Expiry {
+    pub fn expiries(&self) -> Vec<Expiry> {
         let all = self.by_name.values().chain([&self.default]);
         let leaves = all.filter_map(|key| key.cert.first());
         let expiries = leaves.filter_map(|leaf| {
             let (_, certificate) = X509Certificate::from_der(leaf).ok()?;
             Some(Expiry::of(certificate.validity()))
         });
-        let first = expiries.min_by_key(|it| it.replace_by_seconds);
-        first.unwrap_or(Expiry::NEVER)
+        expiries.collect()
     }
 
     /// Returns the resolver by which rustls chooses among them.
@@ -281,24 +286,28 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_that_should_be_replaced_first_counts() {
+    fn the_most_urgent_certificate_counts() {
         const DAY: i64 = 86_400;
+        const BEGIN_OF_2030: i64 = 1_893_456_000;
         let year = valid((2029, 1, 1), (2030, 1, 8));
+        let day = named(&valid((2030, 1, 2), (2030, 1, 3)), &["a"]);
         let served = ServedCertificates::new(&year).expect("a certificate");
-        let alone = served.expiry();
-        let expiry = |days_of_2030, before| Expiry {
-            until_seconds: 1_893_456_000 + days_of_2030 * DAY,
-            replace_by_seconds: 1_893_456_000 + days_of_2030 * DAY - before,
+        let served = served.with_named(&[day]).expect("certificates");
+        let all = served.expiries();
+        assert_eq!(all.len(), 2);
+        let expiry = |day: i64, before| Expiry {
+            until_seconds: BEGIN_OF_2030 + day * DAY,
+            replace_by_seconds: BEGIN_OF_2030 + day * DAY - before,
         };
-        assert_eq!(alone, expiry(7, 7 * DAY), "a week before its end");
-        // They expire sooner; one of them is due sooner as well.
-        let later = named(&valid((2030, 1, 2), (2030, 1, 3)), &["a"]);
-        let served = served.with_named(&[later]).expect("certificates");
-        assert_eq!(served.expiry(), alone);
-        let sooner = named(&valid((2029, 12, 30), (2029, 12, 31)), &["a"]);
-        let served = served.with_named(&[sooner]).expect("certificates");
-        let last_tenth = DAY / 10;
-        assert_eq!(served.expiry(), expiry(-1, last_tenth));
+        let (year, day) = (expiry(7, 7 * DAY), expiry(2, DAY / 10));
+        let at = |days_of_2030: f64| {
+            let now = BEGIN_OF_2030 + (days_of_2030 * 86_400.0) as i64;
+            Expiry::most_urgent(&all, now).expect("one")
+        };
+        assert_eq!(at(-1.0), year, "it should be replaced first");
+        assert_eq!(at(1.5), year, "it alone should have been");
+        assert_eq!(at(1.95), day, "so should both, and it expires first");
+        assert_eq!(Expiry::most_urgent(&[], 0), None);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use super::tls::ServingTls;
 pub struct Credentials {
     /// The serving side of TLS, with the certificates.
     pub tls: ServingTls,
-    /// The expiry of the one of these certificates that should be replaced first.
-    pub serving_expiry: Expiry,
+    /// When each of these certificates expires.
+    pub serving_expiries: Vec<Expiry>,
     /// Verifies client certificates, and derives users from them.
     pub clients: ClientCertificates,
     /// The certificate authority by which clients verify the server, in PEM.

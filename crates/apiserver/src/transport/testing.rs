@@ -69,7 +69,7 @@ pub fn credentials(certificates: &Certificates) -> CurrentCredentials {
         authority: certificates.authority.clone(),
         admin: certificates.admin.clone(),
         extension: ExtensionAuthentication::default(),
-        serving_expiry: served.expiry(),
+        serving_expiries: served.expiries(),
     };
     watch::channel(Arc::new(credentials)).1
 }

@@ -113,7 +113,7 @@ impl Assembly<'_> {
         authenticator.register(&mut registry);
         let spans = self.spans.clone();
         let tracer = spans.map(|it| it.start(&mut registry, &self.clock, background));
-        let certificate = CertificateMetrics::register(&mut registry, &credentials);
+        let certificate = CertificateMetrics::register(&mut registry, &credentials, &self.clock);
         let paths = self.paths(&caches, certificate, &ledger, state, registry);
         let connections = Connections {
             filters: Arc::new(Filters {

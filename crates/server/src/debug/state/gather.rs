@@ -16,6 +16,7 @@ use ringwatch_state::thresholds::{Thresholds, certificate_level};
 use ringwatch_state::{
     AccountState, CertificateState, MemoryState, State, StoreKind, Watcher, WatcherList, type_name,
 };
+use ringwatch_tls::served_certificates::Expiry;
 
 use super::caches::CachesSource;
 use super::lagging::{Lagging, furthest_first};
@@ -155,14 +156,18 @@ impl Sources {
     }
 
     fn certificates(&self) -> Vec<CertificateState> {
-        let expiry = self.credentials.borrow().serving_expiry;
+        let now = self.clock.wall();
+        let expiries = &self.credentials.borrow().serving_expiries;
+        let Some(expiry) = Expiry::most_urgent(expiries, now.as_second()) else {
+            return Vec::new();
+        };
         let time = Timestamp::from_second;
         let (Ok(until), Ok(replace_by)) =
             (time(expiry.until_seconds), time(expiry.replace_by_seconds))
         else {
             return Vec::new();
         };
-        let seconds_left = until.duration_since(self.clock.wall()).as_secs_f64();
+        let seconds_left = until.duration_since(now).as_secs_f64();
         let replaced_before = until.duration_since(replace_by).as_secs_f64();
         vec![CertificateState {
             name: "serving certificate".to_owned(),
