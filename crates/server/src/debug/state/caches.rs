@@ -30,6 +30,15 @@ pub(crate) enum CachesSource {
     Relay(Arc<Caches>),
 }
 
+/// The end of a question for the store's newest revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Answered,
+    Failed,
+    /// It did not answer in time.
+    TooLate,
+}
+
 /// How a store has answered the questions for its newest revision, of which each document asks one.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
@@ -40,20 +49,24 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Notes how a question was answered. Returns the time that the answer took, or has taken so far if changes show that the
-    /// store works, and the time for which there has been no sign of it.
+    /// Notes how a question ended. Returns the time that the answer took, or has taken so far if changes show that the store
+    /// works, and the time for which there has been no sign of it.
     fn note(
         &mut self,
         asked: Instant,
         now: Instant,
-        is_answered: bool,
+        end: End,
         revision: u64,
     ) -> (Option<Duration>, Duration) {
         let passed = |since| now.saturating_duration_since(since);
         // Nothing is known of a time in which nobody asked.
         let last = self.last.replace((asked, revision));
         let last = last.filter(|(it, _)| asked.saturating_duration_since(*it) < FOLLOWED_MAX);
-        let works = is_answered || last.is_some_and(|(_, seen)| seen < revision);
+        let works = match end {
+            End::Answered => true,
+            End::Failed => false,
+            End::TooLate => last.is_some_and(|(_, seen)| seen < revision),
+        };
         let since = self.silent_since.filter(|_| last.is_some());
         self.silent_since = (!works).then(|| since.unwrap_or(asked));
         (
@@ -93,10 +106,14 @@ impl CachesSource {
         };
         let asked = clock.now();
         let answer = clock.timeout(STORE_TIMEOUT, feed.store_revision()).await;
-        let store_revision = answer.ok().and_then(Result::ok);
+        let (end, store_revision) = match answer {
+            Ok(Ok(revision)) => (End::Answered, Some(revision)),
+            Ok(Err(_)) => (End::Failed, None),
+            Err(_) => (End::TooLate, None),
+        };
         let (revision, now) = (feed.revision(), clock.now());
         let passed = |since: Instant| now.saturating_duration_since(since).as_secs_f64();
-        let (took, silent) = answers.note(asked, now, store_revision.is_some(), revision);
+        let (took, silent) = answers.note(asked, now, end, revision);
         *behind = behind
             .filter(|(wanted, _)| *wanted > revision)
             .or_else(|| Some((store_revision.filter(|it| *it > revision)?, now)));
@@ -129,15 +146,15 @@ mod tests {
         let began = Clock::real().now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let (second, zero) = (Duration::from_secs(1), Duration::ZERO);
-        let mut note = |asked, is_answered, revision| {
-            answers.note(at(asked), at(asked + 1), is_answered, revision)
-        };
-        assert_eq!(note(0, true, 5), (Some(second), zero));
-        assert_eq!(note(1, false, 6), (Some(second), zero));
-        assert_eq!(note(2, false, 6), (None, second));
-        assert_eq!(note(4, false, 6), (None, 3 * second), "since the first");
-        assert_eq!(note(5, false, 7), (Some(second), zero));
+        let mut note = |asked, end, revision| answers.note(at(asked), at(asked + 1), end, revision);
+        assert_eq!(note(0, End::Answered, 5), (Some(second), zero));
+        assert_eq!(note(1, End::TooLate, 6), (Some(second), zero));
+        assert_eq!(note(2, End::TooLate, 6), (None, second));
+        let since_the_first = (None, 3 * second);
+        assert_eq!(note(4, End::TooLate, 6), since_the_first);
+        assert_eq!(note(5, End::TooLate, 7), (Some(second), zero));
+        assert_eq!(note(6, End::Failed, 8), (None, second), "it is no answer");
         // Nobody asked meanwhile, so it may have worked.
-        assert_eq!(note(60, false, 8), (None, second));
+        assert_eq!(note(60, End::TooLate, 9), (None, second));
     }
 }
