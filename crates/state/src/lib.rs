@@ -383,10 +383,18 @@ impl State {
 }
 
 impl TypeState {
-    /// Returns true if there are objects, watchers or waiting reads of the type: others are not worth a row.
+    /// Returns true if there are objects, watchers or waiting reads of the type, or its cache is not ready: others are not
+    /// worth a row.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.objects.unwrap_or_default() + self.watchers.total + self.reads.waiting > 0
+        let users = self.watchers.total + self.reads.waiting;
+        self.objects.unwrap_or_default() + users > 0 || self.is_unready()
+    }
+
+    /// Returns true if there is a cache that is not ready.
+    #[must_use]
+    pub fn is_unready(&self) -> bool {
+        self.window.is_some() && !self.ready
     }
 }
 

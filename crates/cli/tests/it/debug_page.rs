@@ -173,6 +173,17 @@ fn count(number: &Value) -> String {
     }
 }
 
+/// Types a name into the filter of types, and waits until its row is the only one.
+async fn filter_types(page: &mut Page, name: &str) {
+    let filter = "document.querySelector('#types input')";
+    let typed =
+        format!("{filter}.value = '{name}', {filter}.dispatchEvent(new Event('input')), true");
+    page.until(&typed).await;
+    let rows = "document.querySelectorAll('#types .rows .row')";
+    let is_alone = format!("{rows}.length === 1 && {rows}[0].textContent.startsWith('{name}')");
+    page.until(&is_alone).await;
+}
+
 #[tokio::test]
 async fn the_page_draws_what_the_server_knows() {
     let fixture = Fixture::start().await;
@@ -194,12 +205,8 @@ async fn the_page_draws_what_the_server_knows() {
     assert_eq!(row.expect("a row")[3], "2", "{drawn}");
 
     // By keyboard alone from the row above to the type's watchers.
-    let filter = "document.querySelector('#types input')";
-    let typed =
-        format!("{filter}.value = 'configmaps', {filter}.dispatchEvent(new Event('input')), true");
-    page.until(&typed).await;
-    page.until("document.querySelectorAll('#types .rows .row').length === 1")
-        .await;
+    filter_types(page, "cronjobs").await;
+    filter_types(page, "configmaps").await;
     page.until("document.querySelector('#types .head button').focus(), true")
         .await;
     page.press("ArrowDown", ARROW_DOWN).await;

@@ -32,7 +32,7 @@ export function typesTable(model) {
     href: ({ type }) => typeHref(type),
     sort: 'rate',
     then: ({ watchers, objects }) => [watchers.total, objects ?? 0],
-    empty: 'No type matches.',
+    empty: 'No types to show.',
     columns: [
       words('type', 'Type', 'type', ({ type }) => type.split('.', 1)[0], { width: 'minmax(7rem, 3.2fr)', rest: ({ type }) => type.slice(type.split('.', 1)[0].length) }),
       number('objects', 'Objects', 'objects', ({ objects }) => objects, orDot(format.count), { from: 2 }),

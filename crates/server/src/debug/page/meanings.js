@@ -5,7 +5,7 @@ import { el } from './dom.js';
 const MEANINGS = {
   // The row of figures at the top.
   lag: 'How far the cache is behind the store, in time: since when the store has had a change that the cache has not applied. Watchers and fresh reads are late by at least this much.',
-  store: 'How long the store took to tell its newest revision, or for how long it has not answered. Writes and fresh reads take at least as long.',
+  store: 'How long the store took to tell its newest revision, or for how long it has neither answered nor told changes. Writes and fresh reads take at least as long.',
   certificate: 'Time until the first of the certificates that the server shows to clients expires. From then on clients refuse it.',
   changes: 'Changes of objects that the cache applied in the last second, over all types.',
   watchers: 'Open watches of all types. Those that are parked have overflowed their channel and read the window until they have caught up.',
@@ -56,7 +56,7 @@ const MEANINGS = {
   clientAddress: 'Address from which the client came, or of the last proxy before the server.',
   times: 'Such requests of this client among those that run or took at least 100 ms; the slowest of them is shown.',
   // Busiest clients.
-  clientResource: 'The resource, or the path if the requests are not about one. “All” are its objects in all namespaces, without a selector; the next pages of a list are not counted as such.',
+  clientResource: 'The resource, or how the path begins if the requests are not about one. “All” are its objects in all namespaces, without a selector; the next pages of a list are not counted as such.',
   clientRequests: 'Requests of the last minute, which may be ten seconds longer. Of watches the beginnings are counted.',
   clientFailed: 'Those of them that were refused (401, 403, 429), failed in the server (from 500 on), or had no response.',
   clientBytes: 'Bytes of the responses of the last minute, as they were sent; those of watches are not counted.',

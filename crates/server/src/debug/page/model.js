@@ -43,7 +43,7 @@ export class Model {
 }
 
 // What the figures of a type are that no watch cache serves, and of the feed where each type has its own.
-const NO_WINDOW = { events: null, spare: null, capacity: null, bytes: null, oldestSeconds: null };
+export const NO_WINDOW = { events: null, spare: null, capacity: null, bytes: null, oldestSeconds: null };
 const NO_READS = { waiting: 0, longestSeconds: 0 };
 const NO_FEED = { revision: null, storeRevision: null, lagSeconds: null, storeSeconds: null, silentSeconds: null };
 
@@ -82,9 +82,10 @@ function totalsOf({ types, memory, fairness }) {
 }
 
 // Returns how bad a value is by a threshold of the server, if it tells one.
-export function levelOf(value, { warn, bad } = {}) {
-  if (value >= bad) return 'bad';
-  return value != null && value >= warn ? 'warn' : null;
+export function levelOf(value, threshold) {
+  if (value == null || threshold == null) return null;
+  if (value >= threshold.bad) return 'bad';
+  return value >= threshold.warn ? 'warn' : null;
 }
 
 export function sum(numbers) {

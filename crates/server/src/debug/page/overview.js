@@ -4,7 +4,7 @@ import { accountsTable, busiestTable, fairnessTable, requestsTable, typesTable, 
 import { el, mark, say } from './dom.js';
 import * as format from './format.js';
 import { findingHref } from './links.js';
-import { levelOf, sum } from './model.js';
+import { NO_WINDOW, levelOf, sum } from './model.js';
 import { Section } from './sections.js';
 import { tiles } from './tiles.js';
 
@@ -30,7 +30,7 @@ function lag({ state: { feed, thresholds } }) {
 
 function store({ state: { feed, thresholds } }) {
   if (feed.silentSeconds > 0) return { figure: 'silent', more: `for ${format.seconds(feed.silentSeconds)}`, level: levelOf(feed.silentSeconds, thresholds.silentSeconds) };
-  return { figure: format.seconds(feed.storeSeconds), more: 'to answer', level: levelOf(feed.storeSeconds, thresholds.storeSeconds) };
+  return { figure: format.seconds(feed.storeSeconds), more: feed.storeRevision == null ? 'and no answer yet' : 'to answer', level: levelOf(feed.storeSeconds, thresholds.storeSeconds) };
 }
 
 function waiting({ state: { thresholds }, totals }) {
@@ -121,8 +121,8 @@ export class Overview {
 }
 
 // Rows of others would be of zeros alone; whoever filters finds them.
-function isUsed({ objects, watchers, reads }) {
-  return objects + watchers.total + reads.waiting > 0;
+function isUsed({ objects, watchers, reads, window, ready }) {
+  return objects + watchers.total + reads.waiting > 0 || (window !== NO_WINDOW && !ready);
 }
 
 function resident({ residentBytes }) {
