@@ -139,10 +139,11 @@ fn store(state: &State) -> Option<Finding> {
     }
     let took = feed.store_seconds?;
     let level = thresholds.store_seconds.level(took)?;
-    let text = format!(
-        "The store takes {} to tell its newest revision",
-        seconds(Some(took))
-    );
+    let took = seconds(Some(took));
+    let text = match feed.store_revision {
+        Some(_) => format!("The store takes {took} to tell its newest revision"),
+        None => format!("The store has not told its newest revision within {took}"),
+    };
     found(level, Section::Server, text)
 }
 
@@ -254,7 +255,7 @@ fn reads(it: &TypeState, thresholds: &Thresholds) -> Option<Finding> {
 }
 
 fn not_ready(it: &TypeState) -> Option<Finding> {
-    if it.ready || it.window.is_none() {
+    if !it.is_unready() {
         return None;
     }
     let text = format!("The cache of {} is not ready", it.name);
@@ -303,7 +304,7 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
         let level = state.thresholds.parked_part.level(part)?;
         let watchers = things(counts.parked, "watcher", "watchers");
         let text = format!(
-            "{watchers} of {} cannot keep up, the last of them {events} behind{last}",
+            "{watchers} of {} cannot keep up (parked), the furthest {events} behind{last}",
             it.name
         );
         return of_type(level, &it.name, text);

@@ -16,7 +16,7 @@ pub enum Severity {
     Warn,
 }
 
-/// The thresholds of a server, each by the name of its figure.
+/// The thresholds of a server, each by the name of its figure: the time or part from which on something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Thresholds {
@@ -26,7 +26,7 @@ pub struct Thresholds {
     pub store_seconds: Threshold,
     /// Of the time for which a store has not answered: any at all is not as it should be.
     pub silent_seconds: Threshold,
-    /// Of the part of the memory budget that is spent: windows shrink, and no list and no watch begins.
+    /// Of the part of the memory budget that is spent. From `warn` on windows shrink, from `bad` on no list and no watch begins.
     pub memory_part: Threshold,
     /// Of the time for which a read has waited for a revision. kube-apiserver gives up after three seconds.
     pub read_seconds: Threshold,

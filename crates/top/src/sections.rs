@@ -104,6 +104,7 @@ pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
         StoreKind::Upstream => "another API server",
     };
     let (feed, memory) = (&state.feed, &state.memory);
+    let is_late = feed.store_revision.is_none() && feed.store_seconds.is_some();
     let accounts = memory.accounts.iter();
     let accounts: Vec<_> = accounts
         .map(|it| format!("{} {}", it.name, bytes(Some(it.bytes))))
@@ -117,10 +118,11 @@ pub(crate) fn head(address: &str, state: &State) -> Vec<String> {
             state.time
         ),
         format!(
-            "revision {}, of the store {}, behind it for {}; the store answers in {}",
+            "revision {}, of the store {}, behind it for {}; the store answers in {}{}",
             number(feed.revision),
             number(feed.store_revision),
             seconds(feed.lag_seconds),
+            if is_late { "more than " } else { "" },
             seconds(feed.store_seconds)
         ),
         format!(

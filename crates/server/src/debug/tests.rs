@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, LOCATION};
 use http_body_util::BodyExt;
+use ringwatch::budget::{Account, Ledger};
 use ringwatch_apiserver::endpoints::full;
+use ringwatch_state::thresholds::Thresholds;
 use tokio::sync::Notify;
 
 use super::*;
@@ -238,4 +240,19 @@ fn a_relay_answers_what_is_below_its_own_paths_alone() {
     ] {
         assert!(!is_own(other), "{other}");
     }
+}
+
+#[test]
+fn memory_is_told_to_be_short_where_the_budget_gives_way() {
+    let (ledger, part) = (Ledger::new(8_000), Thresholds::default().memory_part);
+    let mut objects = ledger.share(Account::Objects);
+    let bytes = |part: f64| (8_000.0 * part) as u64;
+    objects.set(bytes(part.warn));
+    assert_eq!(ledger.owed_by_windows(), 0);
+    objects.set(bytes(part.warn) + 1);
+    assert_eq!(ledger.owed_by_windows(), 1);
+    objects.set(bytes(part.bad) - 1);
+    drop(ledger.admit(1).expect("room for a byte"));
+    objects.set(bytes(part.bad));
+    assert!(ledger.admit(1).is_err());
 }

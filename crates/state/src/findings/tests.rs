@@ -145,8 +145,15 @@ fn certificates_stores_and_webhooks_are_found() {
     });
     let text = "The store has not answered for 2.50s".to_owned();
     assert_eq!(silent, (Severity::Bad, text));
-    let slow = one(|state| state.feed.store_seconds = Some(0.2));
-    assert!(slow.1.contains("takes 0.20s"));
+    let slow = |store_revision| {
+        one(|state| {
+            state.feed.store_revision = store_revision;
+            state.feed.store_seconds = Some(0.2);
+        })
+    };
+    assert!(slow(Some(7)).1.contains("takes 0.20s"));
+    let late = "The store has not told its newest revision within 0.20s";
+    assert_eq!(slow(None).1, late);
     let lag = one(|state| state.feed.lag_seconds = Some(3.0));
     assert!(lag.1.contains("behind the store for 3.00s"));
 
@@ -204,8 +211,7 @@ fn memory_levels_clients_and_requests_are_found() {
         state.types[0].watchers.behind_max = 800;
         state.slowest.push(watcher(800));
     });
-    let text =
-        "1 watcher of pods cannot keep up, the last of them 800 events behind: curl/8 (user jane)";
+    let text = "1 watcher of pods cannot keep up (parked), the furthest 800 events behind: curl/8 (user jane)";
     assert_eq!(parked, (Severity::Bad, text.to_owned()));
     let behind = one(|state| state.types[0].watchers.behind_max = 200);
     assert_eq!(behind.1, "A watcher of pods is 200 events behind");
