@@ -14,7 +14,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-RINGWATCH = os.path.abspath(os.environ.get('RINGWATCH', ROOT / 'target/debug/ringwatch'))
+RINGWATCH = os.environ.get('RINGWATCH', str(ROOT / 'target/debug/ringwatch'))
+# Some scripts run it in another folder.
+RINGWATCH = os.path.abspath(shutil.which(RINGWATCH) or RINGWATCH)
 START_SECONDS_MAX = 120
 EPHEMERAL = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
 PORT_MIN = 10_000
