@@ -9,7 +9,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use ringwatch::clock::Instant;
 
@@ -51,9 +51,11 @@ impl Default for WorkQueueMetrics {
     }
 }
 
-/// Creates a histogram with kube-apiserver's buckets: 10 ns and then ten times as much, nine times.
+/// Creates a histogram with kube-apiserver's buckets: 10 ns and then ten times as much, nine times. Multiplied one by one they are
+/// the very numbers that kube-apiserver shows, such as 9.999999999999999e-06.
 fn buckets() -> Histogram {
-    Histogram::new(exponential_buckets(1e-8, 10.0, 10))
+    let bounds = std::iter::successors(Some(1e-8), |bound| Some(bound * 10.0));
+    Histogram::new(bounds.take(10))
 }
 
 impl WorkQueueMetrics {
