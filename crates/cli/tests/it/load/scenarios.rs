@@ -297,7 +297,8 @@ async fn exact_lists_are_of_versions_that_are_not_compacted() {
 /// much.
 const IDLE_KIB_MAX: f64 = 16.0;
 
-/// An idle watch takes little. Only a server that never had more than it has shows what watchers take.
+/// An idle watch takes little. Only a server that never had more than it has shows what watchers take, and only many of
+/// them outweigh the mebibytes by which a server that has just started grows or shrinks by itself.
 #[tokio::test]
 async fn idle_watches_take_little_and_memory_that_was_freed_before_is_not_taken_for_less() {
     let mut server = Server::start(&[]);
@@ -315,7 +316,7 @@ async fn idle_watches_take_little_and_memory_that_was_freed_before_is_not_taken_
         ];
         Loaded::by(&target, &flags).await.passed()
     };
-    let fresh = idle("1500").await;
+    let fresh = idle("4000").await;
     let each = median(&fresh, "memory per watcher");
     assert!(each > 1.0 && each < IDLE_KIB_MAX, "{each} KiB: {fresh}");
     let again = idle("50").await;
