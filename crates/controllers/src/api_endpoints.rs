@@ -15,6 +15,7 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::StorageError;
 use ringwatch_registry::Store;
 use ringwatch_resources::ensure_kubernetes_service;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerLeases;
@@ -46,7 +47,7 @@ pub struct ApiEndpoints {
 
 /// The addresses cannot be kept up to date.
 #[derive(Debug, thiserror::Error)]
-pub enum ApiEndpointsError {
+enum ApiEndpointsError {
     /// The leases cannot be held or read.
     #[error("the leases of servers: {0}")]
     Leases(#[from] StorageError),
@@ -60,10 +61,7 @@ pub enum ApiEndpointsError {
 
 impl ApiEndpoints {
     /// Renews this server's lease, writes the addresses of all servers, and creates the Service if it is missing.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    pub async fn reconcile(&self) -> Result<(), ApiEndpointsError> {
+    async fn reconcile(&self) -> Result<(), ApiEndpointsError> {
         if let Some(leases) = &self.leases {
             leases.renew(self.own.0).await?;
         }
@@ -73,19 +71,27 @@ impl ApiEndpoints {
             .map_err(ApiEndpointsError::Service)
     }
 
-    /// Keeps the addresses up to date until the end, then removes this server's address.
-    pub async fn run(self, end: CancellationToken) {
+    /// Keeps the addresses up to date until the end, then removes this server's address. Sends to `tried` once it has tried
+    /// for the first time to write them.
+    pub async fn run(self, tried: oneshot::Sender<()>, end: CancellationToken) {
+        self.reconcile_or_warn().await;
+        // Nobody may wait for it any more.
+        let _ = tried.send(());
         while end
             .run_until_cancelled(self.clock.sleep(RECONCILE_PERIOD))
             .await
             .is_some()
         {
-            if let Err(error) = self.reconcile().await {
-                tracing::warn!(%error, "the addresses of the API may be outdated");
-            }
+            self.reconcile_or_warn().await;
         }
         if let Err(error) = self.withdraw().await {
             tracing::warn!(%error, "cannot withdraw the address of the API");
+        }
+    }
+
+    async fn reconcile_or_warn(&self) {
+        if let Err(error) = self.reconcile().await {
+            tracing::warn!(%error, "the addresses of the API may be outdated");
         }
     }
 
@@ -130,4 +136,43 @@ fn sending_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(ELSEWHERE).ok()?;
     Some(socket.local_addr().ok()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use ringwatch_registry::testing::{self, MemoryStorage};
+    use serde_json::json;
+
+    use super::addresses::tests::{store, tree};
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_ends_while_it_starts_withdraws_its_address() {
+        let leases = ServerLeases::new(MemoryStorage::new("/masterleases"));
+        let [own, other] = ["192.0.2.7", "192.0.2.8"].map(|it| it.parse().expect("an address"));
+        leases.renew(other).await.expect("renewed");
+        let [services, endpoints, slices] =
+            ["services", "endpoints", "endpointslices"].map(|plural| Arc::new(store(plural)));
+        let api_endpoints = ApiEndpoints {
+            own: (own, 6443),
+            cluster_ip: "10.0.0.1".parse().expect("an address"),
+            services,
+            endpoints: Arc::clone(&endpoints),
+            slices,
+            leases: Some(leases.clone()),
+            clock: testing::context().clock,
+        };
+        let (tried, first_try) = oneshot::channel();
+        let end = CancellationToken::new();
+        end.cancel();
+        api_endpoints.run(tried, end).await;
+        first_try.await.expect("it was published first");
+        let addresses = leases.addresses().await.expect("addresses");
+        assert_eq!(addresses, ["192.0.2.8".to_owned()].into());
+        let published = tree(&endpoints).await;
+        assert_eq!(
+            published["subsets"][0]["addresses"],
+            json!([{"ip": "192.0.2.8"}])
+        );
+    }
 }

@@ -21,6 +21,7 @@ use ringwatch_controllers::api_endpoints::ApiEndpoints;
 use ringwatch_tls::error::StartError;
 use ringwatch_tls::private_file;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -244,7 +245,12 @@ impl Server {
             self.background
                 .run_serving(async move { repair.run().await });
         }
-        self.publishing = publish_address(first_steps.api_endpoints, &self.withdrawal).await;
+        if let Some(api_endpoints) = first_steps.api_endpoints {
+            let (tried, first_try) = oneshot::channel();
+            // A server that is told to end meanwhile withdraws the address that it may have published.
+            self.publishing = Some(spawn(api_endpoints.run(tried, self.withdrawal.clone())));
+            let _ = first_try.await;
+        }
         Ok(())
     }
 
@@ -317,18 +323,6 @@ pub(super) fn data_dir(path: &Path) -> Result<PathBuf, StartError> {
     let path = std::path::absolute(path).map_err(wrong)?;
     private_file::create_directory(&path).map_err(wrong)?;
     Ok(path)
-}
-
-/// Publishes the server's address, now and in the returned task, until it is withdrawn.
-async fn publish_address(
-    api_endpoints: Option<ApiEndpoints>,
-    withdrawal: &CancellationToken,
-) -> Option<AbortOnDropHandle<()>> {
-    let api_endpoints = api_endpoints?;
-    if let Err(error) = api_endpoints.reconcile().await {
-        tracing::warn!(%error, "cannot publish the address of the API yet");
-    }
-    Some(spawn(api_endpoints.run(withdrawal.clone())))
 }
 
 /// Waits until lists and watches are served from memory. Earlier requests are told to retry.

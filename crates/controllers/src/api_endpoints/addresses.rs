@@ -118,12 +118,12 @@ impl UpdatedObject for Wanted {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ringwatch_registry::testing::{self, MemoryStorage};
 
     use super::*;
 
-    fn store(plural: &str) -> Store {
+    pub(in super::super) fn store(plural: &str) -> Store {
         let resources = ringwatch_resources::built_in();
         let resource = resources.into_iter().find(|it| it.plural == plural);
         let resource = resource.expect("built in");
@@ -131,7 +131,7 @@ mod tests {
         Store::new(resource, storage as _)
     }
 
-    async fn tree(store: &Store) -> Value {
+    pub(in super::super) async fn tree(store: &Store) -> Value {
         let found = store.get(NAMESPACE, NAME, GetOptions::default()).await;
         codec::tree(&found.expect("there")).expect("an object")
     }
