@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::thresholds::{Severity, Thresholds};
+use crate::thresholds::{SLOW_SECONDS, Severity, Thresholds};
 use crate::values::{bytes, seconds};
 use crate::{ClientState, LevelState, State, TypeState, Watcher, WebhookState};
 
@@ -16,8 +16,8 @@ const OF_RULE_MAX: usize = 3;
 const SLOW_CALLS: (f64, u64) = (0.5, 3);
 /// A watcher is found to be behind by so many events, if they are those of so many seconds.
 const BEHIND: (u64, f64) = (100, 10.0);
-/// Writes of one object that take so many seconds wait for the store or a webhook. Fewer may have had bad luck.
-const SLOW_WRITES: (f64, u64) = (0.5, 3);
+/// So many slow writes of one object within a minute waited for the store or a webhook. Fewer may have had bad luck.
+const SLOW_WRITES: u64 = 3;
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 /// The calls of a webhook that fail within a minute from which on it is found, and the part of all calls that they are.
 const FAILED_CALLS: (u64, f64) = (3, 0.01);
@@ -324,17 +324,17 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
 fn running(state: &State) -> Option<Finding> {
     let threshold = state.thresholds.request_seconds;
     let slow = state.requests.iter().filter(|it| it.running);
-    let slow: Vec<_> = slow.filter(|it| it.seconds >= threshold.warn).collect();
-    let worst = slow.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let worst = slow
+        .clone()
+        .max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let level = threshold.level(worst.seconds)?;
-    let others = slow
-        .iter()
-        .map(|it| it.times)
-        .sum::<u64>()
-        .saturating_sub(1);
-    let others = match others {
+    let others = match slow.map(|it| it.slow).sum::<u64>().saturating_sub(1) {
         0 => String::new(),
-        others => format!(", and {}", things(others, "other", "others")),
+        others => format!(
+            ", and {} for {} or longer",
+            things(others, "other", "others"),
+            seconds(Some(SLOW_SECONDS))
+        ),
     };
     let text = format!(
         "{} {} of {} has run for {}{others}",
@@ -347,28 +347,24 @@ fn running(state: &State) -> Option<Finding> {
 }
 
 fn slow_writes(state: &State) -> Option<Finding> {
-    let (seconds_min, number_min) = SLOW_WRITES;
-    let writes = state
-        .requests
-        .iter()
-        .filter(|it| WRITES.contains(&&*it.verb));
-    let slow = writes.filter(|it| it.seconds >= seconds_min);
-    let number: u64 = slow.map(|it| it.times).sum();
-    if number < number_min {
+    let requests = state.requests.iter();
+    let writes = requests.filter(|it| WRITES.contains(&&*it.verb));
+    let number: u64 = writes.map(|it| it.slow).sum();
+    if number < SLOW_WRITES {
         return None;
     }
     let slowness = |it: &WebhookState| it.running_seconds.max(it.longest_seconds);
     let webhooks = state.webhooks.iter();
     let slowest = webhooks.max_by(|a, b| slowness(a).total_cmp(&slowness(b)));
     let culprit = match slowest {
-        Some(it) if slowness(it) >= seconds_min => {
+        Some(it) if slowness(it) >= SLOW_SECONDS => {
             format!("the store or webhook {} is slow", webhook_name(it))
         }
         _ => "the store is slow".to_owned(),
     };
     let text = format!(
         "{number} writes of the last minute took {} or longer: {culprit}",
-        seconds(Some(seconds_min))
+        seconds(Some(SLOW_SECONDS))
     );
     found(Severity::Warn, Section::Requests, text)
 }

@@ -23,7 +23,6 @@ pub const WATCHERS_PATH: &str = "/debug/ui/watchers";
 pub const STREAM_EVENT: &str = "state";
 /// Maximum number of watchers in a [`WatcherList`].
 pub const WATCHERS_MAX: usize = 1_000;
-
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -232,6 +231,9 @@ pub struct RequestState {
     /// The number of such requests of this client among those that run or took at least a tenth of a second, of which this is the slowest.
     #[serde(default)]
     pub times: u64,
+    /// The number of those that are slow: that took, or have run for, [`thresholds::SLOW_SECONDS`] or longer.
+    #[serde(default)]
+    pub slow: u64,
     /// The time that it took, or has taken so far.
     pub seconds: f64,
     /// True if it runs.

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The seconds from which on a request is slow.
+pub const SLOW_SECONDS: f64 = 0.5;
+
 /// The part of the time in which a certificate should be replaced from which on it is bad if it was not: the last of seven
 /// days.
 const CERTIFICATE_PART_BAD: f64 = 1.0 / 7.0;

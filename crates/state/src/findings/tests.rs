@@ -65,14 +65,16 @@ fn webhook(running_seconds: f64, calls: u64, failed: u64, seconds: f64) -> Webho
     }
 }
 
-fn request(verb: &str, running: bool, seconds: f64, times: u64) -> RequestState {
+/// Requests, so many of which are slow.
+fn request(verb: &str, running: bool, seconds: f64, slow: u64) -> RequestState {
     RequestState {
         verb: verb.to_owned(),
         path: "/api/v1/pods".to_owned(),
         user: "jane".to_owned(),
         user_agent: String::new(),
         address: None,
-        times,
+        times: 100,
+        slow,
         seconds,
         running,
         code: None,
@@ -220,7 +222,8 @@ fn memory_levels_clients_and_requests_are_found() {
         state.requests.push(request("list", true, 12.0, 1));
         state.requests.push(request("list", true, 4.0, 2));
     });
-    let text = "list /api/v1/pods of a client without a user agent (user jane) has run for 12.00s, and 2 others";
+    let text = "list /api/v1/pods of a client without a user agent (user jane) has run for 12.00s, \
+                and 2 others for 0.50s or longer";
     assert_eq!(runs, (Severity::Bad, text.to_owned()));
     let writes = one(|state| state.requests.push(request("update", false, 0.7, 3)));
     let text = "3 writes of the last minute took 0.50s or longer: the store is slow";
@@ -257,6 +260,7 @@ fn what_is_usual_is_not_found() {
         });
         state.webhooks.push(webhook(0.9, 1_000, 9, 10.0));
         state.requests.push(request("list", false, 30.0, 5));
+        state.requests.push(request("update", false, 0.7, 2));
         // Two thousand changes in two seconds explain it.
         state.types[0].watchers.behind_max = 300;
         state.types[0].changes = Some(2_500);

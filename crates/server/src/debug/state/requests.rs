@@ -4,6 +4,7 @@ use ringwatch_apiserver::running_requests::ShownRequest;
 use ringwatch_apiserver::traffic::ClientTraffic;
 use ringwatch_apiserver::webhook_calls::WebhookFigures;
 use ringwatch_flowcontrol::fairness::LevelFigures;
+use ringwatch_state::thresholds::SLOW_SECONDS;
 use ringwatch_state::{ClientState, LevelState, RequestState, WebhookState, type_name};
 
 pub(super) fn level(figures: LevelFigures) -> LevelState {
@@ -25,7 +26,10 @@ pub(super) fn requests(mut shown: Vec<ShownRequest>, max: usize) -> Vec<RequestS
         let row = request_row(&request);
         // They are few: the slowest that are kept.
         match rows.iter_mut().find(|it| is_alike(it, &row)) {
-            Some(slowest) => slowest.times += 1,
+            Some(slowest) => {
+                slowest.times += row.times;
+                slowest.slow += row.slow;
+            }
             None => rows.push(row),
         }
     }
@@ -35,6 +39,7 @@ pub(super) fn requests(mut shown: Vec<ShownRequest>, max: usize) -> Vec<RequestS
 
 fn request_row(shown: &ShownRequest) -> RequestState {
     let client = &shown.client;
+    let seconds = shown.took.as_secs_f64();
     RequestState {
         verb: shown.verb.clone(),
         path: shown.path.to_string(),
@@ -42,7 +47,8 @@ fn request_row(shown: &ShownRequest) -> RequestState {
         user_agent: client.user_agent.to_string(),
         address: client.address.map(|it| it.ip().to_canonical().to_string()),
         times: 1,
-        seconds: shown.took.as_secs_f64(),
+        slow: u64::from(seconds >= SLOW_SECONDS),
+        seconds,
         running: shown.running,
         code: shown.code.map(|it| it.as_u16()),
     }
@@ -90,5 +96,36 @@ pub(super) fn webhook(figures: WebhookFigures) -> WebhookState {
         failed: ended.failed,
         seconds: ended.took.as_secs_f64(),
         longest_seconds: ended.longest.as_secs_f64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringwatch_apiserver::shown_client::ShownClient;
+
+    use super::*;
+
+    fn update(milliseconds: u64) -> ShownRequest {
+        ShownRequest {
+            verb: "update".to_owned(),
+            path: "/api/v1/nodes/a".into(),
+            client: ShownClient {
+                user: "jane".into(),
+                user_agent: "kubelet/1.36".into(),
+                address: None,
+            },
+            took: Duration::from_millis(milliseconds),
+            running: false,
+            code: None,
+        }
+    }
+
+    #[test]
+    fn equal_requests_are_one_row_that_counts_the_slow_ones_apart() {
+        let rows = requests([120, 600, 499, 500].map(update).into(), 10);
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((row.times, row.slow, row.seconds), (4, 2, 0.6));
     }
 }
