@@ -11,6 +11,7 @@ use std::task::ready;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use ringwatch_tls::target::USER_AGENT;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
 use super::chunks::Body;
@@ -85,7 +86,7 @@ impl Watch {
         let authorization = client.authorization();
         let authorization = authorization.map(|it| format!("authorization: {it}\r\n"));
         let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: {}\r\n{}\r\n",
+            "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: {}\r\nuser-agent: {USER_AGENT}\r\n{}\r\n",
             client.target.authority,
             encoding.stream_type(),
             authorization.unwrap_or_default(),

@@ -1,9 +1,13 @@
 //! Every scenario, small, on both backends.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
+use http::Request;
+use ringwatch_state::{STATE_PATH, State};
+use ringwatch_tls::target::USER_AGENT;
 use serde_json::Value;
 
 use super::loading::{Loaded, end, left_behind, median, start};
@@ -259,6 +263,25 @@ async fn the_floor_gets_everything_across_too() {
         }
     }
     assert_eq!(left_behind(&client).await, Vec::<String>::new());
+}
+
+/// Whoever looks at the server sees who loads it, by either version of HTTP.
+#[tokio::test]
+async fn watches_tell_who_opens_them() {
+    let mut server = Server::start(&["--storage-backend", "memory"]);
+    let client = server.client().await;
+    let kubeconfig = server.kubeconfig();
+    let target = ["--kubeconfig", text(&kubeconfig)];
+    for form in ONE_AND_TWO {
+        let idle = ["--runs=1", "--duration=40ms", "idle", "--watchers=4"];
+        let idle = Loaded::by(&target, &[form, &idle[..]].concat()).await;
+        idle.passed();
+    }
+    let request = Request::get(STATE_PATH).body(Vec::new());
+    let state: State = client.request(request.expect("a request")).await.unwrap();
+    let watches = state.clients.iter().filter(|it| it.verb == "watch");
+    let agents: BTreeSet<&str> = watches.map(|it| &*it.user_agent).collect();
+    assert_eq!(agents, [USER_AGENT].into());
 }
 
 /// Writes beside lists are told of when they do not keep up with their rate.
