@@ -324,6 +324,8 @@ async fn k38670_clients_that_stop_reading_leave_nothing_behind() {
 /// Resident memory that the end of a watch may take for a while: less than a buffer of the size that connections read and
 /// write with. All of them together make far more than the noise of a process' resident memory.
 const END_BYTES_MAX: u64 = 32 << 10;
+/// An open connection counts for so much, even if nothing is sent on it. The client that asks may have opened another one.
+const CONNECTION_BYTES: u64 = 16 << 10;
 
 /// k#102259: thousands of watches that ended at the same time made memory rise instead of fall,
 /// because the end of each was told to it through buffers of its own. So nothing that is counted may
@@ -347,9 +349,10 @@ async fn k102259_memory_does_not_rise_when_many_watches_end_at_once() {
     let most = resident(&with_all) + WATCHES_OF_ALL * END_BYTES_MAX;
     until(&client, "the watches end", |metrics| {
         let (counted, now) = (held(metrics), resident(metrics));
-        assert!(counted <= held(&with_all), "{counted} bytes are counted");
+        let most_counted = held(&with_all) + CONNECTION_BYTES;
+        assert!(counted <= most_counted, "{counted} bytes are counted");
         assert!(now <= most, "{now} bytes are resident, and {most} at most");
-        metrics.watches() == baseline.watches() && counted <= held(&baseline)
+        metrics.watches() == baseline.watches() && counted <= held(&baseline) + CONNECTION_BYTES
     })
     .await;
 }

@@ -4,6 +4,13 @@ use super::*;
 
 const MAPS: [(&str, &str); 2] = [("group", ""), ("resource", "configmaps")];
 
+/// Waits until the cache has all that was written so far, as a list without a version does.
+async fn caught_up(fixture: &Fixture) -> Scrape {
+    let (status, _) = fixture.get(CONFIG_MAPS).await;
+    assert_eq!(status, StatusCode::OK);
+    fixture.scrape().await
+}
+
 /// Reads a watch until it has sent this text.
 async fn read_until(watch: &mut Response<HeldBody>, end: &str) {
     let mut text = String::new();
@@ -21,7 +28,7 @@ async fn read_until(watch: &mut Response<HeldBody>, end: &str) {
 #[tokio::test]
 async fn events_are_counted_on_their_way_from_the_store_to_the_watcher() {
     let fixture = Fixture::start(InProcessServer::builder()).await;
-    let at_start = fixture.scrape().await;
+    let at_start = caught_up(&fixture).await;
     assert!(
         (at_start.value("apiserver_watch_cache_initializations_total", &MAPS) - 1.0).abs() < 1e-9
     );
@@ -30,7 +37,7 @@ async fn events_are_counted_on_their_way_from_the_store_to_the_watcher() {
     for name in ["a", "b"] {
         fixture.config_map(name, 1).await;
     }
-    let stored = fixture.scrape().await;
+    let stored = caught_up(&fixture).await;
     for family in [
         "apiserver_watch_cache_events_received_total",
         "apiserver_storage_events_received_total",
@@ -100,7 +107,7 @@ async fn lists_from_the_cache_are_counted_by_what_they_read() {
         );
     };
     let path = format!("{CONFIG_MAPS}?resourceVersion=0&fieldSelector=metadata.name");
-    let before = fixture.scrape().await;
+    let before = caught_up(&fixture).await;
     fixture.get(&format!("{path}!%3Da")).await;
     let after = fixture.scrape().await;
     counted(&before, &after, 3.0, 2.0);
