@@ -21,9 +21,9 @@ pub enum MetricsFormat {
 pub fn metrics_format(headers: &HeaderMap) -> MetricsFormat {
     let accepted = clauses(headers).into_iter().find_map(|clause| {
         let version = clause.parameter("version").unwrap_or_default();
-        if clause.accepts("text", &["plain"]) {
+        if clause.names("text", "plain") {
             matches!(version, "" | "0.0.4").then_some(MetricsFormat::Text)
-        } else if clause.accepts("application", &["openmetrics-text"]) {
+        } else if clause.names("application", "openmetrics-text") {
             matches!(version, "" | "0.0.1" | "1.0.0").then_some(MetricsFormat::OpenMetrics)
         } else {
             None
@@ -48,6 +48,11 @@ mod tests {
             ("*/*", MetricsFormat::Text),
             ("text/plain", MetricsFormat::Text),
             ("application/json", MetricsFormat::Text),
+            ("application/*", MetricsFormat::Text),
+            (
+                "*/*,application/openmetrics-text;q=0.5",
+                MetricsFormat::OpenMetrics,
+            ),
             (
                 "application/openmetrics-text;version=2.0.0",
                 MetricsFormat::Text,

@@ -130,6 +130,11 @@ impl Clause {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Returns true if the clause names this media type itself, not by a wildcard.
+    pub(super) fn names(&self, kind: &str, subtype: &str) -> bool {
+        self.kind == kind && self.subtype == subtype
+    }
+
     /// Returns true if the clause accepts one of these subtypes.
     pub(super) fn accepts(&self, kind: &str, subtypes: &[&str]) -> bool {
         let subtype = self.subtype.as_str();
