@@ -41,7 +41,7 @@ async fn the_process_shows_what_it_takes() {
 }
 
 #[tokio::test]
-async fn the_first_expiry_of_the_certificates_is_shown() {
+async fn the_expiry_of_the_certificate_to_be_replaced_first_is_shown() {
     let fixture = Fixture::start(InProcessServer::builder()).await;
     let scrape = fixture.scrape().await;
     let family = "ringwatch_serving_certificate_expiration_timestamp_seconds";

@@ -6,7 +6,7 @@ const MEANINGS = {
   // The row of figures at the top.
   lag: 'How far the cache is behind the store, in time: since when the store has had a change that the cache has not applied. Watchers and fresh reads are late by at least this much.',
   store: 'How long the store took to tell its newest revision, or for how long it has neither answered nor told changes. Writes and fresh reads take at least as long.',
-  certificate: 'Time until the first of the certificates that the server shows to clients expires. From then on clients refuse it.',
+  certificate: 'Time until a certificate that the server shows to clients expires: of several the one that is to be replaced first. From then on clients refuse it.',
   changes: 'Changes of objects that the cache applied in the last second, over all types.',
   watchers: 'Open watches of all types. Those that are parked have overflowed their channel and read the window until they have caught up.',
   furthest: 'The most events that any watcher still has to examine. A watcher that falls out of the window must list again.',

@@ -37,11 +37,9 @@ function waiting({ state: { thresholds }, totals }) {
   return { figure: format.count(totals.waiting), more: `longest ${format.seconds(totals.longest)}`, level: levelOf(totals.longest, thresholds.readSeconds) };
 }
 
-// The one that expires first.
-function certificate({ state: { certificates } }) {
-  const [first] = [...certificates].sort((a, b) => a.secondsLeft - b.secondsLeft);
-  if (!first) return { figure: format.UNKNOWN };
-  return { figure: format.seconds(Math.max(0, first.secondsLeft)), more: 'left', level: first.level };
+function certificate({ state: { certificates: [mostUrgent] } }) {
+  if (!mostUrgent) return { figure: format.UNKNOWN };
+  return { figure: format.seconds(Math.max(0, mostUrgent.secondsLeft)), more: 'left', level: mostUrgent.level };
 }
 
 function memory({ state: { memory: { budgetBytes }, thresholds }, totals }) {
