@@ -1,4 +1,4 @@
-//! `simulate [SEED] [MINUTES]`: runs simulations from consecutive seeds, and shrinks the first that fails.
+//! `simulate [SEED] [MINUTES | --seeds N]`: runs simulations from consecutive seeds, and shrinks the first that fails.
 #![allow(
     clippy::disallowed_methods,
     reason = "it measures its own time, which is not simulated"

@@ -50,7 +50,8 @@ pub(crate) struct Traffic {
 #[derive(Debug, Default)]
 struct Shard {
     rows: IndexMap<Key<Box<str>>, LastMinute<Sums>>,
-    /// The requests whose row had to make room.
+    /// The requests whose row had to make room. They count from that time on, so that they are shown for a minute more than others
+    /// at most.
     others: LastMinute<Sums>,
 }
 
