@@ -4,7 +4,7 @@ use std::process::Command;
 
 use ringwatch_testing::recorded::checkout;
 
-/// The guides that are run here. Those that build something are run by `scripts/guides --all`.
+/// The guides that are run here. Those that build something are run by `scripts/test`.
 const RUN: [&str; 4] = ["getting-started", "kubeadm", "load", "relay-managed"];
 
 /// The output of the runner, which must find nothing wrong.
