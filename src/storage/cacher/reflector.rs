@@ -288,8 +288,8 @@ impl Reflector {
     /// Applies changes until the stream ends.
     async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> State {
         let feed = Arc::clone(&self.feed);
-        let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
-        let (mut progress_due, mut shrink_due) = (feed.clock.now(), feed.clock.now());
+        let now = feed.clock.now();
+        let (mut expiry, mut progress_due, mut shrink_due) = (now, now, now);
         loop {
             let page_due = self.request_pages();
             let value_due = self.values.send(&mut self.types, &feed);
