@@ -21,13 +21,14 @@ use super::config::TypeConfig;
 use super::freshness::Freshness;
 use super::handle::Cacher;
 use super::metrics::CacheMetrics;
+use super::ready_changes::follow_merged;
 use super::reflector::Reflector;
 use super::revision_probe::RevisionProbe;
 use super::watch_cache::WatchCache;
 use crate::budget::Ledger;
 use crate::clock::{Clock, Instant};
 use crate::ring::waiters::{Published, published};
-use crate::storage::{ChangeSource, StorageError};
+use crate::storage::{ChangeSource, ChangeStream, StorageError};
 use crate::sync::{ArcSwap, Mutex, MutexGuard, Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The interval between two requests for progress, while a reader waits for a revision.
@@ -331,6 +332,15 @@ impl FeedShared {
             }
             self.clock.sleep(PROGRESS_REQUEST_SPACING).await;
         }
+    }
+
+    /// Opens the stream of changes after a revision.
+    pub(super) async fn follow(&self, revision: u64) -> Result<ChangeStream, StorageError> {
+        let stream = follow_merged(&*self.source, revision).await?;
+        // The store may fall silent at any time from here on.
+        self.metrics
+            .set_asks_for_progress(self.progress_is_trusted());
+        Ok(stream)
     }
 
     /// Requests progress, so that the metric of the last report tells a store that is silent from one without changes.

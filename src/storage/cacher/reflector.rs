@@ -42,7 +42,6 @@ use super::cache_writer::CacheWriter;
 use super::feed::{FeedShared, TypeId};
 use super::followed_types::{Batch, Fault, FollowedTypes};
 use super::listing::{PageAnswer, read_all, read_page};
-use super::ready_changes::follow_merged;
 use super::shrink_windows::{SHRINK_PERIOD, shrink_windows};
 use super::value_requests::{ValueAnswer, ValueRequests};
 use crate::clock::Instant;
@@ -268,7 +267,7 @@ impl Reflector {
 
     /// Returns a stream of the history that has been followed so far; `None` if the store has another one.
     async fn open_stream(&mut self) -> Result<Option<ChangeStream>, StorageError> {
-        let stream = follow_merged(&*self.feed.source, self.publisher.current()).await?;
+        let stream = self.feed.follow(self.publisher.current()).await?;
         // The check comes after the stream is open, so that it is made of the history that the stream follows.
         Ok(self.is_same_history().await?.then_some(stream))
     }
@@ -288,8 +287,8 @@ impl Reflector {
     /// Applies changes until the stream ends.
     async fn follow(&mut self, mut stream: ChangeStream, mut attempt: u32) -> State {
         let feed = Arc::clone(&self.feed);
-        let now = feed.clock.now();
-        let (mut expiry, mut progress_due, mut shrink_due) = (now, now, now);
+        let mut expiry = feed.clock.now() + EXPIRY_PERIOD;
+        let (mut progress_due, mut shrink_due) = (feed.clock.now(), feed.clock.now());
         loop {
             let page_due = self.request_pages();
             let value_due = self.values.send(&mut self.types, &feed);
