@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_that_ends_while_it_starts_withdraws_its_address() {
+    async fn an_address_is_published_until_the_server_ends() {
         let leases = ServerLeases::new(MemoryStorage::new("/masterleases"));
         let [own, other] = ["192.0.2.7", "192.0.2.8"].map(|it| it.parse().expect("an address"));
         leases.renew(other).await.expect("renewed");
@@ -164,9 +164,17 @@ mod tests {
         };
         let (tried, first_try) = oneshot::channel();
         let end = CancellationToken::new();
-        end.cancel();
-        api_endpoints.run(tried, end).await;
-        first_try.await.expect("it was published first");
+        let run = api_endpoints.run(tried, end.clone());
+        let ends_once_it_is_published = async {
+            first_try.await.expect("a first try");
+            let addresses = leases.addresses().await.expect("addresses");
+            assert_eq!(
+                addresses,
+                ["192.0.2.7", "192.0.2.8"].map(str::to_owned).into()
+            );
+            end.cancel();
+        };
+        tokio::join!(run, ends_once_it_is_published);
         let addresses = leases.addresses().await.expect("addresses");
         assert_eq!(addresses, ["192.0.2.8".to_owned()].into());
         let published = tree(&endpoints).await;
