@@ -23,6 +23,7 @@ pub const WATCHERS_PATH: &str = "/debug/ui/watchers";
 pub const STREAM_EVENT: &str = "state";
 /// Maximum number of watchers in a [`WatcherList`].
 pub const WATCHERS_MAX: usize = 1_000;
+
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,7 +54,7 @@ pub struct State {
     /// The webhooks that are called or were within the last minute, those first whose calls have run longest.
     #[serde(default)]
     pub webhooks: Vec<WebhookState>,
-    /// The certificates whose expiry the server knows.
+    /// The certificates whose expiry the server knows, the most urgent first.
     #[serde(default)]
     pub certificates: Vec<CertificateState>,
     /// The watchers that are furthest behind, of all types.
