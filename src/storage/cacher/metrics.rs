@@ -41,7 +41,7 @@ struct FeedMetrics {
     revision: Gauge,
     /// When the store last reported changes or progress, in seconds since 1970.
     last_batch: Gauge,
-    /// 1 if the store has been asked for progress and will be again, else 0.
+    /// 1 if the store is asked for progress, else 0.
     asks_for_progress: Gauge,
 }
 
@@ -59,7 +59,7 @@ impl FeedMetrics {
         );
         registry.register(
             "ringwatch_feed_asks_for_progress",
-            "1 if the store is asked for progress every 15 seconds, so that only a store that hangs is silent for longer; 0 until it was first asked, and if its answer could not be trusted",
+            "1 if the store is asked for progress every 15 seconds, so that only a store that hangs is silent for longer; 0 until its changes are followed, and if its answer could not be trusted",
             self.asks_for_progress.clone(),
         );
     }
