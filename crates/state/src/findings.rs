@@ -324,12 +324,12 @@ fn behind(it: &TypeState, state: &State, rates: Rates<'_>) -> Option<Finding> {
 
 fn running(state: &State) -> Option<Finding> {
     let threshold = state.thresholds.request_seconds;
-    let slow = state.requests.iter().filter(|it| it.running);
-    let worst = slow
+    let running = state.requests.iter().filter(|it| it.running);
+    let worst = running
         .clone()
         .max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let level = threshold.level(worst.seconds)?;
-    let others = match slow.map(|it| it.slow).sum::<u64>().saturating_sub(1) {
+    let others = match running.map(|it| it.slow).sum::<u64>().saturating_sub(1) {
         0 => String::new(),
         others => format!(
             ", and {} for {} or longer",

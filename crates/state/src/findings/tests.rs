@@ -220,7 +220,7 @@ fn memory_levels_clients_and_requests_are_found() {
 
     let runs = one(|state| {
         state.requests.push(request("list", true, 12.0, 1));
-        state.requests.push(request("list", true, 4.0, 2));
+        state.requests.push(request("list", true, 1.0, 2));
     });
     let text = "list /api/v1/pods of a client without a user agent (user jane) has run for 12.00s, \
                 and 2 others for 0.50s or longer";
