@@ -20,7 +20,7 @@ from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from urllib3.exceptions import HTTPError
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 LOOK_PERIOD_SECONDS = 0.1
 NAMESPACE = 'default'
 LEASE = 'pump-controller'
@@ -136,8 +136,11 @@ class Controllers:
         return True
 
     def kill(self, name):
-        self.running[name].kill()
-        self.running.pop(name).wait()
+        """Kills one, unless it has ended by itself, as one does that was too slow to renew the lease."""
+        process = self.running.pop(name, None)
+        if process:
+            process.kill()
+            process.wait()
 
     def end(self):
         for name in list(self.running):

@@ -12,7 +12,7 @@ import time
 from kubernetes import config, dynamic
 from kubernetes.dynamic.exceptions import ConflictError, NotFoundError, ResourceNotFoundError
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 LOOK_PERIOD_SECONDS = 0.05
 DEFINITION = {
     'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition',

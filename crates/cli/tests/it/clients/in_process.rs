@@ -9,14 +9,18 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::backend::Backend;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::reserved_port::ReservedPort;
 use serde_json::json;
 
 use crate::support::in_process::{client, client_with};
 
 #[tokio::test]
 async fn kube_rs_works_on_servers_in_this_process() {
+    // So that nobody else listens there later.
+    let port = ReservedPort::new();
+    let first = InProcessServer::builder().flag(format!("--secure-port={}", port.number()));
     let servers = [
-        InProcessServer::start().await.expect("a server"),
+        first.start().await.expect("a server"),
         InProcessServer::start().await.expect("another server"),
     ];
     let hello: ConfigMap =

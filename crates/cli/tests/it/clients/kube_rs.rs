@@ -1,5 +1,4 @@
-//! kube-rs follows ten thousand changes: its watcher loses none, its reflector ends with the same
-//! state, through restarts of the server and of etcd.
+//! kube-rs follows the changes of the writer: its watcher loses none, its reflector ends with the same state.
 
 use std::time::Duration;
 
@@ -8,55 +7,29 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, reflector};
 use kube::{Api, Client};
+use tokio::task::JoinHandle;
 
 use super::writer::{self, CHANGES};
-use crate::support::etcd::Etcd;
-use crate::support::server::Server;
 
 /// How long the whole may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watcher_and_reflector_follow_an_embedded_store_through_restarts() {
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
-    let followers = tokio::spawn(follow(client.clone()));
-    for number in 1..=CHANGES {
-        writer::write(&client, number).await;
-        if number % (CHANGES / 3) == 0 {
-            server.stop().await;
-            server.start_again();
-        }
-    }
-    finish(followers).await;
-}
+/// A watcher and a reflector at work.
+pub(super) struct Follower(JoinHandle<()>);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watcher_and_reflector_follow_etcd_through_restarts() {
-    let Some(mut etcd) = Etcd::start("kube-rs over etcd") else {
-        return;
-    };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = server.client().await;
-    let followers = tokio::spawn(follow(client.clone()));
-    for number in 1..=CHANGES {
-        writer::write(&client, number).await;
-        if number == CHANGES / 3 {
-            server.stop().await;
-            server.start_again();
-        }
-        if number == 2 * CHANGES / 3 {
-            etcd.restart();
-        }
+impl Follower {
+    /// Follows the changes that a client sees from now on.
+    pub(super) fn start(client: &Client) -> Self {
+        Self(tokio::spawn(follow(client.clone())))
     }
-    finish(followers).await;
-}
 
-async fn finish(followers: tokio::task::JoinHandle<()>) {
-    let ended = tokio::time::timeout(PATIENCE, followers).await;
-    ended
-        .expect("the followers saw the last change in time")
-        .expect("the followers agree");
+    /// Waits until both have seen the last change, and checks that they missed none.
+    pub(super) async fn check(self) {
+        let ended = tokio::time::timeout(PATIENCE, self.0).await;
+        ended
+            .expect("the followers saw the last change in time")
+            .expect("the followers agree");
+    }
 }
 
 /// Follows with a watcher and with a reflector until the last change.

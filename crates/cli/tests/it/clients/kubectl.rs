@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ringwatch_testing::eventually::DEADLINE;
+
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 use crate::support::tools::{self, run, skipped};
@@ -57,7 +59,8 @@ async fn kubectl_works_on_etcd_and_etcdctl_sees_the_same() {
     }
 }
 
-/// Walks through something with every kubectl, over each kind of store, both at a time.
+/// Walks through something over each kind of store, both at a time, and with every kubectl. Where there are several of these, each store has
+/// one of its own: what a kubectl sends does not depend on the store, and `everything` is tried over both with all.
 async fn over_each_store(case: &str, flags: &[&str], walk: impl Fn(&Kubectl) + Sync) {
     let etcd = Etcd::start(&format!("{case} over etcd"));
     let mut servers = vec![Server::start(flags)];
@@ -71,9 +74,16 @@ async fn over_each_store(case: &str, flags: &[&str], walk: impl Fn(&Kubectl) + S
         server.client().await;
     }
     std::thread::scope(|scope| {
-        for server in &servers {
+        for (number, server) in servers.iter().enumerate() {
+            let kubectls = kubectls(case, server);
+            let turns = if kubectls.len() < servers.len() {
+                1
+            } else {
+                servers.len()
+            };
+            let own = kubectls.into_iter().skip(number % turns).step_by(turns);
             scope.spawn(|| {
-                for kubectl in kubectls(case, server) {
+                for kubectl in own {
                     fs::create_dir_all(&kubectl.folder).expect("a folder");
                     walk(&kubectl);
                 }
@@ -97,9 +107,8 @@ fn kubectls(case: &str, server: &Server) -> Vec<Kubectl> {
     found
 }
 
-/// Within what time a definition is followed, and how often it is looked.
-const SOON: Duration = Duration::from_secs(30);
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
+/// The time limit of commands that wait: `DEADLINE`.
+const PATIENT: &str = "--timeout=120s";
 
 /// A definition with a schema.
 const WIDGETS: &str = r#"
@@ -247,7 +256,7 @@ impl Kubectl {
         watching.wait().expect("a killed kubectl");
 
         let mut waiting = self
-            .command(&["wait", "--for=delete", "configmap/app", "--timeout=60s"])
+            .command(&["wait", "--for=delete", "configmap/app", PATIENT])
             .spawn()
             .expect("kubectl");
         self.ok(&["delete", "configmap", "app"]);
@@ -321,7 +330,7 @@ impl Kubectl {
         // to wait for a condition. They come with the accepted names.
         let accepted = "--for=jsonpath={.status.acceptedNames.kind}=Widget";
         for wait in [accepted, "--for=condition=Established"] {
-            self.ok(&["wait", wait, "crd/widgets.example.com", "--timeout=60s"]);
+            self.ok(&["wait", wait, "crd/widgets.example.com", PATIENT]);
         }
         let v2 = "--output=plaintext-openapiv2";
         for (arguments, texts) in [
@@ -357,6 +366,7 @@ impl Kubectl {
                 assert!(output.contains(text), "{arguments:?}: {output}");
             }
         }
+        self.ok_soon(&["get", "widgets"]);
         let mistyped = self.file(
             "mistyped.yaml",
             "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {sise: 3}\n",
@@ -416,11 +426,11 @@ impl Kubectl {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The same for what is served a moment after it is said to be.
+    /// The same for what is served a moment after it is said to be. It holds up the thread, as every kubectl here does.
     fn ok_soon(&self, arguments: &[&str]) -> String {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + DEADLINE;
         while !run(&mut self.command(arguments)).status.success() && Instant::now() < deadline {
-            std::thread::sleep(LOOK_PERIOD);
+            std::thread::sleep(Duration::from_millis(50));
         }
         self.ok(arguments)
     }

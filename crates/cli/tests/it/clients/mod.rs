@@ -5,4 +5,5 @@ mod kube_rs;
 mod kubectl;
 mod operator;
 mod python;
+mod restarts;
 mod writer;

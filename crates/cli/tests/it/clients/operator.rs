@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
-/// For how long sites are written; the server is killed in the middle.
-const DURATION: &str = "20s";
+/// For how long sites are written. The server is killed in the middle, and the leader after 12 s and after 24 s if the server answers
+/// then: at least once it does.
+const DURATION: &str = "28s";
 
 #[tokio::test]
 async fn operators_rely_on_an_embedded_store() {

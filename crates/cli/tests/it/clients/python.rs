@@ -1,5 +1,5 @@
-//! The Python client: its `watch.Watch` follows ten thousand changes through restarts, its dynamic client a definition, and a
-//! controller with its informer and leader election does its work.
+//! The Python client: its `watch.Watch` follows the changes of the writer, its dynamic client a definition, and a controller with
+//! its informer and leader election does its work.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,55 +8,9 @@ use std::thread::JoinHandle;
 
 use ringwatch_testing::recorded::checkout;
 
-use super::writer::{self, CHANGES};
-use crate::support::etcd::Etcd;
+use super::writer::CHANGES;
 use crate::support::server::Server;
 use crate::support::tools::{run, skipped};
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watch_follows_an_embedded_store_through_restarts() {
-    let Some(python) = python() else {
-        return skipped("the Python client", "no Python with the kubernetes package");
-    };
-    let mut server = Server::start(&[]);
-    let client = server.client().await;
-    let follower = follow(&python, &server.kubeconfig());
-    for number in 1..=CHANGES {
-        writer::write(&client, number).await;
-        if number % (CHANGES / 3) == 0 {
-            server.stop().await;
-            server.start_again();
-        }
-    }
-    check(follower);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watch_follows_etcd_through_restarts() {
-    let Some(python) = python() else {
-        return skipped(
-            "the Python client over etcd",
-            "no Python with the kubernetes package",
-        );
-    };
-    let Some(mut etcd) = Etcd::start("the Python client over etcd") else {
-        return;
-    };
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint()]);
-    let client = server.client().await;
-    let follower = follow(&python, &server.kubeconfig());
-    for number in 1..=CHANGES {
-        writer::write(&client, number).await;
-        if number == CHANGES / 3 {
-            server.stop().await;
-            server.start_again();
-        }
-        if number == 2 * CHANGES / 3 {
-            etcd.restart();
-        }
-    }
-    check(follower);
-}
 
 #[tokio::test]
 async fn the_dynamic_client_works_with_what_is_defined() {
@@ -144,38 +98,50 @@ fn python() -> Option<PathBuf> {
     })
 }
 
-/// A follower whose output is read all the while: one that waits for room in a pipe falls behind.
-fn follow(python: &Path, kubeconfig: &Path) -> JoinHandle<Output> {
-    let follower = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/follow.py"))
-        .arg(kubeconfig)
-        .arg(CHANGES.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("python");
-    let read = || follower.wait_with_output().expect("the follower's output");
-    std::thread::spawn(read)
-}
+/// A `watch.Watch` at work, whose output is read all the while: one that waits for room in a pipe falls behind.
+pub(super) struct Follower(JoinHandle<Output>);
 
-/// Every number once and in order. A list may come first; a later one must have missed nothing.
-fn check(follower: JoinHandle<Output>) {
-    let output = follower.join().expect("the follower's output");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let mut seen = None;
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let (kind, number) = line.split_once(' ').expect("a kind and a number");
-        let number: u64 = number.parse().expect("a number");
-        match (kind, seen) {
-            ("list", None) => {}
-            ("list", Some(before)) => {
-                assert_eq!(number, before, "a list found what no event told\n{errors}")
-            }
-            (_, before) => assert_eq!(number, before.unwrap_or_default() + 1, "the next change"),
-        }
-        seen = Some(number);
+impl Follower {
+    /// Follows the changes of a server from now on. Without a Python client the case is skipped.
+    pub(super) fn start(case: &str, kubeconfig: &Path) -> Option<Self> {
+        let Some(python) = python() else {
+            skipped(case, "no Python with the kubernetes package");
+            return None;
+        };
+        let follower = Command::new(python)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/follow.py"))
+            .arg(kubeconfig)
+            .arg(CHANGES.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("python");
+        let read = || follower.wait_with_output().expect("the follower's output");
+        Some(Self(std::thread::spawn(read)))
     }
-    assert_eq!(seen, Some(CHANGES), "{errors}");
+
+    /// Waits for its end, and checks that it saw every number once and in order. A list may come first; a later one must have
+    /// missed nothing.
+    pub(super) fn check(self) {
+        let output = self.0.join().expect("the follower's output");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let mut seen = None;
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let (kind, number) = line.split_once(' ').expect("a kind and a number");
+            let number: u64 = number.parse().expect("a number");
+            match (kind, seen) {
+                ("list", None) => {}
+                ("list", Some(before)) => {
+                    assert_eq!(number, before, "a list found what no event told\n{errors}")
+                }
+                (_, before) => {
+                    assert_eq!(number, before.unwrap_or_default() + 1, "the next change")
+                }
+            }
+            seen = Some(number);
+        }
+        assert_eq!(seen, Some(CHANGES), "{errors}");
+    }
 }

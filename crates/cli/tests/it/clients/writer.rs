@@ -1,57 +1,70 @@
 //! One writer that counts up in config maps, so that a follower can tell what it missed.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 /// How many changes the followers must see.
 pub(crate) const CHANGES: u64 = 10_000;
 /// Over how many objects the changes go round.
 const OBJECTS: u64 = 50;
-/// Between tries while the server or its store is away, and how many tries at most.
-const RETRY_EVERY: Duration = Duration::from_millis(50);
-const RETRIES_MAX: u32 = 1200;
 
-/// Writes change number `number`, once, however often the server goes away meanwhile: an attempt
-/// whose answer was lost is looked up before it is repeated.
-pub(crate) async fn write(client: &Client, number: u64) {
-    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    let name = format!("counter-{:02}", number % OBJECTS);
-    for _ in 0..RETRIES_MAX {
-        match attempt(&api, &name, number).await {
-            Ok(()) => return,
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(_away) => tokio::time::sleep(RETRY_EVERY).await,
-        }
-    }
-    panic!("change {number} could not be written");
+/// The writer of the changes.
+pub(crate) struct Writer {
+    api: Api<ConfigMap>,
+    /// The objects as the server answered them last, by name.
+    written: HashMap<String, ConfigMap>,
 }
 
-async fn attempt(api: &Api<ConfigMap>, name: &str, number: u64) -> Result<(), kube::Error> {
-    let data = Some(BTreeMap::from([("n".to_owned(), number.to_string())]));
-    match api.get_opt(name).await? {
-        None => {
-            let metadata = ObjectMeta {
-                name: Some(name.to_owned()),
-                ..ObjectMeta::default()
-            };
-            let object = ConfigMap {
-                metadata,
-                data,
-                ..ConfigMap::default()
-            };
-            api.create(&PostParams::default(), &object).await?;
-        }
-        Some(found) if found.data == data => {}
-        Some(found) => {
-            let object = ConfigMap { data, ..found };
-            api.replace(name, &PostParams::default(), &object).await?;
+impl Writer {
+    pub(crate) fn new(client: &Client) -> Self {
+        Self {
+            api: Api::default_namespaced(client.clone()),
+            written: HashMap::new(),
         }
     }
-    Ok(())
+
+    /// Writes change number `number`, once, however often the server goes away meanwhile: an attempt
+    /// whose answer was lost is looked up before it is repeated.
+    pub(crate) async fn write(&mut self, number: u64) {
+        let name = format!("counter-{:02}", number % OBJECTS);
+        let attempted = async || self.attempt(&name, number).await;
+        eventually(DEADLINE, format!("change {number} is written"), attempted).await;
+    }
+
+    async fn attempt(&mut self, name: &str, number: u64) -> Result<(), kube::Error> {
+        let params = PostParams::default();
+        let data = Some(BTreeMap::from([("n".to_owned(), number.to_string())]));
+        // After an error the object is not here any more.
+        let found = match self.written.remove(name) {
+            Some(written) => Some(written),
+            None => self.api.get_opt(name).await?,
+        };
+        let written = match found {
+            None => {
+                let metadata = ObjectMeta {
+                    name: Some(name.to_owned()),
+                    ..ObjectMeta::default()
+                };
+                let object = ConfigMap {
+                    metadata,
+                    data,
+                    ..ConfigMap::default()
+                };
+                self.api.create(&params, &object).await?
+            }
+            Some(found) if found.data == data => found,
+            Some(found) => {
+                let object = ConfigMap { data, ..found };
+                self.api.replace(name, &params, &object).await?
+            }
+        };
+        self.written.insert(name.to_owned(), written);
+        Ok(())
+    }
 }
 
 /// The number that a change wrote; `None` for an object that is not the writer's.

@@ -66,6 +66,7 @@ async fn kubectl_works_with_what_is_defined() {
         let definition = kubectl.file("valves.yaml", VALVES);
         kubectl.ok(&["create", "-f", &definition]);
         kubectl.ok_soon(&["get", "valves"]);
+        kubectl.ok_soon(&["explain", "valves.spec"]);
         kubectl.applies_and_scales_valves();
         kubectl.prints_valves();
         kubectl.ok(&["delete", "-f", &definition]);

@@ -182,7 +182,7 @@ impl Kubectl {
             "wait",
             "deployment/waited",
             "--for=condition=Available",
-            "--timeout=60s",
+            PATIENT,
         ];
         let waiting = self
             .command(&waits)

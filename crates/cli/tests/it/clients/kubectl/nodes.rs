@@ -153,7 +153,7 @@ impl Kubectl {
         let pods = "{.status.disruptedPods}";
         self.steps(&[
             (
-                "drain worker --grace-period=0 --timeout=30s",
+                "drain worker --grace-period=0 --timeout=120s",
                 Has("node/worker drained"),
             ),
             (&format!("get pdb kept -o jsonpath={pods}"), Has("kept-1")),
@@ -164,7 +164,7 @@ impl Kubectl {
         self.quietly(&format!("patch pod kept-1 {status} -p {running}"));
         self.steps(&[
             (
-                "drain worker --grace-period=0 --timeout=30s --disable-eviction",
+                "drain worker --grace-period=0 --timeout=120s --disable-eviction",
                 Has("node/worker drained"),
             ),
             ("get pods -o name", Exactly("")),

@@ -1,5 +1,7 @@
 //! kubectl at a relay, while the server behind it is killed.
 
+use ringwatch_testing::eventually::eventually;
+
 use super::*;
 
 #[tokio::test]
@@ -20,9 +22,11 @@ async fn a_watch_at_a_relay_outlives_the_server_behind() {
         let mut lines = lines.lines().map(|line| line.expect("a line"));
         assert_eq!(lines.next().as_deref(), Some("configmap/before"));
 
-        upstream.kill();
         let any = "/api/v1/namespaces/default/configmaps?resourceVersion=0";
-        assert!(kubectl.ok(&["get", "--raw", any]).contains("before"));
+        let cached = async || kubectl.ok(&["get", "--raw", any]).contains("before");
+        eventually(DEADLINE, "the relay's cache has it", cached).await;
+        upstream.kill();
+        assert!(cached().await);
         let refused = kubectl.fails(&["create", "configmap", "meanwhile"]);
         let unable = "the server is currently unable to handle the request";
         assert!(refused.contains(unable), "{refused}");

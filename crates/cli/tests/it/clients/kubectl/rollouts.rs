@@ -40,7 +40,7 @@ impl Kubectl {
                 Exactly("Waiting for deployment spec update to be observed..."),
             ),
         ]);
-        let status = ["rollout", "status", "deployment/web", "--timeout=60s"];
+        let status = ["rollout", "status", "deployment/web", PATIENT];
         let watching = self
             .command(&status)
             .stdout(Stdio::piped())
