@@ -29,7 +29,6 @@ mod watching;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use ringwatch::meta::{Object, ResourceVersion};
@@ -38,17 +37,13 @@ use ringwatch::storage::{
     DeleteOptions, GetOptions, Interface, List, ListOptions, NoCheck, StorageError, TryUpdate,
     UpdateOptions,
 };
-
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 pub use objects::{key, pod, schema};
 #[doc(hidden)]
 pub use suites::skipped;
 use watching::Watching;
-
-/// How often an eventual condition is looked at, and how many times at most: a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 3000;
 
 /// An implementation under test, on an empty store.
 pub struct Subject {
@@ -187,8 +182,9 @@ impl Subject {
         let newest = self.list("/pods/", |_| {}).await;
         let newest = versions(newest.expect("a consistent list"));
         // The store may have answered, which says nothing of a cache in front of it.
-        self.eventually(
-            "reads of any version see what has been written",
+        eventually(
+            DEADLINE,
+            "reads of any version see all writes",
             async || {
                 let any =
                     |options: &mut ListOptions| options.resource_version = Some(ResourceVersion(0));
@@ -268,16 +264,5 @@ impl Subject {
         };
         // A cache has seen it once it answers at its revision; whatever the answer is.
         let _ = self.interface.get_list("/pods/none/none", seen).await;
-    }
-
-    /// Looks until a condition holds.
-    async fn eventually(&self, what: &str, holds: impl AsyncFn() -> bool) {
-        for _ in 0..LOOKS_MAX {
-            if holds().await {
-                return;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        panic!("it did not come about that {what}");
     }
 }

@@ -1,7 +1,6 @@
 //! Creating, reading one object, deleting; keys and counts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use ringwatch::codec;
@@ -10,6 +9,7 @@ use ringwatch::storage::{
     DeleteOptions, DeletionCheck, GetOptions, ListOptions, NoCheck, Preconditions, Rejection,
     StorageError,
 };
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::json;
 
 use super::Subject;
@@ -283,8 +283,7 @@ pub async fn the_current_version_is_that_of_the_last_write(subject: Subject) {
     if subject.is_alone {
         assert_eq!(current, ResourceVersion(created.revision()));
     }
-    let deadline = Duration::from_secs(10);
-    tokio::time::timeout(deadline, subject.interface.request_watch_progress())
+    tokio::time::timeout(DEADLINE, subject.interface.request_watch_progress())
         .await
         .expect("an answer")
         .unwrap();

@@ -1,6 +1,7 @@
 //! Cases of stores whose objects can be given a time to live and corrupted: those that keep the bytes themselves.
 
 use ringwatch::storage::{DeleteOptions, StorageError, UpdateOptions};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use super::Subject;
 use super::objects::key;
@@ -13,14 +14,13 @@ pub async fn create_with_a_ttl_expires(subject: Subject) {
         .await
         .unwrap();
     subject.create("ns", "stays").await;
-    subject
-        .eventually("the object expires", || async {
-            subject
-                .get("ns", "a")
-                .await
-                .is_err_and(|error| error.is_not_found())
-        })
-        .await;
+    eventually(DEADLINE, "the object expires", async || {
+        subject
+            .get("ns", "a")
+            .await
+            .is_err_and(|error| error.is_not_found())
+    })
+    .await;
     subject.get("ns", "stays").await.unwrap();
 }
 
@@ -31,14 +31,13 @@ pub async fn update_can_set_a_ttl(subject: Subject) {
         .update("ns", "a", UpdateOptions::default(), &mut update)
         .await
         .unwrap();
-    subject
-        .eventually("the object expires", || async {
-            subject
-                .get("ns", "a")
-                .await
-                .is_err_and(|error| error.is_not_found())
-        })
-        .await;
+    eventually(DEADLINE, "the object expires", async || {
+        subject
+            .get("ns", "a")
+            .await
+            .is_err_and(|error| error.is_not_found())
+    })
+    .await;
 }
 
 pub async fn corrupt_objects_are_named_and_stop_no_other(subject: Subject) {
@@ -63,9 +62,8 @@ pub async fn corrupt_objects_are_named_and_stop_no_other(subject: Subject) {
     let refused = subject.delete("ns", "good", unsafely.clone()).await;
     refused.expect_err("what can be read is not deleted unsafely");
     subject.delete("ns", "bad", unsafely).await.unwrap();
-    subject
-        .eventually("lists work again", || async {
-            subject.list("/pods/", |_| {}).await.is_ok()
-        })
-        .await;
+    eventually(DEADLINE, "lists work again", async || {
+        subject.list("/pods/", |_| {}).await.is_ok()
+    })
+    .await;
 }

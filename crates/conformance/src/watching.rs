@@ -1,23 +1,21 @@
 //! A watch, and what the suite expects of its next event.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use ringwatch::meta::{Object, WatchEvent};
 use ringwatch::storage::{StorageError, WatchStream};
+use ringwatch_testing::eventually::DEADLINE;
 
 use super::Subject;
-
-/// Longer than any event may take; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A watch of the subject.
 pub(crate) struct Watching(pub(crate) WatchStream);
 
 impl Watching {
-    async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
-        tokio::time::timeout(PATIENCE, self.0.next())
+    /// Returns the next item; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Result<WatchEvent, StorageError>> {
+        tokio::time::timeout(DEADLINE, self.0.next())
             .await
             .expect("an event in time")
     }
@@ -73,18 +71,6 @@ impl Watching {
             } => (revision, initial_events_end),
             other => panic!("a bookmark, not {other:?}"),
         }
-    }
-
-    /// Returns the next item, which must be an error.
-    pub(crate) async fn error(&mut self) -> StorageError {
-        match self.next().await {
-            Some(Err(error)) => error,
-            other => panic!("an error, not {other:?}"),
-        }
-    }
-
-    pub(crate) async fn is_over(&mut self) -> bool {
-        self.next().await.is_none()
     }
 
     /// Checks that no event was sent before a marker that is written now: the marker is the next event, if the watch

@@ -34,6 +34,8 @@ pub(crate) async fn run(command: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use ringwatch_testing::eventually::{DEADLINE, eventually};
+
     use super::*;
 
     #[tokio::test]
@@ -52,15 +54,12 @@ mod tests {
             "{{ until [ -e {0} ]; do sleep 0.05; done; rm {0}; }} & true",
             end.display()
         );
-        let ended = tokio::time::timeout(Duration::from_secs(20), run(&command)).await;
+        let ended = tokio::time::timeout(DEADLINE, run(&command)).await;
         std::fs::write(&end, "").expect("a file");
         assert_eq!(ended, Ok(Ok(())));
-        for _ in 0..200 {
-            if !end.exists() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("what was left running was ended");
+        eventually(DEADLINE, "what was left running has ended", async || {
+            !end.exists()
+        })
+        .await;
     }
 }

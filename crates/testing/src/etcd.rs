@@ -8,14 +8,14 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::eventually::DEADLINE;
 use crate::reserved_port::ReservedPort;
 
-/// Maximum number of times that a starting etcd is asked whether it is ready, and the time between two.
-const READY_POLLS_MAX: u32 = 600;
+/// The time between two questions to a starting etcd, if it is ready.
 const READY_POLL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running etcd with a data folder of its own, which is killed when this is dropped.
@@ -166,7 +166,8 @@ impl Etcd {
             .spawn()
             .expect("etcd can be started");
         let child = self.child.insert(child);
-        for _ in 0..READY_POLLS_MAX {
+        let end = Instant::now() + DEADLINE;
+        while Instant::now() < end {
             if is_ready(metrics) && TcpStream::connect((Ipv4Addr::LOCALHOST, client)).is_ok() {
                 return true;
             }

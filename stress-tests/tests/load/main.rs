@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use ringwatch::meta::ResourceVersion;
 use ringwatch::storage::Interface;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use tokio::task::JoinHandle;
 
 use client::{Client, Manner, Selection};
@@ -50,10 +51,8 @@ const CHANGES_MAX: usize = 3;
 const TROUBLE_PERIOD: Duration = Duration::from_secs(6);
 const BREAKS: usize = 20;
 
-/// How long all of it may take, and the clients to come to the end.
-const SECONDS_MAX: u64 = 120;
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS_MAX: usize = 2_000;
+/// Maximum time of all of it: of the writes, until the clients have come to the end, and until the cache has.
+const RUN_MAX: Duration = DEADLINE.saturating_mul(3);
 
 #[test]
 fn nothing_is_lost_under_load() {
@@ -62,8 +61,7 @@ fn nothing_is_lost_under_load() {
         .enable_time()
         .build()
         .expect("a runtime");
-    let limit = Duration::from_secs(SECONDS_MAX);
-    let over = runtime.block_on(async { tokio::time::timeout(limit, run()).await });
+    let over = runtime.block_on(async { tokio::time::timeout(RUN_MAX, run()).await });
     over.expect("somebody waits for what does not come");
 }
 
@@ -133,35 +131,22 @@ async fn join(tasks: Vec<JoinHandle<()>>) {
 async fn finish(world: &Arc<World>, clients: Vec<JoinHandle<()>>) {
     let last = world.store.end();
     let complete = || world.complete.load(Ordering::SeqCst);
-    for _ in 0..LOOKS_MAX {
+    eventually(DEADLINE, "every client receives everything", async || {
         let failed = clients.iter().any(JoinHandle::is_finished);
-        if failed || complete() == clients.len() {
-            break;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
+        failed || complete() == clients.len()
+    })
+    .await;
     let all = complete() == clients.len();
-    assert!(
-        reached(world, last).await,
-        "the cache has not come to {last}"
-    );
+    // The types may be listed again. It refuses when it takes long, which a loaded machine with a fast clock does.
+    eventually(DEADLINE, format!("the cache comes to {last}"), async || {
+        let options = Selection::All.options(Some(last));
+        world.pods.get_list("/pods/", options).await
+    })
+    .await;
     world.draining.store(true, Ordering::SeqCst);
     world.feed.drain();
     join(clients).await;
     assert!(all, "not all clients received everything");
-}
-
-/// Returns true if the cache comes to a revision, even if types are listed again. It refuses when it takes long, which
-/// a loaded machine with a fast clock does.
-async fn reached(world: &World, last: u64) -> bool {
-    for _ in 0..LOOKS_MAX {
-        let options = Selection::All.options(Some(last));
-        if world.pods.get_list("/pods/", options).await.is_ok() {
-            return true;
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    false
 }
 
 /// Writes, and reads what it has written now and then.

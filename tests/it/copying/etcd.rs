@@ -1,7 +1,6 @@
 //! Copies to and from a real etcd.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringwatch::clock::Clock;
 use ringwatch::storage::backend::copy::{
@@ -10,6 +9,7 @@ use ringwatch::storage::backend::copy::{
 use ringwatch::storage::backend::embedded::maintenance::{CopyFile, SnapshotSource, status};
 use ringwatch::storage::backend::etcd::{Config, Etcd as Backend, TlsFiles};
 use ringwatch::storage::backend::{Backend as _, LeaseId};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use super::{Unseen, assert_past, content, delete, keys, put, revision};
 use crate::embedded::opened::Opened;
@@ -100,16 +100,18 @@ async fn a_lease_that_ends_during_a_copy_takes_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store");
     put(&*backend, "/stays", "1", None).await;
-    let lease = backend.grant_lease(2).await.expect("a lease");
+    // Long enough that a busy machine copies the key before.
+    let lease = backend.grant_lease(5).await.expect("a lease");
     put(&*backend, "/ends", "1", Some(lease)).await;
     let source = BackendSource::new("etcd".to_owned(), connect(&etcd).await);
     let mut target = CopyFile::open(&path).expect("a file");
     prepare(&source, &mut target, &Unseen)
         .await
         .expect("a pass");
-    while content(&*backend).await.len() == 2 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually(DEADLINE, "the lease ends", async || {
+        content(&*backend).await.len() == 1
+    })
+    .await;
     complete(&source, &mut target, &Unseen)
         .await
         .expect("a copy");

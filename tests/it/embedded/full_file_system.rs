@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use ringwatch::storage::backend::{Backend, BackendError};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -17,10 +17,6 @@ const FILE_SYSTEM_BYTES: usize = 24 << 20;
 const BALLAST_BYTES: usize = 8 << 20;
 const VALUE_BYTES: usize = 400 << 10;
 const VALUES_MAX: usize = 200;
-
-/// How often it is tried to write again, and how many times at most.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 600;
 
 /// A mounted file system, until it is dropped.
 struct Mounted(TempDir);
@@ -108,13 +104,10 @@ async fn a_full_file_system_loses_nothing_and_is_written_again() {
     let acknowledged = found;
 
     fs::remove_file(&ballast).unwrap();
-    for _ in 0..LOOKS_MAX {
-        if opened.store.refusal().is_none() {
-            break;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    assert_eq!(opened.store.refusal(), None);
+    eventually(DEADLINE, "the store takes writes again", async || {
+        opened.store.refusal().map_or(Ok(()), Err)
+    })
+    .await;
     put(&*opened.store, "/again", "1").await;
     assert_eq!(count(&*opened.store).await, acknowledged + 1);
     opened.close().await;

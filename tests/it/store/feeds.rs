@@ -8,8 +8,9 @@ use ringwatch::clock::Clock;
 use ringwatch::storage::backend::{BackendError, RangeRequest};
 use ringwatch::storage::etcd3::{Changes, Compactor, Health};
 use ringwatch::storage::{ChangeBatch, ChangeKind, ChangeSource as _, ChangeStream, StorageError};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
-use super::{Fixture, PATIENCE, over_backends};
+use super::{Fixture, over_backends};
 
 over_backends!(
     pages_are_pinned_and_keys_are_without_the_prefix,
@@ -26,7 +27,7 @@ fn changes(fixture: &Fixture) -> Changes {
 }
 
 async fn next(stream: &mut ChangeStream) -> Result<ChangeBatch, StorageError> {
-    let next = tokio::time::timeout(PATIENCE, stream.next()).await;
+    let next = tokio::time::timeout(DEADLINE, stream.next()).await;
     next.expect("a batch in time").expect("a batch")
 }
 
@@ -167,12 +168,13 @@ async fn history_is_compacted_in_turns(fixture: Fixture) {
             known.expect("a compactor at work");
         }
         // The key is written just before the compaction is done.
-        while fixture.backend.range(old.clone()).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        eventually(DEADLINE, "old history is gone", async || {
+            fixture.backend.range(old.clone()).await.is_err()
+        })
+        .await;
     };
     tokio::select! {
-        outcome = tokio::time::timeout(PATIENCE, compacted) => outcome.expect("a compaction"),
+        outcome = tokio::time::timeout(DEADLINE, compacted) => outcome.expect("a compaction"),
         () = one.run(std::future::pending()) => panic!("it ended"),
         () = two.run(std::future::pending()) => panic!("it ended"),
         () = onlooker.run(std::future::pending()) => panic!("it ended"),

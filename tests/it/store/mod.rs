@@ -8,7 +8,6 @@ mod watches;
 mod writes;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,12 +21,11 @@ use ringwatch::storage::etcd3::{Config, Store};
 use ringwatch::storage::{
     Interface as _, Rejection, StorageError, TryUpdate, Updated, Versioner, WatchStream,
 };
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use crate::support::etcd;
 
-/// How long a case waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// The list of all objects of the type.
 const ALL: &str = "/configmaps/";
 
@@ -170,7 +168,7 @@ async fn next(watch: &mut WatchStream) -> String {
 }
 
 async fn next_item(watch: &mut WatchStream) -> Result<WatchEvent, StorageError> {
-    let next = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let next = tokio::time::timeout(DEADLINE, watch.next()).await;
     next.expect("an item in time").expect("an item")
 }
 

@@ -1,6 +1,7 @@
 //! The cache over a real backend when a server starts again, and when the store is rolled back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use ringwatch::budget::Ledger;
@@ -45,7 +46,7 @@ impl Server {
         });
         let mut running = JoinSet::new();
         running.spawn(reflector.run(std::future::pending()));
-        let ready = tokio::time::timeout(PATIENCE, cacher.ready()).await;
+        let ready = tokio::time::timeout(DEADLINE, cacher.ready()).await;
         ready.expect("in time").expect("filled");
         Self {
             delegator: CacheDelegator::new(cacher, Arc::new(fixture.store.clone())),
@@ -139,7 +140,7 @@ async fn f11_an_etcd_that_is_put_back_is_read_anew() {
     let error = next_item(&mut watch).await.expect_err("too old");
     assert!(matches!(error, StorageError::WatchExpired), "{error:?}");
     let ready = server.delegator.cacher().ready();
-    let ready = tokio::time::timeout(PATIENCE, ready).await;
+    let ready = tokio::time::timeout(DEADLINE, ready).await;
     ready.expect("in time").expect("filled");
     let list = server.delegator.get_list(ALL, all()).await.expect("a list");
     let names: Vec<_> = list.items.iter().map(|it| it.name()).collect();

@@ -6,6 +6,7 @@ use ringwatch::storage::{
     DeleteOptions, Interface as _, ListOptions, NoCheck, SelectionPredicate, StorageError,
     WatchStream,
 };
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use super::{ALL, Fixture, key, next, next_item, over_backends};
 
@@ -250,20 +251,13 @@ async fn progress_comes_as_bookmarks(fixture: Fixture) {
     assert_eq!(next(&mut watch).await, format!("ADDED a x {a}"));
     let elsewhere = fixture.write_raw("/registry/secrets/default/s", "{}").await;
     // The watch follows only when polled, so the request has to meet it: request progress until a response comes.
-    let mut requests = 0;
-    let bookmark = loop {
-        fixture
-            .store
-            .request_watch_progress()
-            .await
-            .expect("a request");
-        requests += 1;
-        let pause = std::time::Duration::from_millis(100);
-        match tokio::time::timeout(pause, next(&mut watch)).await {
-            Ok(bookmark) => break bookmark,
-            Err(_) => assert!(requests < 100, "no progress"),
-        }
-    };
+    let pause = std::time::Duration::from_millis(100);
+    let bookmark = eventually(DEADLINE, "progress", async || {
+        let requested = fixture.store.request_watch_progress().await;
+        requested.expect("a request");
+        tokio::time::timeout(pause, next(&mut watch)).await
+    });
+    let bookmark = bookmark.await;
     assert_eq!(bookmark, format!("BOOKMARK {elsewhere} false"));
     let b = fixture.create("b", "x").await.revision();
     let mut item = next(&mut watch).await;

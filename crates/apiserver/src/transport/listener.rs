@@ -179,8 +179,9 @@ mod tests {
 
     /// More connections than one address may have that is not authenticated.
     const SILENT: usize = 1_100;
-    /// A new client tries this often, a second apart: less than a handshake may take in all.
+    /// A new client tries this often, for so many seconds: less than a handshake may take in all, with a second before each.
     const ATTEMPTS_MAX: u32 = 3;
+    const ATTEMPT_SECONDS_MAX: u64 = 2;
 
     struct Server {
         address: SocketAddr,
@@ -400,7 +401,7 @@ mod tests {
             tokio::time::pause();
             tokio::time::advance(Duration::from_secs(1)).await;
             tokio::time::resume();
-            let at_most = Duration::from_secs(1);
+            let at_most = Duration::from_secs(ATTEMPT_SECONDS_MAX);
             let connected = server.try_connect(b"http/1.1", None);
             if let Ok(Ok(_)) = tokio::time::timeout(at_most, connected).await {
                 return;

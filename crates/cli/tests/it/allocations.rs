@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -24,9 +24,6 @@ const SHORT_REQUESTS: &str = "--request-timeout=8s";
 const CLIENTS: u64 = 8;
 const SERVICES_MAX: usize = 12;
 const STEPS: usize = 60;
-/// How long a request may take, or something that happens by itself, and how often that is looked for.
-const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Tells users apart who are not there at the same time.
 static NAMES: AtomicU32 = AtomicU32::new(0);
 
@@ -72,26 +69,23 @@ async fn what_a_killed_server_leaves_behind_is_given_back() {
     for seed in 0..CLIENTS {
         tasks.spawn(User::new(&client, &held, seed).until_it_is_killed());
     }
-    let some = async {
-        while services(&other).await.len() < SERVICES_MAX {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, some)
-        .await
-        .expect("services");
+    eventually(DEADLINE, "some services", async || {
+        services(&other).await.len() >= SERVICES_MAX
+    })
+    .await;
     killed.kill();
     while let Some(ended) = tasks.join_next().await {
         ended.expect("no number was handed out twice");
     }
-    // Those whose services nobody answered for may be there or not. Others go on meanwhile, and get none of them.
+    killed.start_again();
+    let again = killed.client().await;
+    // Those whose services nobody answered for may be there or not; by now etcd has done all that the killed server asked of it. Others
+    // go on meanwhile, and get none of them.
     let held = Held::default();
     for service in services(&other).await {
         let name = service["metadata"]["name"].as_str().expect("a name");
         note(&held, name, &numbers(&service));
     }
-    killed.start_again();
-    let again = killed.client().await;
     clients_come_and_go(&[other.clone(), again.clone()], &held).await;
     all_is_given_back(&again).await;
     nothing_is_noted(&other, &etcd).await;
@@ -108,7 +102,7 @@ async fn a_start_that_was_killed_does_not_keep_the_next_from_starting() {
                 "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}},
         "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "kubernetes"}}});
     etcd.etcdctl(&["put", "/registry/ipaddresses/10.0.0.1", &left.to_string()]);
-    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), "--request-timeout=2s"]);
+    let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), "--request-timeout=4s"]);
     let client = server.client().await;
     let path = format!("{SERVICES}/kubernetes");
     let service = ask(&client, "GET", &path, Value::Null)
@@ -162,8 +156,7 @@ async fn all_is_given_back(client: &kube::Client) {
 
 /// Waits until the service of the API has the only address, and nobody a port of the nodes.
 async fn nothing_is_noted(client: &kube::Client, etcd: &Etcd) {
-    let end = tokio::time::Instant::now() + PATIENCE;
-    loop {
+    eventually(DEADLINE, "nothing is noted", async || {
         let list = ask(client, "GET", ADDRESSES, Value::Null).await;
         let list = list.expect("a list")["items"].clone();
         let addresses = list.as_array().expect("items").iter();
@@ -173,12 +166,12 @@ async fn nothing_is_noted(client: &kube::Client, etcd: &Etcd) {
         assert_eq!(ports["range"], "30000-32767");
         let bits = ports["data"].as_str().unwrap_or_default();
         if addresses == ["10.0.0.1"] && bits.is_empty() {
-            return;
+            Ok(())
+        } else {
+            Err(format!("{addresses:?} and {bits:?}"))
         }
-        let now = tokio::time::Instant::now();
-        assert!(now < end, "{addresses:?} and {bits:?} are noted");
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    })
+    .await;
 }
 
 /// A client that creates, changes and deletes services of its own.
@@ -334,7 +327,7 @@ async fn ask(
         .header("content-type", media_type)
         .body(body)
         .expect("a request");
-    let answer = tokio::time::timeout(PATIENCE, client.request_text(request));
+    let answer = tokio::time::timeout(DEADLINE, client.request_text(request));
     let text = answer.await.expect("in time")?;
     Ok(serde_json::from_str(&text).expect("JSON"))
 }

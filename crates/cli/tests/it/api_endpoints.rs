@@ -1,7 +1,6 @@
 //! Where members of a cluster find the API: behind the service `kubernetes`.
 
-use std::time::Duration;
-
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
@@ -9,13 +8,6 @@ use crate::support::server::Server;
 
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
 const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
-
-/// How often a condition is looked at, and how many times at most: half a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 600;
-
-/// The same for what is looked after every ten seconds: two minutes in all.
-const RETURN_LOOKS_MAX: u32 = 2400;
 
 #[tokio::test]
 async fn the_advertised_address_is_behind_the_service() {
@@ -50,15 +42,9 @@ async fn the_advertised_address_is_behind_the_service() {
     let deletion = http::Request::delete(path).body(Vec::new());
     let deleted = client.request_text(deletion.expect("a request")).await;
     deleted.expect("deleted");
-    let mut back = None;
-    for _ in 0..RETURN_LOOKS_MAX {
-        back = get(&client, path).await;
-        if back.is_some() {
-            break;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    let back = back.expect("created again");
+    // The server looks after it every ten seconds.
+    let again = async || get(&client, path).await;
+    let back = eventually(DEADLINE, "it is created again", again).await;
     assert_ne!(back["metadata"]["uid"], service["metadata"]["uid"]);
     assert_eq!(back["spec"]["clusterIP"], service["spec"]["clusterIP"]);
 
@@ -92,24 +78,33 @@ async fn servers_of_one_etcd_are_all_behind_the_service() {
     wait_for(&second, &["192.0.2.7", "192.0.2.8"]).await;
     one.stop().await;
     wait_for(&second, &["192.0.2.8"]).await;
-    let leases = etcd.etcdctl(&["get", "--prefix", "--keys-only", "/registry/masterleases/"]);
-    assert_eq!(leases.trim(), "/registry/masterleases/192.0.2.8");
+    eventually(
+        DEADLINE,
+        "the lease of the other is the only one",
+        async || {
+            let leases =
+                etcd.etcdctl(&["get", "--prefix", "--keys-only", "/registry/masterleases/"]);
+            let is_it = leases.trim() == "/registry/masterleases/192.0.2.8";
+            if is_it { Ok(()) } else { Err(leases) }
+        },
+    )
+    .await;
 }
 
 /// Waits until these addresses, and no others, are behind the service.
 async fn wait_for(client: &kube::Client, expected: &[&str]) {
-    let mut found = Vec::new();
-    for _ in 0..LOOKS_MAX {
+    eventually(DEADLINE, format!("{expected:?}"), async || {
         let endpoints = get(client, ENDPOINTS).await.unwrap_or_default();
         let slice = get(client, SLICE).await.unwrap_or_default();
         let of_slice = items(&slice["endpoints"], |it| &it["addresses"][0]);
-        found = items(&endpoints["subsets"][0]["addresses"], |it| &it["ip"]);
+        let found = items(&endpoints["subsets"][0]["addresses"], |it| &it["ip"]);
         if found == expected && of_slice == expected {
-            return;
+            Ok(())
+        } else {
+            Err((found, of_slice))
         }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("{found:?} instead of {expected:?}");
+    })
+    .await;
 }
 
 fn items(list: &Value, address: fn(&Value) -> &Value) -> Vec<String> {

@@ -1,8 +1,7 @@
 //! Which APIs there are: APIServices of built-in groups from the start, and of custom resources while they are served.
 
-use std::time::Duration;
-
 use kube::Client;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::server::Server;
@@ -10,10 +9,6 @@ use crate::support::server::Server;
 const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const CUSTOM: &str = "v1.example.com";
-
-/// How often a condition is looked at, and how many times at most: half a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 600;
 
 #[tokio::test]
 async fn apis_are_told_of_while_they_are_served() {
@@ -33,8 +28,11 @@ async fn apis_are_told_of_while_they_are_served() {
                 {"name": "v1", "served": true, "storage": true,
                     "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
     send(&client, "POST", DEFINITIONS, &definition).await;
-    let custom = wait_for(&client, |found| found.as_ref().is_some_and(is_available)).await;
-    assert_eq!(custom.expect("there")["spec"]["versionPriority"], 100);
+    let custom = eventually(DEADLINE, "the API of custom resources", async || {
+        get(&client, CUSTOM).await.filter(is_available)
+    })
+    .await;
+    assert_eq!(custom["spec"]["versionPriority"], 100);
 
     send(
         &client,
@@ -53,19 +51,8 @@ async fn apis_are_told_of_while_they_are_served() {
 
     let path = format!("{DEFINITIONS}/gears.example.com");
     send(&client, "DELETE", &path, &json!({})).await;
-    wait_for(&client, Option::is_none).await;
-}
-
-/// Waits until the APIService of custom resources is so, and returns it.
-async fn wait_for(client: &Client, wanted: impl Fn(&Option<Value>) -> bool) -> Option<Value> {
-    for _ in 0..LOOKS_MAX {
-        let found = get(client, CUSTOM).await;
-        if wanted(&found) {
-            return found;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("{CUSTOM} never became what it should");
+    let is_gone = async || get(&client, CUSTOM).await.is_none();
+    eventually(DEADLINE, "the end of the API of custom resources", is_gone).await;
 }
 
 fn is_available(service: &Value) -> bool {

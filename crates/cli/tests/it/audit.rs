@@ -3,19 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use http::Request;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-/// How often a condition is looked at, and how many times at most: a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 1200;
 
 /// Writes a policy with these rules.
 fn policy(folder: &Path, rules: &Value) -> String {
@@ -56,16 +52,6 @@ async fn send(client: &kube::Client, id: &str, method: &str, path: &str, body: V
     let request = request.body(body.into_bytes()).expect("a request");
     let answer = client.request_text(request).await;
     answer.unwrap_or_else(|error| error.to_string())
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if holds() {
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("not in time: {what}");
 }
 
 fn of<'a>(events: &'a [Value], id: &str) -> Vec<&'a Value> {
@@ -265,7 +251,10 @@ async fn a_webhook_that_hangs_delays_nobody() {
         .await;
         assert!(made.contains("uid"), "{made}");
     }
-    until("a hanging call", || !webhook.take("/hangs").is_empty()).await;
+    eventually(DEADLINE, "a hanging call", async || {
+        !webhook.take("/hangs").is_empty()
+    })
+    .await;
     let metrics = send(&client, "id", "GET", "/metrics", Value::Null).await;
     assert!(
         metrics.contains("apiserver_audit_error_total{plugin=\"buffered\"}"),
@@ -312,7 +301,7 @@ async fn a_full_log_is_rotated() {
             .filter(|it| it.to_string_lossy().ends_with(".log.gz"))
             .count()
     };
-    until("a packed log", || packed() > 0).await;
+    eventually(DEADLINE, "a packed log", async || packed() > 0).await;
     server.stop().await;
     assert!(fs::metadata(&log).expect("the log").len() <= 1 << 20);
 }
@@ -355,17 +344,11 @@ async fn admission_webhooks_annotate_events() {
         "webhooks": [hook("patches"), hook("down")]});
     send(&client, "hooks", "POST", HOOKS, configuration).await;
     let dry = format!("{MAPS}?dryRun=All");
-    let mut is_followed = false;
-    for _ in 0..LOOKS_MAX {
-        is_followed = send(&client, "dry", "POST", &dry, config_map("dry", "v"))
-            .await
-            .contains("\"q\"");
-        if is_followed {
-            break;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    assert!(is_followed, "the configuration is not followed");
+    eventually(DEADLINE, "the configuration is followed", async || {
+        let answer = send(&client, "dry", "POST", &dry, config_map("dry", "v")).await;
+        answer.contains("\"q\"")
+    })
+    .await;
     send(&client, "hooked", "POST", MAPS, config_map("hooked", "v")).await;
     server.stop().await;
     let events = events(&log);

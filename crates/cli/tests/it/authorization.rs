@@ -9,16 +9,12 @@ mod reviews;
 mod webhook;
 
 use std::fs;
-use std::time::Duration;
 
 use http::{Method, Request};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::server::Server;
-
-/// Within what time a change of roles is followed, and how often it is looked.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 1500;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -58,13 +54,8 @@ impl Fixture {
     }
 
     async fn until_allowed(&self, client: &kube::Client, path: &str) {
-        for _ in 0..LOOKS_MAX {
-            if get(client, path).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("{path} is still refused: {:?}", get(client, path).await);
+        let answer = async || get(client, path).await;
+        eventually(DEADLINE, format!("{path} is allowed"), answer).await;
     }
 
     async fn create(&self, path: &str, object: Value) {
@@ -440,13 +431,10 @@ async fn a_binding_that_goes_takes_its_rights_along() {
     let binding = format!("{RBAC}/clusterrolebindings/lister");
     let deleted = ask(&fixture.admin, Method::DELETE, &binding, &Value::Null).await;
     deleted.expect("deleted");
-    for _ in 0..LOOKS_MAX {
-        if get(&fixture.jane, "/api/v1/secrets").await.is_err() {
-            return;
-        }
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
-    panic!("jane may still list:\n{}", fixture.server.log());
+    eventually(DEADLINE, "jane may no longer list", async || {
+        get(&fixture.jane, "/api/v1/secrets").await.is_err()
+    })
+    .await;
 }
 
 /// CVE-2022-3162: a list of custom resources reached other types of the group by tricks in the path.

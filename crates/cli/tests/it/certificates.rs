@@ -5,13 +5,13 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::verifiers::ServerVerifier;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
@@ -22,10 +22,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::support::server::Server;
-
-/// How often something is looked at, and how many times at most.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 400;
 
 /// A part of the line that the server logs when a file cannot be used.
 const REFUSAL: &str = "has changed and is invalid";
@@ -148,19 +144,30 @@ async fn who_am_i(stream: &mut TlsStream<TcpStream>, headers: &str) -> String {
          Content-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = vec![0; 16 << 10];
-    let read = stream.read(&mut answer).await.unwrap();
-    String::from_utf8_lossy(&answer[..read]).into_owned()
+    // The head and the body may come one by one.
+    let mut answer = Vec::new();
+    while !is_whole(&answer) {
+        let read = stream.read_buf(&mut answer).await.unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&answer));
+    }
+    String::from_utf8(answer).unwrap()
 }
 
-async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    for _ in 0..LOOKS_MAX {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
+/// True if an answer has all of its body.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.parse::<usize>().unwrap())
+    });
+    match length {
+        Some(length) => body.len() >= length,
+        None => body.ends_with("0\r\n\r\n"),
     }
-    panic!("{what}");
 }
 
 fn refusals(server: &Server) -> usize {
@@ -181,14 +188,12 @@ async fn a_new_serving_certificate_counts_without_a_restart() {
     let mut before = connect(port, None).await;
 
     files.write("crt", &new.certificate);
-    until("a pair that does not match", || async {
-        refusals(&server) > 0
-    })
-    .await;
+    let is_refused = async || refusals(&server) > 0;
+    eventually(DEADLINE, "a pair that does not match", is_refused).await;
     assert_eq!(served(port).await, first(&old.certificate));
     files.write("key", &new.key);
     let is_new = async || served(port).await == first(&new.certificate);
-    until("the new certificate", is_new).await;
+    eventually(DEADLINE, "the new certificate", is_new).await;
     assert_eq!(refusals(&server), 1, "{}", server.log());
     let answer = who_am_i(&mut before, "").await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
@@ -228,13 +233,12 @@ async fn new_authorities_of_clients_count_without_a_restart() {
 
     let half = &new.pem[..new.pem.len() / 2];
     files.write("clients", half);
-    until("a file that is half written", || async {
-        refusals(&server) > 0
-    })
-    .await;
+    let is_refused = async || refusals(&server) > 0;
+    eventually(DEADLINE, "a file that is half written", is_refused).await;
     assert!(is(&ann, "", "ann").await);
     files.write("clients", &new.pem);
-    until("the new authority of clients", || is(&bob, "", "bob")).await;
+    let is_bob = async || is(&bob, "", "bob").await;
+    eventually(DEADLINE, "the new authority of clients", is_bob).await;
     assert!(!is(&ann, "", "ann").await);
     let answers = [
         who_am_i(&mut open[0], "").await,
@@ -250,8 +254,8 @@ async fn new_authorities_of_clients_count_without_a_restart() {
     let for_eve = "X-Remote-User: eve\r\n";
     assert!(!is(&proxy, for_eve, "eve").await);
     files.write("proxies", &proxies.pem);
-    let is_eve = || is(&proxy, for_eve, "eve");
-    until("the new authority of proxies", is_eve).await;
+    let is_eve = async || is(&proxy, for_eve, "eve").await;
+    eventually(DEADLINE, "the new authority of proxies", is_eve).await;
     assert_eq!(refusals(&server), 1, "{}", server.log());
 
     // Servers of aggregated APIs are told of both.
@@ -260,12 +264,12 @@ async fn new_authorities_of_clients_count_without_a_restart() {
         let data = map.unwrap().data.unwrap_or_default();
         data[key].replace('\r', "").contains(authority.pem.trim())
     };
-    until("the authority of clients is told", || {
-        told("client-ca-file", &new)
+    eventually(DEADLINE, "the authority of clients is told", async || {
+        told("client-ca-file", &new).await
     })
     .await;
-    until("the authority of proxies is told", || {
-        told("requestheader-client-ca-file", &proxies)
+    eventually(DEADLINE, "the authority of proxies is told", async || {
+        told("requestheader-client-ca-file", &proxies).await
     })
     .await;
 }

@@ -1,13 +1,12 @@
 //! A value in etcd that is not an object: whoever meets it is told its key, everything else goes
 //! on, and it can be mended.
 
-use std::time::Duration;
-
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::core::Status;
 use kube::{Api, Client};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
@@ -15,9 +14,6 @@ use crate::support::server::Server;
 
 /// The value that is damaged.
 const KEY: &str = "/registry/configmaps/default/bad";
-
-/// Time within which anything must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn config_map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -102,20 +98,14 @@ async fn other_apis_are_looked_at(client: &Client, etcd: &Etcd) {
         .await
         .expect("created");
     assert_eq!(created["metadata"]["name"], "v1.fine.example.com");
-    let told = async {
-        loop {
-            let request = http::Request::get(format!("{PATH}/v1.fine.example.com"));
-            let request = request.body(Vec::new()).expect("a request");
-            let api: Value = client.request(request).await.expect("it is there");
-            if api["status"]["conditions"][0]["reason"] == "ServiceNotFound" {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, told)
-        .await
-        .expect("looked at");
+    eventually(DEADLINE, "it is looked at", async || {
+        let request = http::Request::get(format!("{PATH}/v1.fine.example.com"));
+        let request = request.body(Vec::new()).expect("a request");
+        let api: Value = client.request(request).await.expect("it is there");
+        let is_it = api["status"]["conditions"][0]["reason"] == "ServiceNotFound";
+        if is_it { Ok(()) } else { Err(api) }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,20 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use crate::support::server::Server;
 
 const KILLS: usize = 20;
 const WRITERS: usize = 8;
-/// The server is killed when so many writes of a round are acknowledged, which differs per round.
+/// The server is killed soon after so many writes of a round are acknowledged, which differs per round.
 const ACKNOWLEDGED_MIN: usize = 20;
 const ACKNOWLEDGED_STEP: usize = 7;
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// The writes, as far as the writers know.
 #[derive(Default)]
@@ -45,9 +44,10 @@ async fn acknowledged_writes_survive_kill_9() {
             .collect();
         let before = ledger.lock().unwrap().acknowledged.len();
         let wanted = before + ACKNOWLEDGED_MIN + round * ACKNOWLEDGED_STEP;
-        while ledger.lock().unwrap().acknowledged.len() < wanted {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        eventually(DEADLINE, format!("{wanted} writes"), async || {
+            ledger.lock().unwrap().acknowledged.len() >= wanted
+        })
+        .await;
         server.kill();
         for writer in writers {
             writer

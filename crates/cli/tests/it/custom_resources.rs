@@ -1,22 +1,16 @@
 //! Custom resources on a real server: defined, served, kept over a restart, and gone with their
 //! definition.
 
-use std::time::Duration;
-
 use futures::StreamExt;
 use kube::api::WatchParams;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, WatchEvent};
 use kube::{Client, Error};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
-
-/// Whatever is waited for comes within this time.
-const WAIT_SECONDS_MAX: u64 = 30;
-/// How often it is looked.
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 fn resource(group: &str, kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
@@ -65,24 +59,9 @@ fn gear(name: &str, spec: Value) -> DynamicObject {
         "metadata": {"name": name}, "spec": spec}))
 }
 
-/// Looks until there is something to see.
-async fn wait<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
-    let looking = async {
-        loop {
-            if let Some(seen) = look().await {
-                return seen;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let seen = tokio::time::timeout(at_most, looking).await;
-    seen.unwrap_or_else(|_| panic!("{what} within {WAIT_SECONDS_MAX} s"))
-}
-
 /// The status of a condition, once there is one.
 async fn condition(client: &Client, name: &str, kind: &str) -> (String, String) {
-    wait(kind, async || {
+    eventually(DEADLINE, kind, async || {
         let definition = definitions(client).get(name).await.ok()?;
         let conditions = definition.data["status"]["conditions"].as_array()?.clone();
         let found = conditions.into_iter().find(|it| it["type"] == kind)?;
@@ -112,10 +91,9 @@ async fn define(client: &Client) {
     created.expect("a definition");
     let established = condition(client, "gears.example.com", "Established").await;
     assert_eq!(established.0, "True");
-    wait("the resource", async || {
-        select(&gears(client), "").await.ok()
-    })
-    .await;
+    let gears_of = gears(client);
+    let served = async || select(&gears_of, "").await;
+    eventually(DEADLINE, "the resource", served).await;
 }
 
 fn code<T>(result: Result<T, Error>) -> u16 {
@@ -166,8 +144,9 @@ async fn what_is_defined_is_served_and_outlives_a_restart() {
     server.stop().await;
     server.start_again();
     let client = server.client().await;
-    let served = async || gears(&client).get("small").await.ok();
-    let small = wait("the resource after a restart", served).await;
+    let gears_of = gears(&client);
+    let served = async || gears_of.get("small").await;
+    let small = eventually(DEADLINE, "the resource after a restart", served).await;
     assert_eq!(small.data["spec"]["teeth"], 9);
     assert_eq!(small.metadata.generation, Some(2));
 }
@@ -188,7 +167,8 @@ async fn appliers_share_a_list_whose_items_have_keys() {
     let created = create(&definitions(&client), shared).await;
     created.expect("a definition");
     let gears_of = gears(&client);
-    wait("the resource", async || select(&gears_of, "").await.ok()).await;
+    let served = async || select(&gears_of, "").await;
+    eventually(DEADLINE, "the resource", served).await;
     let apply = async |manager: &str, parts: Value| {
         let params = PatchParams::apply(manager);
         let config = Patch::Apply(gear("shared", json!({"parts": parts})));
@@ -265,12 +245,10 @@ async fn a_definition_goes_with_its_objects_and_ends_their_watches() {
         }
         deleted
     };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let seen = tokio::time::timeout(at_most, seen).await;
+    let seen = tokio::time::timeout(DEADLINE, seen).await;
     assert_eq!(seen.expect("the end of the watch"), 1);
-    wait("the end of the resource", async || {
-        let gone = code(select(&gears(&client), "").await) == 404;
-        gone.then_some(())
+    eventually(DEADLINE, "the end of the resource", async || {
+        code(select(&gears(&client), "").await) == 404
     })
     .await;
     assert_eq!(
@@ -347,8 +325,7 @@ async fn watches_go_on_where_they_were_before_a_restart() {
     let version = version.expect("a version");
     let watch = gears_of.watch(&WatchParams::default(), &version).await;
     let mut watch = watch.expect("a watch").boxed();
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let next = tokio::time::timeout(at_most, watch.next()).await;
+    let next = tokio::time::timeout(DEADLINE, watch.next()).await;
     let Ok(Some(Ok(WatchEvent::Added(seen)))) = next else {
         panic!("the watch goes on: {next:?}");
     };
@@ -359,16 +336,9 @@ async fn watches_go_on_where_they_were_before_a_restart() {
 async fn openapi_and_discovery_follow_a_definition() {
     let mut server = Server::start(&[]);
     let client = server.client().await;
-    let soon = async |what: &str, look: &dyn Fn(&Option<Described>) -> bool| {
-        let seen = wait(what, async || {
-            let seen = described(&client).await;
-            look(&seen).then_some(seen)
-        });
-        seen.await
-    };
     define(&client).await;
-    let first = soon("the documents", &Option::is_some).await;
-    let first = first.expect("documents");
+    let documents = async || described(&client).await;
+    let first = eventually(DEADLINE, "the documents", documents).await;
     assert_eq!(first.teeth, "");
     assert_eq!(first.storage_version_hash.len(), "uQpaEJ3yMk0=".len());
 
@@ -381,17 +351,23 @@ async fn openapi_and_discovery_follow_a_definition() {
         .patch("gears.example.com", &params, &told)
         .await;
     patched.expect("a description");
-    let is_told = |it: &Option<Described>| it.as_ref().is_some_and(|it| !it.teeth.is_empty());
-    let later = soon("the description", &is_told).await.expect("documents");
+    // The index may have been read just before all of them changed, so that its URL is still the first.
+    let later = eventually(DEADLINE, "the description, at another URL", async || {
+        let later = described(&client).await;
+        later.filter(|it| !it.teeth.is_empty() && it.url != first.url)
+    })
+    .await;
     assert_eq!(later.teeth, "How many it has.");
-    assert_ne!(first.url, later.url);
 
     delete(&definitions(&client), "gears.example.com").await;
-    soon("the end of the documents", &Option::is_none).await;
-    let all = document(&client, "/openapi/v2", "*/*").await.to_string();
-    let index = document(&client, "/openapi/v3", "*/*").await.to_string();
-    assert!(!all.contains("com.example.v1") && !all.contains("apis/example.com"));
-    assert!(!index.contains("example.com"));
+    eventually(DEADLINE, "the end of the documents", async || {
+        let all = document(&client, "/openapi/v2", "*/*").await.to_string();
+        let index = document(&client, "/openapi/v3", "*/*").await.to_string();
+        let left = all.contains("com.example.v1") || all.contains("apis/example.com");
+        !left && !index.contains("example.com")
+    })
+    .await;
+    assert!(described(&client).await.is_none());
 }
 
 #[tokio::test]
@@ -411,9 +387,9 @@ async fn names_belong_to_whoever_had_them_first() {
 
     // Once the name is free, whoever waits for it has it.
     delete(&definitions(&client), "gears.example.com").await;
-    wait("the other to be established", async || {
+    eventually(DEADLINE, "the other to be established", async || {
         let established = condition(&client, "cogs.example.com", "Established").await;
-        (established.0 == "True").then_some(())
+        established.0 == "True"
     })
     .await;
 }
@@ -461,12 +437,10 @@ async fn a_definition_that_cannot_be_cleaned_up_is_in_nobodys_way() {
     let client = server.client().await;
     let other = create(&definitions(&client), definition("cogs", "Cog")).await;
     other.expect("a definition");
-    wait("the other to be served", async || {
-        let cogs = resource("example.com", "Cog");
-        let cogs: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &cogs);
-        select(&cogs, "").await.ok()
-    })
-    .await;
+    let cogs = resource("example.com", "Cog");
+    let cogs: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &cogs);
+    let served = async || select(&cogs, "").await;
+    eventually(DEADLINE, "the other to be served", served).await;
     let held = definitions(&client).get("gears.example.com").await;
     assert!(
         held.expect("a definition")
@@ -477,9 +451,8 @@ async fn a_definition_that_cannot_be_cleaned_up_is_in_nobodys_way() {
 
     // Once it can be cleaned up, it is.
     etcd.etcdctl(&["del", BAD]);
-    wait("the end of the definition", async || {
-        let gone = code(definitions(&client).get("gears.example.com").await) == 404;
-        gone.then_some(())
+    eventually(DEADLINE, "the end of the definition", async || {
+        code(definitions(&client).get("gears.example.com").await) == 404
     })
     .await;
 }

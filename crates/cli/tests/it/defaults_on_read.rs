@@ -1,7 +1,6 @@
 //! Objects that another program stored without defaults: they are read with them, as by kube-apiserver.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use kube::Client;
@@ -12,12 +11,10 @@ use ringwatch::codec;
 use ringwatch::storage::backend::embedded::Embedded;
 use ringwatch::storage::backend::{Backend, Compare, Op, Txn};
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use crate::support::in_process::client;
-
-/// Time within which anything must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An object as an old program may have stored it, and where a default shows.
 struct Old {
@@ -127,7 +124,7 @@ async fn gets_lists_and_watches_show_them() {
             otherwise: None,
         });
         assert!(written.await.expect("written").succeeded);
-        let event = tokio::time::timeout(PATIENCE, watch.next()).await;
+        let event = tokio::time::timeout(DEADLINE, watch.next()).await;
         let event = event.expect("no wait").expect("an event");
         let Ok(WatchEvent::Added(added)) = event else {
             panic!("{event:?}");

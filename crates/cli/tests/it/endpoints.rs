@@ -14,8 +14,6 @@ mod tables;
 mod typed;
 mod verbs;
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{Request, Response, StatusCode};
@@ -23,10 +21,8 @@ use http_body_util::BodyExt;
 use ringwatch::codec;
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
-
-/// How long a condition may take to become true.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -64,7 +60,7 @@ impl Fixture {
 
     async fn ask(&self, request: Request<Bytes>) -> Answer {
         let (head, body) = self.send(request).await.into_parts();
-        let body = tokio::time::timeout(PATIENCE, body.collect()).await;
+        let body = tokio::time::timeout(DEADLINE, body.collect()).await;
         let body = body.expect("an end").expect("a body").to_bytes();
         Answer { head, body }
     }
@@ -83,6 +79,15 @@ impl Fixture {
         let media_type = format!("application/{kind}").parse().expect("a header");
         request.headers_mut().insert(CONTENT_TYPE, media_type);
         self.ask(request).await
+    }
+
+    /// Waits until a path of a new definition is served.
+    async fn until_served(&self, path: &str) {
+        let what = format!("{path} is served");
+        eventually(DEADLINE, what, async || {
+            self.get(path).await.head.status == StatusCode::OK
+        })
+        .await;
     }
 
     /// Reads all metrics.
@@ -155,7 +160,7 @@ async fn frames(response: Response<HeldBody>, enough: impl Fn(&[Value]) -> bool)
                 .collect();
         }
     };
-    tokio::time::timeout(PATIENCE, read)
+    tokio::time::timeout(DEADLINE, read)
         .await
         .expect("the frames in time");
     frames
@@ -254,14 +259,7 @@ async fn methods_other_than_get_are_answered_where_kube_apiserver_does() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let created = fixture.post(definitions, definition).await;
     assert_eq!(created.head.status, 201);
-    let served = async {
-        while fixture.get("/apis/example.com/v1/foos").await.head.status != 200 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, served)
-        .await
-        .expect("served");
+    fixture.until_served("/apis/example.com/v1/foos").await;
     for (path, head, post) in [
         ("/", 200, 200),
         ("/api", 405, 405),

@@ -6,6 +6,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::json;
 
 use crate::support::etcd::Etcd;
@@ -13,8 +14,6 @@ use crate::support::server::Server;
 
 /// How long events are kept here.
 const TTL: Duration = Duration::from_secs(3);
-/// How long the test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn events_expire_in_the_embedded_store() {
@@ -64,7 +63,7 @@ async fn expires(mut server: Server) {
             }
         }
     };
-    let deleted = tokio::time::timeout(PATIENCE, told).await;
+    let deleted = tokio::time::timeout(DEADLINE, told).await;
     let deleted = deleted.expect("the event expired");
     assert!(began.elapsed() >= TTL, "after {:?}", began.elapsed());
     assert_eq!(deleted.uid, created.uid);

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use crate::support::server::Server;
 
@@ -26,10 +26,6 @@ const CHECK: &str = "storage-writable";
 /// The message when the quota is reached, as kube-apiserver passes it on from etcd.
 const NO_SPACE: &str = "etcdserver: mvcc: database space exceeded";
 const QUOTA: &str = "--quota-backend-bytes=4194304";
-
-/// How often something is looked at, and how many times at most.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 600;
 
 fn config_maps(client: &Client) -> Api<ConfigMap> {
     Api::namespaced(client.clone(), "default")
@@ -81,14 +77,13 @@ async fn health(client: &Client, path: &str) -> String {
     }
 }
 
-async fn until_ready(client: &Client) {
-    for _ in 0..LOOKS_MAX {
-        if health(client, "/readyz").await == "ok" {
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("not ready again");
+/// Waits until a path of health says ok.
+async fn until_ok(client: &Client, path: &str) {
+    eventually(DEADLINE, format!("{path} says ok"), async || {
+        let said = health(client, path).await;
+        (said == "ok").then_some(()).ok_or(said)
+    })
+    .await;
 }
 
 /// A client that asks once.
@@ -142,7 +137,7 @@ async fn writes_are_taken_again_when_there_is_room_and_nothing_is_lost() {
     assert_eq!(log.matches(REFUSAL).count(), 1, "{log}");
 
     lift_limit(&server);
-    until_ready(&client).await;
+    until_ok(&client, "/readyz").await;
     assert_eq!(
         names(&api).await,
         acknowledged,
@@ -211,12 +206,6 @@ async fn a_quota_takes_deletions_and_then_writes_again() {
         let deleted = api.delete(name, &DeleteParams::default()).await;
         deleted.expect("deletions are taken");
     }
-    for _ in 0..LOOKS_MAX {
-        if health(&client, "/healthz").await == "ok" {
-            break;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    assert_eq!(health(&client, "/healthz").await, "ok", "{}", server.log());
+    until_ok(&client, "/healthz").await;
     create(&api, "object-99").await.expect("room again");
 }

@@ -6,17 +6,19 @@ use std::time::{Duration, Instant};
 use futures::{StreamExt, stream};
 use http::Request;
 use kube::Client;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Map, Value, json};
 
 use crate::support::server::Server;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// No answer takes longer, in a build without optimisation on a busy machine.
-const ANSWER_SECONDS_MAX: u64 = 60;
-
 /// The memory that the server has at most meanwhile.
 const SERVER_MIB_MAX: u64 = 1024;
+
+/// Maximum number of tries of what the server does while it has other work for a second or two. A test on a busy machine may
+/// miss that time, but not again and again.
+const TRIES_MAX: usize = 5;
 
 fn definition(plural: &str, spec: &Value) -> Value {
     let mut kind = plural.to_owned();
@@ -41,8 +43,7 @@ async fn send(client: &Client, method: &str, path: &str, body: String) -> (u16, 
         .body(body.into_bytes())
         .expect("a request");
     let answer = client.request::<Value>(request);
-    let at_most = Duration::from_secs(ANSWER_SECONDS_MAX);
-    match tokio::time::timeout(at_most, answer)
+    match tokio::time::timeout(DEADLINE, answer)
         .await
         .expect("in time")
     {
@@ -195,27 +196,41 @@ async fn others_are_served_while_expressions_are_checked() {
     let rule = format!("[{}1].size() > 0", "1, ".repeat(5_000));
     let rules = vec![json!({"rule": rule}); 10];
     let spec = json!({"type": "object", "x-kubernetes-validations": rules});
-    let body = definition("rules", &spec).to_string();
+    let mut seen = Vec::new();
+    for number in 0..TRIES_MAX {
+        let body = definition(&format!("rules{number}"), &spec).to_string();
+        let (longest, taken) = longest_read_while_written(&client, body).await;
+        if longest < taken / 2 {
+            return;
+        }
+        seen.push(format!("{longest:?} of {taken:?}"));
+    }
+    panic!("each time a read waited: {seen:?}");
+}
+
+/// Writes a definition. Returns the time of the longest read meanwhile, and that of the write.
+async fn longest_read_while_written(client: &Client, body: String) -> (Duration, Duration) {
     let begin = Instant::now();
     let written = async {
-        let answer = send(&client, "POST", DEFINITIONS, body).await;
+        let answer = send(client, "POST", DEFINITIONS, body).await;
         assert_eq!(answer.0, 200, "{}", answer.1);
         begin.elapsed()
     };
-    let mut longest = Duration::ZERO;
+    let (mut longest, mut last) = (Duration::ZERO, begin);
     let served = async {
         loop {
-            let begin = Instant::now();
-            let answer = send(&client, "GET", "/api/v1/namespaces", String::new()).await;
+            last = Instant::now();
+            let answer = send(client, "GET", "/api/v1/namespaces", String::new()).await;
             assert_eq!(answer.0, 200, "{}", answer.1);
-            longest = longest.max(begin.elapsed());
+            longest = longest.max(last.elapsed());
         }
     };
     let taken = tokio::select! {
         taken = written => taken,
         () = served => unreachable!(),
     };
-    assert!(longest < taken / 2, "{longest:?} of {taken:?}");
+    // The last read may wait still.
+    (longest.max(last.elapsed()), taken)
 }
 
 /// Objects of those types that are made to do harm.
@@ -237,13 +252,7 @@ async fn objects_are_answered(client: &Client) {
         ),
     ] {
         let path = format!("/apis/example.com/v1/namespaces/default/{plural}");
-        let served = async {
-            while send(client, "GET", &path, String::new()).await.0 == 404 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        let at_most = Duration::from_secs(ANSWER_SECONDS_MAX);
-        tokio::time::timeout(at_most, served).await.expect("served");
+        until_served(client, &path).await;
         let object = json!({"apiVersion": "example.com/v1", "kind": kind,
             "metadata": {"name": "a"}, "spec": spec});
         let (code, message) = send(client, "POST", &path, object.to_string()).await;
@@ -256,23 +265,32 @@ async fn objects_are_answered(client: &Client) {
 const OBJECTS: usize = 400;
 const AT_A_TIME: usize = 16;
 
-/// How often a server that starts is asked, and for how long.
-const ASK_PERIOD: Duration = Duration::from_millis(1);
-const ASKED_MAX: usize = 60_000;
-
-/// A type of which there are many objects.
-async fn define_many(client: &Client) {
-    define(client, "many").await;
-    let objects = "/apis/example.com/v1/namespaces/default/many";
-    let create = |number| {
-        let object = json!({"apiVersion": "example.com/v1", "kind": "Many",
-            "metadata": {"name": format!("m{number}")}});
-        send(client, "POST", objects, object.to_string())
+/// Defines a type of which there are many objects, and deletes it. Returns the path of the definition, which is still there
+/// until they are deleted.
+async fn delete_many(client: &Client, number: usize) -> String {
+    let plural = format!("many{number}");
+    define(client, &plural).await;
+    let objects = format!("/apis/example.com/v1/namespaces/default/{plural}");
+    let create = |object| {
+        let object = json!({"apiVersion": "example.com/v1", "kind": format!("Many{number}"),
+            "metadata": {"name": format!("m{object}")}});
+        send(client, "POST", &objects, object.to_string())
     };
     let created = stream::iter(0..OBJECTS)
         .map(create)
         .buffer_unordered(AT_A_TIME);
     assert!(created.all(|(code, _)| async move { code == 200 }).await);
+    let path = format!("{DEFINITIONS}/{plural}.example.com");
+    assert_eq!(send(client, "DELETE", &path, String::new()).await.0, 200);
+    path
+}
+
+/// Waits until a path of a defined type is served.
+async fn until_served(client: &Client, path: &str) {
+    let served = eventually(DEADLINE, format!("{path} is served"), async || {
+        send(client, "GET", path, String::new()).await.0 == 200
+    });
+    served.await;
 }
 
 /// Defines a type, and waits until it is served.
@@ -281,51 +299,47 @@ async fn define(client: &Client, plural: &str) {
     let (code, message) = send(client, "POST", DEFINITIONS, text).await;
     assert_eq!(code, 200, "{message}");
     let objects = format!("/apis/example.com/v1/namespaces/default/{plural}");
-    let began = Instant::now();
-    while send(client, "GET", &objects, String::new()).await.0 != 200 {
-        assert!(began.elapsed().as_secs() < ANSWER_SECONDS_MAX, "not served");
-        tokio::time::sleep(ASK_PERIOD).await;
-    }
+    until_served(client, &objects).await;
 }
 
 #[tokio::test]
 async fn a_definition_is_served_while_another_ones_objects_are_deleted() {
     let mut server = Server::start(&[]);
     let client = server.client().await;
-    define_many(&client).await;
-    let path = format!("{DEFINITIONS}/many.example.com");
-    assert_eq!(send(&client, "DELETE", &path, String::new()).await.0, 200);
-    define(&client, "few").await;
-    let (code, message) = send(&client, "GET", &path, String::new()).await;
-    assert_eq!(code, 200, "it was cleaned up before: {message}");
-    let began = Instant::now();
-    while send(&client, "GET", &path, String::new()).await.0 != 404 {
-        assert!(
-            began.elapsed().as_secs() < ANSWER_SECONDS_MAX,
-            "still there"
-        );
-        tokio::time::sleep(ASK_PERIOD).await;
+    for number in 0..TRIES_MAX {
+        let path = delete_many(&client, number).await;
+        define(&client, &format!("few{number}")).await;
+        let is_there = send(&client, "GET", &path, String::new()).await.0 == 200;
+        let gone = eventually(DEADLINE, format!("{path} is gone"), async || {
+            send(&client, "GET", &path, String::new()).await.0 == 404
+        });
+        gone.await;
+        if is_there {
+            return;
+        }
     }
+    panic!("each time the other one was cleaned up before");
 }
 
 #[tokio::test]
 async fn a_start_does_not_wait_until_the_objects_of_a_deleted_definition_are_gone() {
     let mut server = Server::start(&[]);
     let client = server.client().await;
-    define_many(&client).await;
-    let path = format!("{DEFINITIONS}/many.example.com");
-    assert_eq!(send(&client, "DELETE", &path, String::new()).await.0, 200);
-    server.kill();
-    server.start_again();
-    for _ in 0..ASKED_MAX {
-        let request = Request::get(&path).body(Vec::new()).expect("a request");
-        match client.request::<Value>(request).await {
-            Ok(definition) => {
-                return assert!(definition["metadata"]["deletionTimestamp"].is_string());
+    for number in 0..TRIES_MAX {
+        let path = delete_many(&client, number).await;
+        server.kill();
+        server.start_again();
+        let found = eventually(DEADLINE, "the server answers", async || {
+            let request = Request::get(&path).body(Vec::new()).expect("a request");
+            match client.request::<Value>(request).await {
+                Ok(definition) => Ok(Some(definition)),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+                Err(error) => Err(error),
             }
-            Err(kube::Error::Api(status)) => panic!("it is cleaned up already: {status:?}"),
-            Err(_) => tokio::time::sleep(ASK_PERIOD).await,
+        });
+        if let Some(definition) = found.await {
+            return assert!(definition["metadata"]["deletionTimestamp"].is_string());
         }
     }
-    panic!("the server did not answer");
+    panic!("each time the definition was cleaned up before the server answered");
 }

@@ -1,11 +1,11 @@
 //! Users without credentials, with bootstrap tokens, and whom a webhook knows.
 
 use std::fs;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::authorization::ask;
@@ -14,10 +14,6 @@ use crate::support::webhook::{Reply, Webhook};
 
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const NODES: &str = "/api/v1/nodes";
-
-/// How often a condition is looked at, and how many times at most: half a minute in all.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 1500;
 
 async fn get(client: &kube::Client, path: &str) -> Result<String, String> {
     ask(client, Method::GET, path, &Value::Null).await
@@ -83,11 +79,10 @@ async fn who_shows_nothing_may_read_what_is_public() {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
             "name": "system:anonymous"}]});
     post(&admin, &format!("{rbac}/rolebindings"), binding).await;
-    let mut looks = 0..LOOKS_MAX;
-    while get(&nobody, &info).await.is_err() {
-        looks.next().expect("readable once the binding is there");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
+    let readable = eventually(DEADLINE, "the binding counts", async || {
+        get(&nobody, &info).await
+    });
+    readable.await;
     assert!(get(&nobody, public).await.is_err(), "and no more than that");
 }
 
@@ -133,14 +128,10 @@ async fn nodes_join_by_bootstrap_tokens() {
         bootstrap_secret("abcdef", "0123456789abcdef"),
     )
     .await;
-    let mut looks = 0..LOOKS_MAX;
-    let (name, groups) = loop {
-        if let Ok(user) = who(&server, token).await {
-            break user;
-        }
-        looks.next().expect("known once its Secret is there");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    };
+    let known = eventually(DEADLINE, "known once its Secret is there", async || {
+        who(&server, token).await
+    });
+    let (name, groups) = known.await;
     assert_eq!(name, "system:bootstrap:abcdef");
     assert_eq!(
         groups,
@@ -155,11 +146,10 @@ async fn nodes_join_by_bootstrap_tokens() {
     ask(&admin, Method::DELETE, &path, &Value::Null)
         .await
         .expect("deleted");
-    let mut looks = 0..LOOKS_MAX;
-    while who(&server, token).await.is_ok() {
-        looks.next().expect("unknown once its Secret is gone");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
+    let unknown = eventually(DEADLINE, "unknown once its Secret is gone", async || {
+        who(&server, token).await.is_err()
+    });
+    unknown.await;
 
     let mut without = Server::start(&[]);
     let admin = without.client().await;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::server::Server;
 
-/// How often, and how many times, the server is looked at: for half of the minute between two counts.
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 600;
+/// Half of the minute between two counts.
+const COUNTED_MAX: Duration = Duration::from_secs(30);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BLOBS: &str = "/apis/example.com/v1/namespaces/default/blobs";
@@ -64,27 +64,20 @@ async fn metric(client: &Client, name: &str) -> Option<u64> {
 }
 
 async fn until_it_is(client: &Client, name: &str, wanted: Option<u64>) {
-    let mut looks = 0;
-    loop {
+    let what = format!("{name} is {wanted:?}");
+    eventually(COUNTED_MAX, what, async || {
         let found = metric(client, name).await;
-        if found == wanted {
-            return;
-        }
-        looks += 1;
-        assert!(looks < LOOKS_MAX, "{name} is {found:?}, not {wanted:?}");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
+        (found == wanted).then_some(()).ok_or(found)
+    })
+    .await;
 }
 
 /// A type is watched, and so counted, before its objects can be asked for.
 async fn until_served(client: &Client, path: &str) {
-    for _ in 0..LOOKS_MAX {
-        if send(client, "GET", path, None).await.status() == StatusCode::OK {
-            return;
-        }
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
-    panic!("{path} is not served");
+    eventually(DEADLINE, format!("{path} is served"), async || {
+        send(client, "GET", path, None).await.status() == StatusCode::OK
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -114,8 +107,8 @@ async fn custom_resources_are_counted_while_they_are_defined() {
     server.start_again();
     let admin = server.client().await;
     until_it_is(&admin, STORED, Some(BLOB_COUNT as u64)).await;
-    assert_eq!(metric(&admin, OBJECTS).await, Some(BLOB_COUNT as u64));
-    let bytes = metric(&admin, BYTES).await.expect("a size");
+    until_it_is(&admin, OBJECTS, Some(BLOB_COUNT as u64)).await;
+    let bytes = eventually(COUNTED_MAX, "a size", async || metric(&admin, BYTES).await).await;
     assert!(bytes > (BLOB_COUNT * BLOB_BYTES) as u64, "{bytes}");
     until_served(&admin, BLOBS).await;
     let jane = server.client_with_token("jane-token").await;

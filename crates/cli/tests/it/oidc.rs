@@ -3,18 +3,17 @@
 mod configuration;
 mod provider;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::Method;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use self::provider::{Key, Provider};
 use crate::authorization::ask;
 use crate::support::server::Server;
 
-/// Within what time even the worst token must be answered: it may wait for keys.
-const SOON: Duration = Duration::from_secs(10);
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 /// A server that takes a provider's tokens, and a key of the provider.
@@ -73,6 +72,12 @@ impl Fixture {
         let answer: Value = serde_json::from_str(&answer).expect("JSON");
         Ok(answer["status"]["userInfo"].clone())
     }
+
+    /// Returns the user of a token, or the refusal, which must come though the token may wait for keys.
+    async fn who_in_time(&self, token: &str) -> Result<Value, String> {
+        let answer = tokio::time::timeout(DEADLINE, self.who(token)).await;
+        answer.expect("an answer in time")
+    }
 }
 
 #[tokio::test]
@@ -104,7 +109,7 @@ async fn a_providers_tokens_name_users_and_groups() {
 }
 
 #[tokio::test]
-async fn forged_tokens_of_a_provider_are_refused_soon() {
+async fn forged_tokens_of_a_provider_are_refused() {
     let fixture = Fixture::start(&[]).await;
     let good = fixture.key.sign(&fixture.claims());
     assert!(fixture.who(&good).await.is_ok());
@@ -137,10 +142,8 @@ async fn forged_tokens_of_a_provider_are_refused_soon() {
         ("a shared secret", shared.expect("a token")),
         ("no signature", format!("{message}.")),
     ] {
-        let started = Instant::now();
         let refused = Err("401 Unauthorized".to_owned());
-        assert_eq!(fixture.who(&token).await, refused, "{what}");
-        assert!(started.elapsed() < SOON, "{what}: {:?}", started.elapsed());
+        assert_eq!(fixture.who_in_time(&token).await, refused, "{what}");
     }
     assert!(
         fixture.who(&good).await.is_ok(),
@@ -202,11 +205,7 @@ async fn a_provider_that_lies_or_is_silent_lets_nobody_in_and_lets_nobody_else_w
         ),
     ] {
         fixture.provider.says(path, &document);
-        let started = Instant::now();
-        assert!(fixture.who(&token).await.is_err(), "{path}");
-        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+        assert!(fixture.who_in_time(&token).await.is_err(), "{path}");
     }
-    let started = Instant::now();
-    assert!(fixture.who("nobodys").await.is_err());
-    assert!(started.elapsed() < SOON, "it waits for no key");
+    assert!(fixture.who_in_time("nobodys").await.is_err());
 }

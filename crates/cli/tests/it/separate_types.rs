@@ -1,17 +1,13 @@
 //! A request for one type never reads another's objects, whatever its path is made of (CVE-2022-3162).
 
-use std::time::Duration;
-
 use http::Request;
 use http_body_util::BodyExt;
 use kube::Client;
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
 use crate::support::in_process;
-
-/// Whatever is waited for comes within this time.
-const WAIT_SECONDS_MAX: u64 = 30;
 
 /// The types, each with the path of a namespace's objects, where `@` stands for the namespace, and a kind.
 const TYPES: [(&str, &str, &str); 4] = [
@@ -54,21 +50,14 @@ async fn text(client: &Client, path: &str) -> String {
 }
 
 async fn create(client: &Client, path: &str, object: &serde_json::Value) {
-    let created = async {
-        loop {
-            let request = Request::post(path)
-                .header("content-type", "application/json")
-                .body(object.to_string().into_bytes())
-                .expect("a request");
-            if client.request::<serde_json::Value>(request).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let created = tokio::time::timeout(at_most, created).await;
-    created.unwrap_or_else(|_| panic!("{path} takes no object"));
+    eventually(DEADLINE, format!("{path} takes an object"), async || {
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .body(object.to_string().into_bytes())
+            .expect("a request");
+        client.request::<serde_json::Value>(request).await
+    })
+    .await;
 }
 
 fn mark(plural: &str) -> String {

@@ -6,13 +6,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
+use ringwatch_testing::eventually::DEADLINE;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-
-/// No failure at start takes longer than this; waiting for etcd takes 20 s.
-const START_SECONDS_MAX: u64 = 60;
 
 /// Runs the server, which must fail, and gives its exit code and its only line.
 async fn fail(data_dir: &Path, flags: &[&str]) -> (i32, String) {
@@ -26,8 +23,7 @@ async fn fail(data_dir: &Path, flags: &[&str]) -> (i32, String) {
         .kill_on_drop(true)
         .spawn()
         .expect("the binary");
-    let at_most = Duration::from_secs(START_SECONDS_MAX);
-    let output = tokio::time::timeout(at_most, child.wait_with_output())
+    let output = tokio::time::timeout(DEADLINE, child.wait_with_output())
         .await
         .expect("an end in time")
         .expect("output");
@@ -143,8 +139,7 @@ async fn an_occupied_port() {
             .arg(directory.path())
             .kill_on_drop(true)
             .output();
-        let at_most = Duration::from_secs(START_SECONDS_MAX);
-        let output = tokio::time::timeout(at_most, child).await;
+        let output = tokio::time::timeout(DEADLINE, child).await;
         let output = output.expect("an end in time").expect("output");
         let line = String::from_utf8(output.stderr).expect("text");
         (output.status.code(), line)
@@ -246,8 +241,7 @@ async fn start(data_dir: &Path) -> Child {
         }
         panic!("the server ended early");
     };
-    let at_most = Duration::from_secs(START_SECONDS_MAX);
-    tokio::time::timeout(at_most, announced)
+    tokio::time::timeout(DEADLINE, announced)
         .await
         .expect("a start in time");
     child
@@ -258,8 +252,7 @@ async fn stop(mut child: Child) {
     let id = child.id().expect("a running server").to_string();
     let sent = Command::new("kill").args(["-TERM", &id]).status().await;
     assert!(sent.expect("kill").success());
-    let at_most = Duration::from_secs(START_SECONDS_MAX);
-    let status = tokio::time::timeout(at_most, child.wait())
+    let status = tokio::time::timeout(DEADLINE, child.wait())
         .await
         .expect("an end in time");
     assert_eq!(status.expect("a status").code(), Some(0));

@@ -10,7 +10,6 @@ mod valid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,6 +26,7 @@ use prost::Message;
 use ringwatch::codec;
 use ringwatch_registry::{Resource, Served};
 use ringwatch_resources::built_in;
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use crate::codec_peer::Peer;
@@ -49,8 +49,6 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 /// Older versions with the same fields as v1.
 const LIKE_V1: &[&str] = &["v1beta1", "v1beta2", "v1beta3"];
-/// A watch has told everything within this time.
-const WATCH_SECONDS_MAX: u64 = 30;
 /// How many kinds there are to serve.
 const KINDS_MIN: usize = 51;
 
@@ -488,9 +486,8 @@ async fn serves(
         delete(client, stored).await;
         refused
     };
-    let at_most = Duration::from_secs(WATCH_SECONDS_MAX);
     let both = async { futures::join!(watching, changing) };
-    let (events, refused) = tokio::time::timeout(at_most, both).await.expect(&what);
+    let (events, refused) = tokio::time::timeout(DEADLINE, both).await.expect(&what);
     let (last, before) = events.split_last().expect(&what);
     let deleted = if stored.stays() {
         "MODIFIED"

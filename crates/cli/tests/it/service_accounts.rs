@@ -7,19 +7,14 @@ mod mounts;
 mod reviews;
 mod rights;
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::authorization::ask;
 use crate::support::server::Server;
-
-/// Within what time a deletion is followed, and how often it is looked.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 1500;
 
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const CORE: &str = "/api/v1/namespaces/default";
@@ -75,13 +70,14 @@ impl Fixture {
 
     /// Waits until a token does not count any more.
     async fn until_refused(&self, token: &str) {
-        for _ in 0..LOOKS_MAX {
-            if self.who(token).await == Err("401 Unauthorized".to_owned()) {
-                return;
+        eventually(DEADLINE, "the token is refused", async || {
+            let who = self.who(token).await;
+            match who {
+                Err(refusal) if refusal == "401 Unauthorized" => Ok(()),
+                other => Err(other),
             }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("still {:?}:\n{}", self.who(token).await, self.server.log());
+        })
+        .await;
     }
 
     async fn delete(&self, path: &str) {

@@ -15,6 +15,7 @@ use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, Config, ResourceExt};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::server::Server;
@@ -255,9 +256,10 @@ async fn large_work_keeps_neither_health_nor_watchers_waiting() {
     let config = server.config().await;
     for large in large_requests() {
         // A definition is served a moment after it was taken.
-        while send(&client, large.request()).await == 404 {
-            tokio::task::yield_now().await;
-        }
+        eventually(DEADLINE, format!("{} is served", large.name), async || {
+            send(&client, large.request()).await != 404
+        })
+        .await;
         let large = Arc::new(large);
         let stop = Arc::new(AtomicBool::new(false));
         let answers = Arc::new(AtomicUsize::new(0));

@@ -258,15 +258,13 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
-    use std::time::Duration;
 
+    use ringwatch_testing::eventually::DEADLINE;
     use tokio::net::TcpListener;
 
     use super::*;
     use crate::client::HttpVersion;
     use crate::target::{Credentials, Target};
-
-    const WAIT_MAX: Duration = Duration::from_secs(30);
 
     /// A server may send the last events together with the end, and keep the connection.
     #[tokio::test]
@@ -299,10 +297,10 @@ mod tests {
             };
             let (stream, watch) = tokio::join!(serving, client.watch("/", Encoding::Json));
             let mut watch = watch.expect("a watch");
-            let next = tokio::time::timeout(WAIT_MAX, watch.next()).await;
+            let next = tokio::time::timeout(DEADLINE, watch.next()).await;
             let next = next.expect("an event in time").expect("a watch");
             assert_eq!(next.map(|event| event.revision), Some(7));
-            let end = tokio::time::timeout(WAIT_MAX, watch.next()).await;
+            let end = tokio::time::timeout(DEADLINE, watch.next()).await;
             assert!(end.expect("an end in time").expect("a watch").is_none());
             drop(stream);
         }

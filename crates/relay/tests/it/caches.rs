@@ -8,9 +8,10 @@ use ringwatch::meta::{FieldSchema, ResourceVersion};
 use ringwatch::storage::cacher::CacheMetrics;
 use ringwatch::storage::{Interface, ListOptions, StorageError};
 use ringwatch_relay::{Caches, ResourceType};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use crate::scripted::{Scripted, event, things};
-use crate::support::{eventually, run};
+use crate::support::run;
 
 fn caches(upstream: &Scripted) -> Arc<Caches> {
     let metrics = CacheMetrics::default();
@@ -42,7 +43,7 @@ async fn a_resource_is_followed_once_for_all_who_ask() {
             1
         );
     }
-    eventually("it is watched", async || {
+    eventually(DEADLINE, "it is watched", async || {
         upstream.script().opened.len() == 1
     })
     .await;
@@ -84,7 +85,7 @@ async fn a_forgotten_resource_ends_its_watches_and_can_come_back() {
     upstream.will_watch(event("ADDED", "b", 12), false);
     let again = caches.cached(&things(), &FieldSchema::default()).unwrap();
     again.cacher().ready().await.unwrap();
-    eventually("it is followed again", async || {
+    eventually(DEADLINE, "it is followed again", async || {
         again.get_list("/things/", any()).await.unwrap().items.len() == 2
     })
     .await;

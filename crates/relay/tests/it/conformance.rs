@@ -11,9 +11,10 @@ use ringwatch::storage::{Interface, Versioner};
 use ringwatch_conformance::{Subject, schema};
 use ringwatch_relay::{ResourceType, Store, Upstream};
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
-use crate::support::{ask, client, create, eventually, relayed};
+use crate::support::{ask, client, create, relayed};
 
 /// How many events the cache under test remembers.
 const WINDOW_EVENTS: usize = 200;
@@ -99,7 +100,7 @@ async fn start() -> (InProcessServer, Arc<Embedded>, Arc<Upstream>) {
         let namespace = json!({"metadata": {"name": name}});
         create(&server, "/api/v1/namespaces", &namespace).await;
     }
-    eventually("the pods are served", async || {
+    eventually(DEADLINE, "the pods are served", async || {
         ask(&server, Method::GET, "/apis/example.com/v1/pods", None)
             .await
             .0

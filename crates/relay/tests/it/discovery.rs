@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ringwatch::clock::Clock;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
 use crate::front::{Fronted, LATER};
 use crate::scripted::Scripted;
-use crate::support::eventually;
 
 const VERSION: &str = "/apis/example.com/v1";
-/// Maximum time of something that waits for nobody.
-const PATIENCE: Duration = Duration::from_secs(30);
 const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com";
 
@@ -180,9 +178,12 @@ async fn an_upstream_that_hangs_is_not_waited_for_long() {
         tokio::spawn(async move { fronted.caches("v1", "things").await })
     };
     let first = asking(&fronted);
-    eventually("it is asked", async || upstream.asked(VERSION) == 1).await;
+    eventually(DEADLINE, "it is asked", async || {
+        upstream.asked(VERSION) == 1
+    })
+    .await;
     // It answers nothing for the longest time that is waited.
-    eventually("the first is told", async || {
+    eventually(DEADLINE, "the first is told", async || {
         fronted.clock.advance(Duration::from_secs(1));
         first.is_finished()
     })
@@ -195,10 +196,13 @@ async fn an_upstream_that_hangs_is_not_waited_for_long() {
     upstream.never_answers(VERSION);
     fronted.clock.advance(LATER);
     let known = asking(&fronted);
-    eventually("it is asked again", async || upstream.asked(VERSION) == 3).await;
-    let other = tokio::time::timeout(PATIENCE, fronted.caches("v1", "things"));
+    eventually(DEADLINE, "it is asked again", async || {
+        upstream.asked(VERSION) == 3
+    })
+    .await;
+    let other = tokio::time::timeout(DEADLINE, fronted.caches("v1", "things"));
     assert_eq!(other.await.expect("no other waits for that"), Ok(true));
-    eventually("the older answer is taken", async || {
+    eventually(DEADLINE, "the older answer is taken", async || {
         fronted.clock.advance(Duration::from_secs(1));
         known.is_finished()
     })

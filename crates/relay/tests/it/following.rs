@@ -14,11 +14,12 @@ use ringwatch::storage::{
 };
 use ringwatch_relay::{ResourceType, Store};
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_testing::reserved_port::ReservedPort;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Relayed, ask, client, create, eventually, relayed};
+use crate::support::{Relayed, ask, client, create, relayed};
 
 /// The path of the config maps of the tests.
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -65,7 +66,7 @@ fn options(version: Option<u64>) -> ListOptions {
 
 /// Returns the type, the name and the version of the next event.
 async fn next(watch: &mut WatchStream) -> (&'static str, String, u64) {
-    let event = tokio::time::timeout(std::time::Duration::from_secs(60), watch.next());
+    let event = tokio::time::timeout(DEADLINE, watch.next());
     match event.await.expect("in time").expect("a watch").unwrap() {
         WatchEvent::Added(it) => ("added", it.name().to_owned(), it.revision()),
         WatchEvent::Modified(it) => ("modified", it.name().to_owned(), it.revision()),
@@ -83,14 +84,15 @@ async fn objects_are_cached_in_protobuf_and_are_the_upstreams() {
     let at_least = GetOptions {
         resource_version: Some(ResourceVersion(version(&after))),
     };
-    let cached = relayed
-        .cached
-        .get("/configmaps/default/after", at_least)
-        .await;
-    cached.unwrap();
+    let read = relayed.cached.get("/configmaps/default/after", at_least);
+    read.await.unwrap();
     for name in ["before", "after"] {
         let key = format!("/configmaps/default/{name}");
-        let cached = relayed.cached.cacher().cached(&key).expect("cached");
+        // The read did not wait for it if the cache was so slow that the upstream answered.
+        let cached = eventually(DEADLINE, format!("{name} is cached"), async || {
+            relayed.cached.cacher().cached(&key)
+        });
+        let cached = cached.await;
         assert_eq!(cached.form(), StoredForm::Protobuf, "{name}");
         let path = format!("{CONFIG_MAPS}/{name}");
         let (_, of_upstream) = ask(&server, Method::GET, &path, None).await;
@@ -223,23 +225,29 @@ async fn watches_outlive_an_upstream_that_goes_and_comes_back() {
         any.items.iter().any(|it| it.name() == "first"),
         "any version is served"
     );
-    let consistent = relayed
-        .cached
-        .get_list("/configmaps/default/", options(None))
-        .await;
-    let Err(StorageError::Shared(error)) = consistent else {
-        panic!("an error of the upstream, not {consistent:?}");
-    };
-    assert!(
-        matches!(*error, StorageError::Unreachable { .. }),
-        "{error:?}"
-    );
+    eventually(
+        DEADLINE,
+        "the upstream is told to be unreachable",
+        async || {
+            let namespace = "/configmaps/default/";
+            let consistent = relayed.cached.get_list(namespace, options(None)).await;
+            match &consistent {
+                Err(StorageError::Shared(error))
+                    if matches!(**error, StorageError::Unreachable { .. }) =>
+                {
+                    Ok(())
+                }
+                _ => Err(consistent),
+            }
+        },
+    )
+    .await;
 
     let server = upstream.start().await;
     let second = create(&server, CONFIG_MAPS, &config_map("second")).await;
     let expected = ("added", "second".to_owned(), version(&second));
     assert_eq!(next(&mut watch).await, expected, "the same watch goes on");
-    eventually("consistent reads are served again", async || {
+    eventually(DEADLINE, "consistent reads are served again", async || {
         relayed
             .cached
             .get_list("/configmaps/", options(None))
@@ -283,7 +291,7 @@ async fn an_upstream_that_was_restored_is_another_upstream() {
         matches!(end, None | Some(Err(_))),
         "no event of another history: {end:?}"
     );
-    eventually("the other's objects are cached", async || {
+    eventually(DEADLINE, "the other's objects are cached", async || {
         let any = relayed
             .cached
             .get_list("/configmaps/", options(Some(0)))

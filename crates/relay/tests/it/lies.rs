@@ -8,12 +8,10 @@ use ringwatch::clock::Clock;
 use ringwatch::meta::{FieldSchema, ResourceVersion, WatchEvent};
 use ringwatch::storage::cacher::WindowLimits;
 use ringwatch::storage::{Interface, ListOptions, StorageError, WatchStream};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use crate::scripted::{Scripted, event, things};
-use crate::support::{Relayed, eventually, relayed};
-
-/// Longer than any event may take; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::support::{Relayed, relayed};
 
 async fn watch(relayed: &Relayed, version: u64) -> WatchStream {
     let options = ListOptions {
@@ -28,7 +26,7 @@ async fn watch(relayed: &Relayed, version: u64) -> WatchStream {
 async fn told(watch: &mut WatchStream, most: usize) -> Vec<String> {
     let mut told = Vec::new();
     while told.len() < most {
-        let item = tokio::time::timeout(PATIENCE, watch.next()).await;
+        let item = tokio::time::timeout(DEADLINE, watch.next()).await;
         told.push(match item.expect("something in time") {
             Some(Ok(WatchEvent::Added(it))) => format!("added {} {}", it.name(), it.revision()),
             Some(Ok(WatchEvent::Modified(it))) => format!("set {} {}", it.name(), it.revision()),
@@ -46,18 +44,22 @@ async fn told(watch: &mut WatchStream, most: usize) -> Vec<String> {
 
 /// Waits until the cache has exactly these objects.
 async fn has(relayed: &Relayed, objects: &[(&str, u64)]) {
-    eventually("the cache has the upstream's objects", async || {
-        let any = ListOptions {
-            resource_version: Some(ResourceVersion(0)),
-            recursive: true,
-            ..ListOptions::default()
-        };
-        let list = relayed.cached.get_list("/things/", any).await;
-        list.is_ok_and(|list| {
-            let found = list.items.iter().map(|it| (it.name(), it.revision()));
-            found.eq(objects.iter().copied())
-        })
-    })
+    eventually(
+        DEADLINE,
+        "the cache has the upstream's objects",
+        async || {
+            let any = ListOptions {
+                resource_version: Some(ResourceVersion(0)),
+                recursive: true,
+                ..ListOptions::default()
+            };
+            let list = relayed.cached.get_list("/things/", any).await;
+            list.is_ok_and(|list| {
+                let found = list.items.iter().map(|it| (it.name(), it.revision()));
+                found.eq(objects.iter().copied())
+            })
+        },
+    )
     .await;
 }
 
@@ -74,7 +76,10 @@ async fn a_version_that_falls_is_shown_to_nobody() {
     assert_eq!(told(&mut watch, 3).await, ["added b 12", "over"]);
     has(&relayed, &[("a", 15), ("b", 12)]).await;
     let opened = || upstream.script().opened.clone();
-    eventually("a second watch is opened", async || opened().len() > 1).await;
+    eventually(DEADLINE, "a second watch is opened", async || {
+        opened().len() > 1
+    })
+    .await;
     assert!(opened()[1].contains("resourceVersion=20"), "{:?}", opened());
 }
 
@@ -142,7 +147,10 @@ async fn a_version_that_was_parted_has_everything_listed_again() {
     assert!(opened[1].contains("resourceVersion=11"), "{opened:?}");
     has(&relayed, &[]).await;
     let opened = || upstream.script().opened.clone();
-    eventually("a third watch is opened", async || opened().len() > 2).await;
+    eventually(DEADLINE, "a third watch is opened", async || {
+        opened().len() > 2
+    })
+    .await;
     // Not one version earlier, where the same would part it again.
     assert!(opened()[2].contains("resourceVersion=12"), "{:?}", opened());
 }
@@ -152,7 +160,7 @@ async fn a_list_of_another_version_is_not_served() {
     let upstream = Scripted::start(10, &[("a", 5)]).await;
     upstream.script().exact = Some(9);
     let relayed = upstream.relayed();
-    eventually("the cache says why it is not ready", async || {
+    eventually(DEADLINE, "the cache says why it is not ready", async || {
         let complaint = relayed.cached.cacher().complaint().unwrap_or_default();
         complaint.contains("a list of version 9 for one of version 10")
     })
@@ -193,13 +201,13 @@ async fn a_watch_that_is_silent_for_long_is_opened_again() {
     let relayed = relayed(&client, things(), FieldSchema::default(), window);
     relayed.cached.cacher().ready().await.unwrap();
     let mut watch = watch(&relayed, 10).await;
-    eventually("the silent watch is opened", async || {
+    eventually(DEADLINE, "the silent watch is opened", async || {
         !upstream.script().opened.is_empty()
     })
     .await;
     // Seldom, since requests go by the clock too, and the first look may come before the client waits.
     let mut looks = 0;
-    eventually("another watch is opened", async || {
+    eventually(DEADLINE, "another watch is opened", async || {
         if looks % 100 == 0 {
             clock.advance(Duration::from_secs(301));
         }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -18,10 +17,6 @@ use ringwatch_server::InProcessServer;
 use ringwatch_tls::kubeconfig::Kubeconfig;
 use serde_json::Value;
 use tokio::task::JoinSet;
-
-/// How often an eventual condition is looked at, and how many times at most: a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 3000;
 
 /// Returns the client of the admin of a server.
 pub(crate) fn client(server: &InProcessServer) -> Arc<Upstream> {
@@ -58,17 +53,6 @@ pub(crate) async fn create(server: &InProcessServer, path: &str, object: &Value)
     let (status, created) = ask(server, Method::POST, path, Some(object)).await;
     assert_eq!(status, 201, "{created}");
     created
-}
-
-/// Looks until a condition holds.
-pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("it did not come about that {what}");
 }
 
 /// Runs the followers until the set is dropped, as a server does.

@@ -9,14 +9,14 @@ use ringwatch_admission::{Chain, Plugin};
 use ringwatch_registry::Request;
 use ringwatch_registry::testing::{MemoryStorage, context, patch};
 use ringwatch_registry::{CreateOptions, DeleteOptions, UpdateOptions};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use super::*;
 use crate::service_ranges::{Families, Family, ServiceRanges};
 use crate::{ClusterOptions, ensure_service_range};
 
-/// The time limit of requests in these tests, and of waiting for a condition.
+/// The time limit of requests in these tests.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server: several of them may have the same storages.
 struct World {
@@ -161,26 +161,18 @@ impl World {
     /// Runs the repair until nothing is noted.
     async fn repair(self) {
         let (addresses, allocator) = (self.addresses.clone(), Arc::clone(&self.repair.allocator));
-        let gone = async {
-            loop {
-                let list = addresses
-                    .list("", ListOptions::default())
-                    .await
-                    .expect("a list");
-                let ports = allocator.node_ports.read().await.expect("a list");
-                let ports = ports
-                    .items
-                    .first()
-                    .map(|it| allocator.node_ports.decode(it).expect("ports"));
-                if list.items.is_empty() && ports.unwrap_or_default().0.is_empty() {
-                    return;
-                }
-                tokio::time::sleep(REQUEST_TIMEOUT).await;
-            }
-        };
+        let gone = eventually(DEADLINE, "all is given back", async || {
+            let list = addresses.list("", ListOptions::default()).await;
+            let ports = allocator.node_ports.read().await.expect("a list");
+            let ports = ports
+                .items
+                .first()
+                .map(|it| allocator.node_ports.decode(it).expect("ports"));
+            list.expect("a list").items.is_empty() && ports.unwrap_or_default().0.is_empty()
+        });
         tokio::select! {
             () = self.repair.run() => unreachable!("it runs until it is dropped"),
-            in_time = tokio::time::timeout(PATIENCE, gone) => in_time.expect("given back"),
+            () = gone => {}
         }
     }
 }
@@ -431,14 +423,12 @@ async fn what_abandoned_writes_leave_behind_is_given_back() {
             world.change("two", outside())
         )
     };
-    let both_noted = async {
-        while world.ports().await.len() < 2 {
-            tokio::task::yield_now().await;
-        }
-    };
+    let both_noted = eventually(DEADLINE, "both are noted", async || {
+        world.ports().await.len() == 2
+    });
     tokio::select! {
         _ = abandoned => unreachable!("nobody answers"),
-        in_time = tokio::time::timeout(PATIENCE, both_noted) => in_time.expect("noted"),
+        () = both_noted => {}
     }
     assert_eq!(world.addresses().await.len(), 2);
     world.repair().await;

@@ -1,8 +1,7 @@
 //! Components that answer, that are unhealthy, that are not there, and that do not exist.
 
-use std::time::Duration;
-
 use ringwatch::meta::{FieldSelector, LabelSelector};
+use ringwatch_testing::eventually::DEADLINE;
 use ringwatch_tls::verifiers::ServerVerifier;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,9 +11,6 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn statuses(components: Vec<Component>) -> ComponentStatuses {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -158,7 +154,7 @@ async fn a_list_asks_all_at_the_same_time() {
     };
     let statuses = statuses(vec![waits("a"), waits("b")]);
     let list = statuses.get_list("/componentstatuses/", ListOptions::default());
-    let list = tokio::time::timeout(PATIENCE, list).await;
+    let list = tokio::time::timeout(DEADLINE, list).await;
     let list = list.expect("both were asked").expect("a list");
     let names: Vec<_> = list.items.iter().map(|it| it.name()).collect();
     assert_eq!((names, list.revision), (vec!["a", "b"], 0));

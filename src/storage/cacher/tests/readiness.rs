@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ringwatch_testing::eventually::DEADLINE;
+
 use super::*;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
@@ -47,7 +49,7 @@ async fn k116122_watches_opened_while_the_cache_is_filled_anew_miss_nothing() {
         world.script.lose_history();
         written.insert(world.script.put(&format!("/pods/d/{round}"), "x"));
         until(|| world.script.state().pages > pages).await;
-        let ready = tokio::time::timeout(Duration::from_secs(60), world.pods.ready());
+        let ready = tokio::time::timeout(DEADLINE, world.pods.ready());
         ready.await.expect("in time").expect("listed");
     }
     progress.done.store(true, Ordering::SeqCst);
@@ -90,15 +92,14 @@ async fn open_watches(world: Arc<World>, openers: Arc<Openers>) -> Vec<Seen> {
     seen
 }
 
-/// Waits for a condition, for a minute at most.
+/// Waits for a condition without a pause, so that what happens then meets everything else.
 async fn until(condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {
             tokio::task::yield_now().await;
         }
     };
-    let limit = Duration::from_secs(60);
-    tokio::time::timeout(limit, wait).await.expect("in time");
+    tokio::time::timeout(DEADLINE, wait).await.expect("in time");
 }
 
 fn revision_of(event: &WatchEvent) -> Option<u64> {

@@ -412,14 +412,12 @@ async fn send(to_client: &ToClient, channel: u8, bytes: &[u8]) -> io::Result<()>
 mod tests {
     use futures::StreamExt;
     use jiff::Timestamp;
+    use ringwatch_testing::eventually::DEADLINE;
     use tokio::net::TcpListener;
     use tokio_tungstenite::WebSocketStream;
     use tokio_tungstenite::tungstenite::protocol::Role;
 
     use super::*;
-
-    /// The real time within which something must happen.
-    const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Returns the status that a client gets from a kubelet that says this to its request, and then nothing.
     async fn status_of_silence(said: &[u8]) -> Value {
@@ -466,7 +464,7 @@ mod tests {
             serde_json::from_slice(&status[1..]).expect("a status")
         };
         let both = async { tokio::join!(ran, kubelet) };
-        let both = tokio::time::timeout(PATIENCE, both).await;
+        let both = tokio::time::timeout(DEADLINE, both).await;
         let (ran, status) = both.expect("in time");
         ran.expect("ended");
         status

@@ -1,7 +1,6 @@
 //! A custom resource of two versions whose content differs, converted by a webhook.
 
 use std::process::Command;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -9,9 +8,10 @@ use http::Method;
 use kube::Client;
 use kube::api::{Api, DynamicObject, WatchParams};
 use kube::core::{ApiResource, GroupVersionKind, WatchEvent};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{LOOK_PERIOD, WAIT_SECONDS_MAX, ask, message};
+use super::{ask, message};
 use crate::support::server::Server;
 use crate::support::tools::{self, skipped};
 use crate::support::webhook::{Reply, Webhook};
@@ -102,14 +102,10 @@ pub(super) async fn start_with(flags: &[&str], definition: &Value, path: &str) -
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let created = ask(&client, Method::POST, definitions, definition).await;
     assert_eq!(created.0, 201, "{}", message(&created));
-    let looking = async {
-        while ask(&client, Method::GET, path, &Value::Null).await.0 != 200 {
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let looked = tokio::time::timeout(at_most, looking).await;
-    looked.expect("served");
+    eventually(DEADLINE, "it is served", async || {
+        ask(&client, Method::GET, path, &Value::Null).await.0 == 200
+    })
+    .await;
     (server, client)
 }
 
@@ -180,7 +176,7 @@ async fn both_versions_show_the_same_objects() {
 
 /// Returns the events of five changes.
 async fn seen(watch: &mut BoxStream<'_, kube::Result<WatchEvent<DynamicObject>>>) -> Vec<String> {
-    let events = tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), async {
+    let events = tokio::time::timeout(DEADLINE, async {
         let mut seen = Vec::new();
         while seen.len() < 5 {
             let event = watch.next().await.expect("an event").expect("an event");
@@ -227,13 +223,10 @@ async fn a_definition_goes_though_its_webhook_is_gone() {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
     let deleted = ask(&client, Method::DELETE, path, &Value::Null).await;
     assert_eq!(deleted.0, 200, "{}", message(&deleted));
-    let gone = async {
-        while ask(&client, Method::GET, path, &Value::Null).await.0 != 404 {
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    tokio::time::timeout(at_most, gone).await.expect("it goes");
+    eventually(DEADLINE, "it goes", async || {
+        ask(&client, Method::GET, path, &Value::Null).await.0 == 404
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,15 +1,13 @@
 //! MutatingAdmissionPolicies and their bindings.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use http::Method;
 use kube::Client;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::{
-    Answered, CONFIG_MAPS, GROUP, LOOK_PERIOD, WAIT_SECONDS_MAX, agreed, ask, config_map,
-    configure, create, hook, message,
+    Answered, CONFIG_MAPS, GROUP, agreed, ask, config_map, configure, create, hook, message,
 };
 use crate::support::server::Server;
 use crate::support::webhook::Webhook;
@@ -65,20 +63,15 @@ fn patch(expression: &str) -> Value {
 
 /// Tries to create an object until what comes of it is as it should be.
 async fn until(client: &Client, object: &Value, what: impl Fn(&Answered) -> bool) -> Answered {
-    let mut last = (0, Value::Null, Vec::new());
-    let looking = async {
-        loop {
-            last = create(client, object, "?dryRun=All").await;
-            if what(&last) {
-                return;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
+    eventually(DEADLINE, "the policies are followed", async || {
+        let answered = create(client, object, "?dryRun=All").await;
+        if what(&answered) {
+            Ok(answered)
+        } else {
+            Err(answered)
         }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let looked = tokio::time::timeout(at_most, looking).await;
-    assert!(looked.is_ok(), "{} {}", message(&last), last.1);
-    last
+    })
+    .await
 }
 
 #[tokio::test]
@@ -158,23 +151,14 @@ async fn lists_are_merged_by_their_keys() {
         "initContainers": [{"name": "own", "image": "own:1"}],
         "containers": [{"name": "a", "image": "a:1", "env": [{"name": "B", "value": "b"}]}, {"name": "c", "image": "c:1"}]}});
     let path = "/api/v1/namespaces/default/pods?dryRun=All";
-    let looking = async {
-        loop {
-            let done = ask(&client, Method::POST, path, &pod).await;
-            assert_eq!(done.0, 201, "{}", message(&done));
-            if done.1["spec"]["initContainers"]
-                .as_array()
-                .is_some_and(|it| it.len() == 2)
-            {
-                return done.1;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let done = tokio::time::timeout(at_most, looking)
-        .await
-        .expect("changed");
+    let done = eventually(DEADLINE, "the policy is followed", async || {
+        let done = ask(&client, Method::POST, path, &pod).await;
+        assert_eq!(done.0, 201, "{}", message(&done));
+        let inits = done.1["spec"]["initContainers"].as_array();
+        let is_changed = inits.is_some_and(|it| it.len() == 2);
+        is_changed.then_some(done.1)
+    })
+    .await;
     let names = |list: &Value| -> Vec<String> {
         let items = list.as_array().expect("a list").iter();
         items

@@ -1,13 +1,12 @@
 //! PodSecurity over HTTP: refusals, warnings, metrics, and the file that configures it.
 
-use std::time::Duration;
-
 use http::{Method, Request};
 use kube::Client;
 use ringwatch_server::{Builder, InProcessServer};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{Answered, LOOK_PERIOD, WAIT_SECONDS_MAX, ask, message};
+use super::{Answered, ask, message};
 use crate::support::in_process::client;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -122,15 +121,13 @@ async fn labels_of_namespaces_are_checked_and_warn_of_their_pods() {
         let created = create(&client, pods, &pod(name, &json!({"privileged": true}))).await;
         assert_eq!(created.0, 201, "{}", message(&created));
     }
-    // Warnings read the cache, which a list that must be new has brought up to date.
-    let list = ask(
-        &client,
-        Method::GET,
-        "/api/v1/namespaces/loose/pods",
-        &Value::Null,
-    )
+    // Warnings read the cache.
+    let cached = "/api/v1/namespaces/loose/pods?resourceVersion=0";
+    eventually(DEADLINE, "the cache has both pods", async || {
+        let list = ask(&client, Method::GET, cached, &Value::Null).await;
+        list.1["items"].as_array().map(Vec::len) == Some(2)
+    })
     .await;
-    assert_eq!(list.1["items"].as_array().map(Vec::len), Some(2));
     let labels =
         json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
     for query in ["?dryRun=All", ""] {
@@ -197,24 +194,17 @@ async fn a_file_sets_defaults_and_exemptions() {
 /// Waits until the audit log has an annotation of PodSecurity with a value that begins so.
 async fn until_annotated(log: &std::path::Path, key: &str, begin: &str) {
     let key = format!("pod-security.kubernetes.io/{key}");
-    let looking = async {
-        loop {
-            let text = std::fs::read_to_string(log).unwrap_or_default();
-            let events = text
-                .lines()
-                .filter_map(|it| serde_json::from_str::<Value>(it).ok());
-            let values: Vec<String> = events
-                .filter_map(|it| Some(it["annotations"][&key].as_str()?.to_owned()))
-                .collect();
-            if values.iter().any(|it| it.starts_with(begin)) {
-                return;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let found = tokio::time::timeout(at_most, looking).await;
-    found.unwrap_or_else(|_| panic!("{key} is never {begin}"));
+    eventually(DEADLINE, format!("{key} is {begin}"), async || {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let events = text
+            .lines()
+            .filter_map(|it| serde_json::from_str::<Value>(it).ok());
+        let values: Vec<String> = events
+            .filter_map(|it| Some(it["annotations"][&key].as_str()?.to_owned()))
+            .collect();
+        values.iter().any(|it| it.starts_with(begin))
+    })
+    .await;
 }
 
 #[tokio::test]

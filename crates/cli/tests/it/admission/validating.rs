@@ -2,6 +2,7 @@
 
 use http::Method;
 use kube::Client;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::{CONFIG_MAPS, agreed, ask, config_map, configure, create, hook, message};
@@ -189,25 +190,11 @@ async fn rules_and_selectors_choose_requests() {
     ask(&client, Method::PATCH, "/api/v1/namespaces/shut", &labels).await;
     let service = json!({"metadata": {"name": "t"}, "spec": {"ports": [{"port": 1}]}});
     let path = "/api/v1/namespaces/shut/services";
-    let looking = async {
-        loop {
-            let answered = ask(
-                &client,
-                Method::POST,
-                &format!("{path}?dryRun=All"),
-                &service,
-            )
-            .await;
-            if answered.0 == 403 {
-                return;
-            }
-            tokio::time::sleep(super::LOOK_PERIOD).await;
-        }
-    };
-    let at_most = std::time::Duration::from_secs(super::WAIT_SECONDS_MAX);
-    tokio::time::timeout(at_most, looking)
-        .await
-        .expect("refused");
+    let dry = format!("{path}?dryRun=All");
+    eventually(DEADLINE, "it is refused", async || {
+        ask(&client, Method::POST, &dry, &service).await.0 == 403
+    })
+    .await;
     // Whoever is shut out can mend the configuration.
     let path = format!("{}/validatingwebhookconfigurations/tests", super::GROUP);
     assert_eq!(

@@ -2,11 +2,12 @@
 
 use std::fs;
 
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::stand_in::{Reply, StandIn};
-use super::{API_SERVICES, Front, PATIENCE, Pair, Proxy, encoded, eventually, head};
+use super::{API_SERVICES, Answer, Front, Pair, Proxy, encoded, head};
 
 /// How much a client is passed: more than anything between both ends holds.
 const PASSED_BYTES: usize = 16 << 20;
@@ -68,15 +69,10 @@ async fn redirections_are_passed_on_if_that_is_asked_for() {
     front.aggregate("odd", "odd", remote.port, &trust).await;
     front.condition("odd", "True", "Passed").await;
     // The condition is in the store before the proxy has followed it.
-    let answer = eventually(async || {
-        let answer = front.raw("secret", "GET /apis/odd/v1/redirect", "").await;
-        if answer.status == 302 {
-            Ok(answer)
-        } else {
-            Err(answer)
-        }
-    })
-    .await;
+    let request = "GET /apis/odd/v1/redirect";
+    let answer = front
+        .answers("secret", request, "", |it| it.status == 302)
+        .await;
     assert!(
         answer.head.contains("location: https://10.0.0.1/x"),
         "{answer:?}"
@@ -89,21 +85,15 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
     let trust = json!({"caBundle": encoded(&remote.pem)});
     front.aggregate("odd", "odd", remote.port, &trust).await;
     front.condition("odd", "True", "Passed").await;
+    let headers = "Audit-ID: one\r\nX-Remote-Group: x";
     let ask = async |path: &str| {
         let request = format!("GET /apis/odd/v1/{path}");
-        front
-            .raw("secret", &request, "Audit-ID: one\r\nX-Remote-Group: x")
-            .await
+        front.raw("secret", &request, headers).await
     };
-    eventually(async || {
-        let answer = ask("things").await;
-        if answer.status == 418 {
-            Ok(())
-        } else {
-            Err(answer)
-        }
-    })
-    .await;
+    let things = "GET /apis/odd/v1/things";
+    front
+        .answers("secret", things, headers, |it| it.status == 418)
+        .await;
     let answer = front.raw("secret", "GET /apis/o%64d/v1/things", "").await;
     assert_eq!(answer.status, 418, "the same, {answer:?}");
     let path = "/apis/odd/v1/namespaces/ns%2Fsecrets/things";
@@ -111,7 +101,8 @@ async fn what_an_odd_server_answers_is_passed_on_or_refused() {
     assert_eq!(answer.status, 404, "it is nobody's, {answer:?}");
     let answer = ask("hang?timeout=1s").await;
     assert_eq!(answer.status, 504, "{answer:?}");
-    let answer = ask("endless?timeout=1s").await;
+    // Long enough for the begin of the answer to come.
+    let answer = ask("endless?timeout=5s").await;
     let broken = answer.body != "half" || !answer.is_whole || answer.head.contains(": 9");
     assert!(answer.status == 200 && broken, "{answer:?}");
     let answer = ask("redirect").await;
@@ -178,7 +169,7 @@ async fn upgraded_connections_are_joined_with_the_server_of_an_api() {
     front.condition("odd", "True", "Passed").await;
     let request = "POST /apis/odd/v1/namespaces/default/things/a/exec HTTP/1.1\r\nHost: x\r\n\
         Authorization: Bearer secret\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
-    let mut stream = eventually(async || {
+    let mut stream = eventually(DEADLINE, "the connection is upgraded", async || {
         let mut stream = front.connect().await;
         stream.write_all(request.as_bytes()).await.expect("written");
         let head = head(&mut stream).await.expect("a head");
@@ -197,7 +188,7 @@ async fn upgraded_connections_are_joined_with_the_server_of_an_api() {
         stream.read_exact(&mut said).await.expect("said again");
         assert_eq!(&said, b"again!");
     };
-    tokio::time::timeout(PATIENCE, exchange)
+    tokio::time::timeout(DEADLINE, exchange)
         .await
         .expect("in time");
 }
@@ -234,15 +225,9 @@ async fn a_server_that_proves_to_be_another_gets_no_request() {
     front.condition("odd", "True", "Passed").await;
     let expected = "error trying to reach service: tls: failed to verify certificate: x509: \
         certificate signed by unknown authority\n";
-    eventually(async || {
-        let answer = front.raw("secret", "GET /apis/odd/v1/things", "").await;
-        if answer.status == 503 && answer.body == expected {
-            Ok(())
-        } else {
-            Err(answer)
-        }
-    })
-    .await;
+    let things = "GET /apis/odd/v1/things";
+    let is_refused = |it: &Answer| it.status == 503 && it.body == expected;
+    front.answers("secret", things, "", is_refused).await;
     while let Ok(head) = remote.heads.try_recv() {
         assert!(head.starts_with("GET /apis/odd/v1 "), "{head}");
     }
@@ -250,15 +235,8 @@ async fn a_server_that_proves_to_be_another_gets_no_request() {
     let path = format!("{API_SERVICES}/v1.odd");
     front.ask("PATCH", &path, &trust).await.expect("patched");
     let expected = "unable to load root certificates: unable to parse bytes as PEM block\n";
-    eventually(async || {
-        let answer = front.raw("secret", "GET /apis/odd/v1/things", "").await;
-        if answer.status == 500 && answer.body == expected {
-            Ok(())
-        } else {
-            Err(answer)
-        }
-    })
-    .await;
+    let is_refused = |it: &Answer| it.status == 500 && it.body == expected;
+    front.answers("secret", things, "", is_refused).await;
 }
 
 #[tokio::test]
@@ -287,7 +265,7 @@ async fn an_api_that_leads_back_to_this_server_ends_there() {
         {"type": "Available", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
     let path = format!("{API_SERVICES}/v1.loop/status");
     let expected = "error trying to reach service: the request came from this server\n";
-    eventually(async || {
+    eventually(DEADLINE, "it is asked for its own API", async || {
         front.ask("PATCH", &path, &status).await.expect("patched");
         let answer = front.raw("secret", "GET /apis/loop/v1/things", "").await;
         if answer.status == 503 && answer.body == expected {

@@ -10,7 +10,6 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +17,7 @@ use kube::Client;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -27,10 +27,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::support::server::Server;
-
-/// How long a condition may take to become true, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(150);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -196,7 +192,8 @@ impl Front {
     /// Waits until the condition of an API is this, and gives its message.
     async fn condition(&self, group: &str, status: &str, reason: &str) -> String {
         let path = format!("{API_SERVICES}/v1.{group}");
-        let found = eventually(async || {
+        let what = format!("v1.{group} is {status}, {reason}");
+        let found = eventually(DEADLINE, what, async || {
             let object = self.get(&path).await.expect("there");
             let condition = object["status"]["conditions"][0].clone();
             let is = condition["status"] == status && condition["reason"] == reason;
@@ -220,15 +217,15 @@ impl Front {
 
     /// The same once the server of the group has said what it has.
     async fn told(&self, group: &str) -> Value {
-        let found = eventually(async || {
+        eventually(DEADLINE, format!("{group} is discovered"), async || {
             let found = self.discovered(group).await;
             if found["versions"][0]["freshness"] == "Current" {
                 Ok(found)
             } else {
                 Err(found)
             }
-        });
-        found.await
+        })
+        .await
     }
 
     /// A connection of our own to the front.
@@ -254,7 +251,7 @@ impl Front {
             let whole = stream.read_to_end(&mut rest).await.is_ok();
             (head, rest, whole)
         };
-        let exchanged = tokio::time::timeout(PATIENCE, exchange).await;
+        let exchanged = tokio::time::timeout(DEADLINE, exchange).await;
         let (head, rest, is_whole) = exchanged.expect("in time");
         let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
         let body = if chunked { unchunked(&rest) } else { rest };
@@ -266,6 +263,21 @@ impl Front {
             body: String::from_utf8_lossy(&body).into_owned(),
             is_whole,
         }
+    }
+
+    /// The first answer to a request that is as it should be: the proxy follows the stored APIServices and their conditions.
+    async fn answers(
+        &self,
+        token: &str,
+        request: &str,
+        headers: &str,
+        is: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        eventually(DEADLINE, format!("{request} is answered so"), async || {
+            let answer = self.raw(token, request, headers).await;
+            if is(&answer) { Ok(answer) } else { Err(answer) }
+        })
+        .await
     }
 }
 
@@ -324,23 +336,11 @@ async fn ask(
         body.to_string().into_bytes()
     };
     let answer = client.request_text(request.body(body).expect("a request"));
-    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    let answer = tokio::time::timeout(DEADLINE, answer).await;
     answer.expect("in time").map_err(|error| match error {
         kube::Error::Api(status) => (status.code, status.message.clone()),
         other => (0, other.to_string()),
     })
-}
-
-/// Looks until there is what is looked for; what was seen last is shown when that takes too long.
-async fn eventually<T, E: std::fmt::Debug>(mut look: impl AsyncFnMut() -> Result<T, E>) -> T {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        match look().await {
-            Ok(found) => return found,
-            Err(seen) if tokio::time::Instant::now() > deadline => panic!("never: {seen:?}"),
-            Err(_) => tokio::time::sleep(LOOK_EVERY).await,
-        }
-    }
 }
 
 fn encoded(pem: &str) -> String {

@@ -6,9 +6,10 @@ use std::process::Command;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::{Api, Client};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{DEFINITIONS, Front, PATIENCE, Pair, Proxy, ask, encoded, eventually, start};
+use super::{Answer, DEFINITIONS, Front, Pair, Proxy, ask, encoded, start};
 use crate::support::server::Server;
 use crate::support::tools::{self, skipped};
 
@@ -43,7 +44,7 @@ impl Both {
         let created = ask(&remote_client, "POST", DEFINITIONS, &definition).await;
         created.expect("created");
         let served = async || ask(&remote_client, "GET", GEARS, &Value::Null).await;
-        eventually(served).await;
+        eventually(DEADLINE, "the remote serves gears", served).await;
         front.local_service("gears").await;
         let trust = json!({"caBundle": encoded(&serving.pem)});
         front.aggregate(GROUP, "gears", remote.port(), &trust).await;
@@ -54,15 +55,11 @@ impl Both {
             remote,
             remote_client,
         };
-        eventually(async || {
-            let answer = both.front.raw("secret", &format!("GET {GEARS}"), "").await;
-            if answer.status == 200 {
-                Ok(())
-            } else {
-                Err(answer)
-            }
-        })
-        .await;
+        let request = format!("GET {GEARS}");
+        let is_passed_on = both
+            .front
+            .answers("secret", &request, "", |it| it.status == 200);
+        is_passed_on.await;
         both
     }
 
@@ -126,7 +123,7 @@ async fn objects_of_another_server_are_written_read_and_watched() {
     for name in ["c", "d"] {
         let created = ask(&both.remote_client, "POST", GEARS, &gear(name, 1)).await;
         created.expect("created");
-        let event = tokio::time::timeout(PATIENCE, events.try_next()).await;
+        let event = tokio::time::timeout(DEADLINE, events.try_next()).await;
         let event = event
             .expect("in time")
             .expect("no error")
@@ -175,15 +172,10 @@ async fn both_servers_have_to_allow_a_request() {
         .await;
         created.expect("created");
     }
-    eventually(async || {
-        let answer = front.raw("weak", &format!("GET {GEARS}"), "").await;
-        if answer.status == 200 {
-            Ok(())
-        } else {
-            Err(answer)
-        }
-    })
-    .await;
+    let request = format!("GET {GEARS}");
+    front
+        .answers("weak", &request, "", |it| it.status == 200)
+        .await;
     let map = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let map = ask(&both.remote_client, "GET", map, &Value::Null).await;
     let map: Value = serde_json::from_str(&map.expect("there")).expect("JSON");
@@ -267,16 +259,11 @@ async fn a_server_that_is_gone_is_not_asked() {
         message.ends_with("connect: connection refused"),
         "{message}"
     );
-    let answer = eventually(async || {
-        let answer = front.raw("secret", &format!("GET {GEARS}"), "").await;
-        if answer.body == "service unavailable\n" {
-            Ok(answer)
-        } else {
-            Err(answer)
-        }
-    });
-    assert_eq!(answer.await.status, 503);
-    eventually(async || {
+    let request = format!("GET {GEARS}");
+    let is_unavailable = |it: &Answer| it.body == "service unavailable\n";
+    let answer = front.answers("secret", &request, "", is_unavailable).await;
+    assert_eq!(answer.status, 503);
+    eventually(DEADLINE, "its resources are kept as stale", async || {
         let group = front.discovered(GROUP).await;
         let version = &group["versions"][0];
         let is_stale = version["freshness"] == "Stale";
@@ -292,12 +279,15 @@ async fn a_server_that_is_gone_is_not_asked() {
         .ask("DELETE", &path, &Value::Null)
         .await
         .expect("deleted");
-    eventually(async || match front.discovered(GROUP).await {
-        Value::Null => Ok(()),
-        group => Err(group),
+    let what = "the group is no longer discovered";
+    eventually(DEADLINE, what, async || {
+        match front.discovered(GROUP).await {
+            Value::Null => Ok(()),
+            group => Err(group),
+        }
     })
     .await;
-    let answer = front.raw("secret", &format!("GET {GEARS}"), "").await;
+    let answer = front.raw("secret", &request, "").await;
     assert_eq!(
         (answer.status, answer.body.as_str()),
         (404, "404 page not found\n")

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::stand_in::{Reply, StandIn};
-use super::{Front, Proxy, encoded, eventually};
+use super::{Front, Proxy, encoded};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
@@ -35,15 +35,9 @@ async fn the_server_of_an_aggregated_api_continues_the_trace() {
     let request = "GET /apis/odd/v1/things/traced";
     let parent = format!("Traceparent: 00-{TRACE}-{CALLER}-01");
     // The condition is in the store before the proxy has followed it.
-    eventually(async || {
-        let answer = front.raw("secret", request, &parent).await;
-        if answer.status == 200 {
-            Ok(())
-        } else {
-            Err(answer)
-        }
-    })
-    .await;
+    front
+        .answers("secret", request, &parent, |it| it.status == 200)
+        .await;
     let mut seen = None;
     while let Ok(head) = remote.heads.try_recv() {
         if head.starts_with(request) {

@@ -4,9 +4,10 @@ use std::fs;
 use std::process::Command;
 
 use http::Method;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{Fixture, LOOK_PERIOD, LOOKS_MAX, RBAC, ask, get};
+use super::{Fixture, RBAC, ask, get};
 use crate::support::tools::{self, run, skipped};
 
 #[tokio::test]
@@ -23,12 +24,12 @@ async fn kubectl_tells_users_what_view_and_edit_give_them() {
         fixture.create(&path, binding).await;
     }
     let pods = "/api/v1/namespaces/default/pods";
-    let mut looks = 0;
-    while get(&fixture.jane, pods).await.is_err() || get(&fixture.joe, pods).await.is_err() {
-        looks += 1;
-        assert!(looks < LOOKS_MAX, "the bindings do not count");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
+    eventually(DEADLINE, "the bindings count", async || {
+        get(&fixture.jane, pods)
+            .await
+            .and(get(&fixture.joe, pods).await)
+    })
+    .await;
     let kubeconfig = fixture.server.kubeconfig();
     let text = fs::read_to_string(&kubeconfig).expect("a kubeconfig");
     let server = text

@@ -3,9 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Method, Request};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{Fixture, LOOK_PERIOD, LOOKS_MAX};
+use super::Fixture;
 
 const DEFAULT: &str = "/api/v1/namespaces/default";
 
@@ -43,13 +44,16 @@ async fn get(fixture: &Fixture, node: &str, path: &str) -> Result<String, String
 
 /// Asks again until the answer is as it should be, since pods are followed.
 async fn until(fixture: &Fixture, node: &str, path: &str, allowed: bool) {
-    for _ in 0..LOOKS_MAX {
-        if get(fixture, node, path).await.is_ok() == allowed {
-            return;
+    let what = format!("{path} is allowed: {allowed}");
+    eventually(DEADLINE, what, async || {
+        let answer = get(fixture, node, path).await;
+        if answer.is_ok() == allowed {
+            Ok(())
+        } else {
+            Err(answer)
         }
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
-    panic!("{path}: {:?}", get(fixture, node, path).await);
+    })
+    .await;
 }
 
 fn pod(name: &str, node: &str, secret: &str) -> Value {
@@ -261,24 +265,14 @@ async fn kubelets_have_tokens_for_their_own_pods_only() {
     let tokens = format!("{accounts}/robot/token");
     let unbound = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": 3600}});
-    let mut refused = Ok(String::new());
-    for _ in 0..LOOKS_MAX {
-        refused = as_node(&fixture, "a", Method::POST, &tokens, &unbound).await;
-        // Until it is known which pods there are, nobody may ask at all.
-        if refused
-            .as_ref()
-            .err()
-            .is_some_and(|it| it.contains("not bound"))
-        {
-            break;
-        }
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
-    let why = refused.expect_err("a token for anything");
-    assert!(
-        why.contains("node requested token not bound to a pod"),
-        "{why}"
-    );
+    // Until it is known which pods there are, nobody may ask at all.
+    eventually(DEADLINE, "it is refused for that", async || {
+        let refused = as_node(&fixture, "a", Method::POST, &tokens, &unbound).await;
+        let why = refused.expect_err("a token for anything");
+        let is_it = why.contains("node requested token not bound to a pod");
+        if is_it { Ok(()) } else { Err(why) }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -336,15 +330,8 @@ async fn kubelets_have_tokens_for_the_audiences_of_their_pods() {
         "subjects": [{"kind": "Group", "name": "system:nodes"}]});
     let bindings = format!("{rbac}/clusterrolebindings");
     fixture.create(&bindings, binding).await;
-    let mut answer = ask("a", json!(["other"])).await;
-    for _ in 0..LOOKS_MAX {
-        if answer.is_ok() {
-            break;
-        }
-        tokio::time::sleep(LOOK_PERIOD).await;
-        answer = ask("a", json!(["other"])).await;
-    }
-    answer.expect("a role says so");
+    let asked = async || ask("a", json!(["other"])).await;
+    eventually(DEADLINE, "a role says so", asked).await;
 }
 
 #[tokio::test]

@@ -7,19 +7,14 @@ mod events;
 mod scheduling;
 mod volumes;
 
-use std::time::Duration;
-
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use ringwatch_server::InProcessServer;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::in_process;
-
-/// How often it is looked whether somebody has rights already, and how many times at most: a minute in all.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 3000;
 
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -58,13 +53,11 @@ impl Cluster {
             user: Some(name.to_owned()),
         };
         // The default roles are followed a moment after the server serves.
-        for _ in 0..LOOKS_MAX {
-            if actor.ask(Method::GET, lists, JSON, &Value::Null).await.code == 200 {
-                return actor;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("{name} may not list {lists}");
+        eventually(DEADLINE, format!("{name} may list {lists}"), async || {
+            actor.get(lists).await.code == 200
+        })
+        .await;
+        actor
     }
 
     /// A controller with the account that the controller manager gives it, once it may list this.

@@ -1,7 +1,6 @@
 //! Keys of a KMS plugin, from a Secret in etcd to the plugin's death.
 
 use std::path::Path;
-use std::time::Duration;
 
 use futures::StreamExt;
 use http::Request;
@@ -9,15 +8,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
 use kube::client::Body;
 use kube::{Api, Client, ResourceExt};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::kms_plugin::Plugin;
 use super::{configure, create_both, raw};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
-
-/// Time within which anything must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn provider(socket: &Path) -> String {
     let endpoint = format!("unix://{}", socket.display());
@@ -120,18 +117,11 @@ async fn dies(etcd: &Etcd, server: &mut Server, socket: &Path, created: &Secret)
     assert!(error.contains("failed to decrypt DEK"), "{error}");
 
     let _plugin = Plugin::start(socket);
-    let read = async {
-        loop {
-            // The failure is remembered for a moment.
-            match secrets.get("s").await {
-                Ok(read) => return read,
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            }
-        }
-    };
-    let read = tokio::time::timeout(PATIENCE, read).await;
-    let read = read.expect("the plugin is asked again");
-    assert_eq!(read.data, created.data);
+    // The failure is remembered for a moment.
+    let read = eventually(DEADLINE, "the plugin is asked again", async || {
+        secrets.get("s").await
+    });
+    assert_eq!(read.await.data, created.data);
 }
 
 /// Lists the secrets of the watch cache.
@@ -142,6 +132,19 @@ async fn cached_list(client: &Client) -> (u16, Value) {
     let status = answer.status().as_u16();
     let body = answer.into_body().collect_bytes().await.expect("a body");
     (status, serde_json::from_slice(&body).expect("JSON"))
+}
+
+/// Waits until the secrets of the watch cache can be listed, and returns the list.
+async fn list_once_decrypted(client: &Client) -> Value {
+    let listed = eventually(
+        DEADLINE,
+        "the type is listed again",
+        async || match cached_list(client).await {
+            (200, list) => Ok(list),
+            other => Err(other),
+        },
+    );
+    listed.await
 }
 
 /// While a plugin hangs, the types whose keys it has cannot be read, and all others are served as ever. Nothing is lost.
@@ -184,10 +187,13 @@ async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     plugin.hang(true);
     let decrypted = plugin.calls("Decrypt");
     let created = create_both(writer.clone()).await;
-    let seen = tokio::time::timeout(PATIENCE, changes.next()).await;
+    let seen = tokio::time::timeout(DEADLINE, changes.next()).await;
     let seen = seen.expect("no wait").expect("an event");
     assert!(matches!(seen, Ok(WatchEvent::Added(it)) if it.name_any() == "m"));
-    assert!(plugin.calls("Decrypt") > decrypted, "the plugin was asked");
+    let asked = eventually(DEADLINE, "the plugin is asked", async || {
+        plugin.calls("Decrypt") > decrypted
+    });
+    asked.await;
     let found = maps.list(&ListParams::default()).await.expect("a list");
     assert!(found.items.iter().any(|it| it.name_any() == "m"));
     let (status, body) = cached_list(&reader).await;
@@ -202,19 +208,10 @@ async fn a_plugin_that_hangs_holds_up_its_types_alone() {
     );
 
     // The watch ends, since the value does not become readable in time.
-    let ended = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let ended = tokio::time::timeout(DEADLINE, watch.next()).await;
     assert!(ended.expect("in time").is_none());
     plugin.hang(false);
-    let again = async {
-        loop {
-            match cached_list(&reader).await {
-                (200, list) => return list,
-                _ => tokio::time::sleep(Duration::from_millis(100)).await,
-            }
-        }
-    };
-    let again = tokio::time::timeout(PATIENCE, again).await;
-    let again = again.expect("the type is listed again");
+    let again = list_once_decrypted(&reader).await;
     let items = again["items"].as_array().map(Vec::len);
     assert_eq!(items, Some(1));
     let data = serde_json::to_value(created.data).expect("JSON");
@@ -231,7 +228,7 @@ async fn goes_on(secrets: &Api<Secret>, version: &str, writer: Client) {
     let others: Api<Secret> = Api::default_namespaced(writer);
     let created = others.create(&PostParams::default(), &secret("t")).await;
     created.expect("created");
-    let seen = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let seen = tokio::time::timeout(DEADLINE, watch.next()).await;
     let seen = seen.expect("no wait").expect("an event");
     assert!(matches!(seen, Ok(WatchEvent::Added(it)) if it.name_any() == "t"));
 }

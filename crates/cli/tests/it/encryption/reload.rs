@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Api, Client};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::json;
 
 use super::kms::{health, provider, secret};
@@ -15,9 +15,6 @@ use super::kms_plugin::Plugin;
 use super::{configure, create_both, key, raw};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
-
-/// Time within which anything must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
 const LAST_RELOAD: &str =
@@ -76,21 +73,24 @@ impl Reloading {
 
     /// Waits until the configuration has been read again with an outcome that often.
     async fn until(&self, status: &str, count: f64) {
-        let reached = async {
-            while self.metric(RELOADS, status).await < count {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        };
-        let reached = tokio::time::timeout(PATIENCE, reached).await;
-        reached.unwrap_or_else(|_| panic!("no {status}: {}", self.server.log()));
+        let what = format!("{count} times {status}");
+        let reached = eventually(DEADLINE, what, async || {
+            self.metric(RELOADS, status).await >= count
+        });
+        reached.await;
+    }
+
+    /// Replaces the configuration at once, so that the server never reads a part of it.
+    fn replace(&self, providers: &str) {
+        let beside = self.path.with_extension("new");
+        configure(&beside, providers);
+        fs::rename(&beside, &self.path).expect("a file");
     }
 
     /// Replaces the configuration, and waits until it is used.
     async fn configure(&self, providers: &str) {
         let before = self.metric(RELOADS, "success").await;
-        let beside = self.path.with_extension("new");
-        configure(&beside, providers);
-        fs::rename(&beside, &self.path).expect("a file");
+        self.replace(providers);
         self.until("success", before + 1.0).await;
     }
 }
@@ -126,11 +126,9 @@ async fn keys_change_without_a_restart() {
     fs::write(&path, "kind: Pod").expect("a file");
     reloading.until("failure", 1.0).await;
     assert!(reloading.metric(LAST_RELOAD, "failure").await >= begun);
-    let log = reloading.server.log();
-    assert!(
-        log.contains("error processing encryption config file"),
-        "{log}"
-    );
+    // The failure is counted before it is logged.
+    let words = "error processing encryption config file";
+    reloading.server.logged(words).await;
     secrets.get("s").await.expect("read as before");
 
     // What was plain is still read, and written anew with a key.
@@ -161,33 +159,19 @@ async fn keys_change_without_a_restart() {
         .create(&PostParams::default(), &secret("t"))
         .await;
     created.expect("created");
-    let refused = async {
-        while secrets.list(&cached).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    let refused = tokio::time::timeout(PATIENCE, refused).await;
-    refused.expect("a list that lacks what cannot be decrypted");
+    let what = "no list that lacks what cannot be decrypted";
+    let refused = eventually(DEADLINE, what, async || {
+        secrets.list(&cached).await.is_err()
+    });
+    refused.await;
     let all = secretbox(&[("two", "I"), ("three", "Q"), ("one", "A")]);
     reloading.configure(&all).await;
-    assert_eq!(until_listed(&secrets).await, 2);
+    let listed = eventually(DEADLINE, "listed again", async || {
+        secrets.list(&cached).await
+    });
+    assert_eq!(listed.await.items.len(), 2);
     migrate(&secrets).await;
     assert!(raw(&etcd).starts_with("k8s:enc:secretbox:v1:two:"));
-}
-
-/// Returns the number of secrets in the cache once they can be read.
-async fn until_listed(secrets: &Api<Secret>) -> usize {
-    let cached = ListParams::default().match_any();
-    let listed = async {
-        loop {
-            match secrets.list(&cached).await {
-                Ok(list) => return list.items.len(),
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            }
-        }
-    };
-    let listed = tokio::time::timeout(PATIENCE, listed).await;
-    listed.expect("listed again")
 }
 
 /// Does to a secret what kube-controller-manager's storage-version-migrator does to each object of a type: it applies
@@ -217,13 +201,10 @@ async fn a_plugin_is_used_once_it_is_healthy() {
     let identity = "  - identity: {}\n";
     configure(&path, identity);
     let reloading = Reloading::start(&etcd, &path).await;
-    configure(&path, &format!("{}{identity}", provider(&socket)));
+    reloading.replace(&format!("{}{identity}", provider(&socket)));
     reloading.until("failure", 1.0).await;
-    let log = reloading.server.log();
-    assert!(
-        log.contains("health check for new transformers failed"),
-        "{log}"
-    );
+    let words = "health check for new transformers failed";
+    reloading.server.logged(words).await;
     create_both(reloading.client.clone()).await;
     assert!(raw(&etcd).starts_with("k8s\0"), "{}", raw(&etcd));
     let ok = health(&reloading.client, "/readyz/kms-providers").await;

@@ -140,13 +140,7 @@ async fn no_block_of_custom_resources_is_kept() {
         "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
     let defined = fixture.post(DEFINITIONS, definition).await;
     assert_eq!(defined.head.status, 201, "{}", defined.text());
-    let served = async {
-        while fixture.get(BLOBS).await.head.status != 200 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let served = tokio::time::timeout(PATIENCE, served).await;
-    served.expect("the resource is served");
+    fixture.until_served(BLOBS).await;
     for number in 0..OBJECTS {
         let blob = json!({"apiVersion": "example.com/v1", "kind": "Blob",
             "metadata": {"name": format!("b{number:03}")}, "data": data(number)});

@@ -21,8 +21,8 @@ async fn watches(fixture: &Fixture, accept: &str, query: &str, count: usize) -> 
 }
 
 /// The next chunk of a watch.
-async fn chunk(body: &mut HeldBody) -> Bytes {
-    let frame = tokio::time::timeout(PATIENCE, body.frame()).await;
+pub(super) async fn chunk(body: &mut HeldBody) -> Bytes {
+    let frame = tokio::time::timeout(DEADLINE, body.frame()).await;
     let frame = frame.expect("in time").expect("a frame").expect("no error");
     frame.into_data().expect("data")
 }
@@ -80,6 +80,15 @@ async fn a_burst_is_joined_into_chunks_of_bounded_size() {
         let data = json!({"k": "x".repeat(large)});
         fixture.config_map(&format!("c{number:02}"), data).await;
     }
+    // Events that come while it reads would be chunks of their own.
+    let behind = eventually(DEADLINE, "all events wait for the watch", async || {
+        let state = fixture.get("/debug/ui/state").await.json();
+        let mut types = state["types"].as_array().expect("types").iter();
+        let config_maps = types.find(|it| it["type"] == "configmaps");
+        let behind = config_maps.and_then(|it| it["watchers"]["behindMax"].as_u64());
+        (behind >= Some(30)).then_some(()).ok_or(behind)
+    });
+    behind.await;
     let mut text = Vec::new();
     let mut chunks = 0;
     while text.iter().filter(|byte| **byte == b'\n').count() < 30 {

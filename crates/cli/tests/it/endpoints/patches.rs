@@ -145,9 +145,7 @@ async fn what_is_applied_again_later_is_not_written() {
         let now = jiff::Timestamp::now();
         json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     };
-    while now() == time {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually(DEADLINE, "another second", async || now() != time).await;
     assert_eq!(apply().await.json(), first);
 }
 

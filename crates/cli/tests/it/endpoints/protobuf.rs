@@ -1,5 +1,6 @@
 //! Objects, lists, options and watches in protobuf.
 
+use super::encodings::chunk;
 use super::*;
 
 #[tokio::test]
@@ -61,18 +62,24 @@ async fn watches_come_in_protobuf() {
     const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
     let fixture = Fixture::start(true).await;
     let created = fixture.config_map("a", json!({"k": "v"})).await;
-    let query = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&timeoutSeconds=1\
+    let query = "watch=1&allowWatchBookmarks=true&sendInitialEvents=true\
                  &resourceVersionMatch=NotOlderThan";
     let path = format!("{CONFIG_MAPS}?{query}");
-    let answer = fixture
-        .ask(in_protobuf("GET", &path, STREAM, Vec::new()))
-        .await;
-    assert_eq!(answer.head.headers[CONTENT_TYPE], STREAM);
-    let mut rest = &answer.body[..];
+    let answer = fixture.send(in_protobuf("GET", &path, STREAM, Vec::new()));
+    let (head, mut body) = answer.await.into_parts();
+    assert_eq!(head.headers[CONTENT_TYPE], STREAM);
+    let mut bytes = Vec::new();
     let mut events = Vec::new();
-    while let Some((length, tail)) = rest.split_first_chunk::<4>() {
-        let (event, tail) = tail.split_at(u32::from_be_bytes(*length) as usize);
-        rest = tail;
+    while events.len() < 2 || !bytes.is_empty() {
+        let message = bytes.split_first_chunk::<4>();
+        let message = message
+            .and_then(|(length, rest)| rest.split_at_checked(u32::from_be_bytes(*length) as usize));
+        let Some((event, rest)) = message else {
+            bytes.extend(chunk(&mut body).await);
+            continue;
+        };
+        let (event, rest) = (event.to_vec(), rest.to_vec());
+        bytes = rest;
         let untyped = [
             &codec::MAGIC[..],
             &[0x12, event.len() as u8, (event.len() >> 7) as u8],
@@ -80,7 +87,7 @@ async fn watches_come_in_protobuf() {
         // The length of the envelope's content is a varint of two bytes.
         let mut envelope = untyped.concat();
         envelope[5] |= 0x80;
-        envelope.extend_from_slice(event);
+        envelope.extend_from_slice(&event);
         let event = codec::decode(&envelope, ("v1", "WatchEvent")).expect("an event");
         events.push(event);
     }

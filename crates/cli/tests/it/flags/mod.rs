@@ -10,7 +10,6 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringwatch_server::{Builder, InProcessServer};
 use ringwatch_tls::verifiers::ServerVerifier;
@@ -20,10 +19,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-/// How often a condition is looked at, and how many times at most.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 400;
 
 /// The header of an administrator's requests.
 const ADMIN: &str = "Authorization: Bearer secret\r\n";

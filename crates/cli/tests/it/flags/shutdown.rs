@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use rustls::DEFAULT_VERSIONS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{ADMIN, Folder, LOOK_EVERY, LOOKS_MAX, anyone, ask, dial, send};
+use super::{ADMIN, Folder, anyone, ask, dial, send};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
@@ -46,17 +47,12 @@ async fn requests_are_turned_away_until_those_in_progress_are_answered() {
     let (first, rest) = body.split_at(5);
     slow.write_all(first.as_bytes()).await.unwrap();
     slow.flush().await.unwrap();
-    // The request is in progress once another, which came later, is answered.
-    ask(port, "GET /version", ADMIN).await;
+    let running = r#""verb":"create","path":"/api/v1/namespaces/default/configmaps""#;
+    let runs = |answer: &str| answer.contains(running);
+    until_answered(&server, "GET /debug/ui/state", runs).await;
     terminate(&server);
-    let mut answer = String::new();
-    for _ in 0..LOOKS_MAX {
-        answer = ask(port, "GET /version", ADMIN).await;
-        if !answer.starts_with("HTTP/1.1 200") {
-            break;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    let turned_away = |answer: &str| !answer.starts_with("HTTP/1.1 200");
+    let answer = until_answered(&server, "GET /version", turned_away).await;
     assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
     for words in [
         "retry-after: 5\r\n",
@@ -92,22 +88,38 @@ async fn readiness_ends_before_the_address_is_withdrawn() {
     // Else nothing would have to be withdrawn.
     let endpoints = "GET /api/v1/namespaces/default/endpoints/kubernetes";
     until_answered(&server, endpoints, |answer| answer.contains("192.0.2.7")).await;
+    // The server tries to withdraw it for two seconds, then listens no more: a connection that is open already loses none of them.
+    let client = server.client_with_token("secret").await;
+    let shutdown = async || {
+        let request = ::http::Request::get("/readyz/shutdown").body(Vec::new());
+        client.request_text(request.unwrap()).await
+    };
+    shutdown().await.expect("not yet");
     // From here on it is to be withdrawn, though the server may still be starting.
     etcd.freeze();
     terminate(&server);
-    let is_unready = |answer: &str| answer.starts_with("HTTP/1.1 500");
-    until_answered(&server, "GET /readyz/shutdown", is_unready).await;
+    eventually(
+        DEADLINE,
+        "the server says that it ends",
+        async || match shutdown().await {
+            Err(kube::Error::Api(status)) if status.code == 500 => Ok(()),
+            other => Err(other),
+        },
+    )
+    .await;
 }
 
-/// Asks until the answer is one of those that are waited for.
-async fn until_answered(server: &Server, line: &str, is_it: impl Fn(&str) -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if is_it(&ask(server.port(), line, ADMIN).await) {
-            return;
+/// Asks until the answer is one of those that are waited for, and returns it.
+async fn until_answered(server: &Server, line: &str, is_it: impl Fn(&str) -> bool) -> String {
+    eventually(DEADLINE, line, async || {
+        let answer = ask(server.port(), line, ADMIN).await;
+        if is_it(&answer) {
+            Ok(answer)
+        } else {
+            Err(answer)
         }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("no such answer to {line}");
+    })
+    .await
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! Versions, suites, key exchanges and certificates of TLS.
 
 use rcgen::{CertificateParams, DnType, KeyPair};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ClientConfig, DEFAULT_VERSIONS, ProtocolVersion, RootCertStore};
 
-use super::{Folder, LOOK_EVERY, LOOKS_MAX, anyone, dial, port};
+use super::{Folder, anyone, dial, port};
 
 #[tokio::test]
 async fn clients_of_older_versions_are_refused() {
@@ -138,14 +139,11 @@ async fn the_certificate_of_a_name_changes_with_its_files() {
     assert_eq!(shown(port, "one.example").await, der(&old));
     let default = shown(port, "two.example").await;
     let (new, _) = certificate(&folder, "one", "two.example", &[]);
-    for _ in 0..LOOKS_MAX {
-        if shown(port, "two.example").await == der(&new) {
-            assert_eq!(shown(port, "one.example").await, default);
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("the old certificate stays");
+    let replaced = eventually(DEADLINE, "the new certificate is shown", async || {
+        shown(port, "two.example").await == der(&new)
+    });
+    replaced.await;
+    assert_eq!(shown(port, "one.example").await, default);
 }
 
 #[tokio::test]

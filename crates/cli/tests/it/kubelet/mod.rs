@@ -13,8 +13,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
+use ringwatch_testing::eventually::DEADLINE;
 use ringwatch_testing::reserved_port::ReservedPort;
 use ringwatch_tls::tls_client::{self, Trust};
 use rustls::pki_types::ServerName;
@@ -27,9 +27,6 @@ use tokio_rustls::client::TlsStream;
 use self::stand_in::StandIn;
 use crate::support::server::Server;
 use crate::support::tools::{self, skipped};
-
-/// How long a condition may take to become true.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -118,7 +115,7 @@ impl Cluster {
         let request = http::Request::builder().method(method).uri(path);
         let request = request.body(body.as_bytes().to_vec());
         let answer = self.client.request_text(request.expect("a request"));
-        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        let answer = tokio::time::timeout(DEADLINE, answer).await;
         answer.expect("in time").map_err(|error| match error {
             kube::Error::Api(status) => (status.code, status.message.clone()),
             other => (0, other.to_string()),
@@ -150,7 +147,7 @@ async fn raw(server: &Server, request: &str, headers: &str) -> (TlsStream<TcpStr
     let mut stream = connected.await.expect("a connection");
     let request = format!("{request}\r\nHost: x\r\n{headers}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("written");
-    let head = tokio::time::timeout(PATIENCE, head(&mut stream)).await;
+    let head = tokio::time::timeout(DEADLINE, head(&mut stream)).await;
     (stream, head.expect("in time").expect("a head"))
 }
 
@@ -250,7 +247,7 @@ async fn expect_echo(cluster: &mut Cluster, mut stream: TlsStream<TcpStream>) {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut echoed = vec![0; sent.len()];
     let both = async { tokio::join!(writer.write_all(&sent), reader.read_exact(&mut echoed)) };
-    let (written, read) = tokio::time::timeout(PATIENCE, both).await.expect("in time");
+    let (written, read) = tokio::time::timeout(DEADLINE, both).await.expect("in time");
     written.expect("written");
     read.expect("echoed");
     assert_eq!(echoed, sent);
@@ -301,13 +298,7 @@ async fn nodes_are_proxied() {
 
 #[tokio::test]
 async fn a_kubelet_that_cannot_answer_is_an_error() {
-    let cluster = Cluster::start(&["--kubelet-timeout=1s"]).await;
-    // Takes connections, and never says anything.
-    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .expect("a port");
-    let silent_port = silent.local_addr().expect("an address").port();
-    cluster.node("silent", silent_port).await;
+    let cluster = Cluster::start(&[]).await;
     let reserved = ReservedPort::new();
     let free = reserved.number();
     cluster.node("absent", free).await;
@@ -317,7 +308,6 @@ async fn a_kubelet_that_cannot_answer_is_an_error() {
     for (pod, node) in [
         ("unknown", "unknown"),
         ("nowhere", "nowhere"),
-        ("silent", "silent"),
         ("absent", "absent"),
         ("gone", "worker"),
         ("broken", "worker"),
@@ -329,7 +319,6 @@ async fn a_kubelet_that_cannot_answer_is_an_error() {
         "Get \"https://127.0.0.1:{free}/containerLogs/default/absent/c\": \
          dial tcp 127.0.0.1:{free}: connect: connection refused"
     );
-    let silent = format!("dial tcp 127.0.0.1:{silent_port}: i/o timeout");
     for (path, code, words) in [
         ("unknown/log", 404, "nodes \"unknown\" not found"),
         ("unknown/exec", 404, "nodes \"unknown\" not found"),
@@ -338,7 +327,6 @@ async fn a_kubelet_that_cannot_answer_is_an_error() {
             500,
             "no preferred addresses found; known addresses: []",
         ),
-        ("silent/log", 500, silent.as_str()),
         ("absent/log", 500, absent.as_str()),
         ("gone/log", 400, "no such log"),
         (
@@ -366,10 +354,27 @@ async fn a_kubelet_that_cannot_answer_is_an_error() {
     let (mut stream, refused) = cluster.raw(proxy, "Connection: close").await;
     assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
     let mut status = String::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut status)).await;
+    let read = tokio::time::timeout(DEADLINE, stream.read_to_string(&mut status)).await;
     read.expect("in time").expect("a status");
     let words = "error trying to reach service: dial tcp";
     assert!(status.contains(words), "{status}");
+}
+
+/// The time limit is so short that a kubelet which answers may miss it on a busy machine, so no other is asked here.
+#[tokio::test]
+async fn a_kubelet_that_says_nothing_is_given_up() {
+    let cluster = Cluster::start(&["--kubelet-timeout=1s"]).await;
+    // Takes connections, and never says anything.
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    cluster.node("silent", port).await;
+    cluster.pod("silent", "silent").await;
+    let refused = cluster.get(&format!("{PODS}/silent/log")).await;
+    let (code, message) = refused.expect_err("no log");
+    let words = format!("dial tcp 127.0.0.1:{port}: i/o timeout");
+    assert!(code == 500 && message.contains(&words), "{code} {message}");
 }
 
 #[tokio::test]

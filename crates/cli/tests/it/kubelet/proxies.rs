@@ -64,7 +64,7 @@ impl Cluster {
         let request = format!("GET {path} HTTP/1.1");
         let (mut stream, _) = self.raw(&request, "Connection: close").await;
         let mut status = String::new();
-        let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut status)).await;
+        let read = tokio::time::timeout(DEADLINE, stream.read_to_string(&mut status)).await;
         read.expect("in time").expect("a status");
         let status: Value = serde_json::from_str(&status).expect("a status");
         let message = status["message"].as_str().expect("a message");

@@ -121,7 +121,7 @@ impl StandIn {
 
     /// The head of the next request.
     pub(super) async fn next(&mut self) -> String {
-        let event = tokio::time::timeout(super::PATIENCE, self.events.recv()).await;
+        let event = tokio::time::timeout(super::DEADLINE, self.events.recv()).await;
         event.expect("an event in time").expect("an event")
     }
 }

@@ -65,7 +65,7 @@ impl Looking {
         stdin.write_all(input.as_bytes()).expect("written");
         drop(stdin);
         let waiting = tokio::task::spawn_blocking(|| child.wait_with_output());
-        let waited = tokio::time::timeout(PATIENCE, waiting).await;
+        let waited = tokio::time::timeout(DEADLINE, waiting).await;
         waited.expect("in time").expect("no panic").expect("an end")
     }
 
@@ -115,7 +115,7 @@ impl Looking {
                 assert_eq!(heard, said);
             }
         });
-        let spoken = tokio::time::timeout(PATIENCE, spoken).await;
+        let spoken = tokio::time::timeout(DEADLINE, spoken).await;
         forwarding.kill().expect("running");
         forwarding.wait().expect("killed");
         spoken.expect("in time").expect("heard");

@@ -12,8 +12,9 @@ use super::*;
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
 const ORIGIN: &str = "Origin: https://127.0.0.1";
-/// The path of a watch of one ConfigMap that ends by itself.
-const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=2&fieldSelector=metadata.name%3Da";
+/// The path of a watch of one ConfigMap.
+const WATCH: &str =
+    "/api/v1/namespaces/default/configmaps?watch=true&fieldSelector=metadata.name%3Da";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
 
@@ -43,9 +44,16 @@ async fn messages(socket: &mut Socket) -> Vec<Message> {
             }
         }
     };
-    let read = tokio::time::timeout(PATIENCE, reading).await;
+    let read = tokio::time::timeout(DEADLINE, reading).await;
     read.expect("an end in time");
     all
+}
+
+/// Reads the next message.
+async fn next(socket: &mut Socket) -> Message {
+    let message = tokio::time::timeout(DEADLINE, socket.next()).await;
+    let message = message.expect("in time").expect("a message");
+    message.expect("a message")
 }
 
 #[tokio::test]
@@ -91,7 +99,7 @@ async fn events_come_as_messages_of_their_own() {
         .ask("DELETE", &format!("{maps}/a"), "")
         .await
         .expect("deleted");
-    let events = messages(&mut socket).await;
+    let events = [next(&mut socket).await, next(&mut socket).await];
     let types = events.iter().map(|message| {
         let event: Value = serde_json::from_str(message.to_text().expect("text")).expect("JSON");
         (
@@ -101,6 +109,10 @@ async fn events_come_as_messages_of_their_own() {
     });
     let expected = [(json!("ADDED"), json!("a")), (json!("DELETED"), json!("a"))];
     assert_eq!(types.collect::<Vec<_>>(), expected);
+    // Of what is gone there is nothing to tell up to the end.
+    let path = format!("{WATCH}&timeoutSeconds=1");
+    let (mut socket, _) = open(&cluster, &path, ORIGIN).await;
+    assert_eq!(messages(&mut socket).await, [] as [Message; 0]);
 }
 
 #[tokio::test]
@@ -112,9 +124,8 @@ async fn events_in_protobuf_come_without_a_length() {
         .await;
     let accept = "Accept: application/vnd.kubernetes.protobuf;stream=watch";
     let (mut socket, _) = open(&cluster, WATCH, &format!("{ORIGIN}\r\n{accept}")).await;
-    let events = messages(&mut socket).await;
-    let [Message::Binary(event)] = &events[..] else {
-        panic!("{events:?}")
+    let Message::Binary(event) = next(&mut socket).await else {
+        panic!("no binary message")
     };
     // Field 1 of a WatchEvent is its type.
     assert!(event.starts_with(b"\x0a\x05ADDED"), "{event:?}");
@@ -123,8 +134,7 @@ async fn events_in_protobuf_come_without_a_length() {
 #[tokio::test]
 async fn a_watch_ends_when_its_client_closes() {
     let cluster = Cluster::start(&[]).await;
-    let path = WATCH.replace("timeoutSeconds=2&", "");
-    let (mut socket, _) = open(&cluster, &path, ORIGIN).await;
+    let (mut socket, _) = open(&cluster, WATCH, ORIGIN).await;
     let longer = "x".repeat(10_000);
     for ignored in [Message::text(longer), Message::Ping("p".into())] {
         socket.send(ignored).await.expect("sent");
@@ -348,9 +358,7 @@ async fn ports_are_forwarded_within_web_sockets() {
         .expect("sent");
     let mut heard = Vec::new();
     while heard.len() < 9 {
-        let message = tokio::time::timeout(PATIENCE, socket.next()).await;
-        let message = message.expect("in time").expect("a message");
-        heard.extend(message.expect("a message").into_data());
+        heard.extend(next(&mut socket).await.into_data());
     }
     assert_eq!(heard, b"earlysaid");
     let asked = cluster.kubelet.next().await.to_lowercase();

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::Value;
 use tokio::process::{Child, Command};
-
-/// No small load takes longer.
-const LOAD_SECONDS_MAX: u64 = 120;
 
 /// A load that has begun.
 pub(super) fn start(arguments: &[&str], environment: &[(&str, &Path)]) -> Child {
@@ -30,8 +27,7 @@ pub(super) fn start(arguments: &[&str], environment: &[(&str, &Path)]) -> Child 
 
 /// Waits for the end and returns the output.
 pub(super) async fn end(child: Child) -> Output {
-    let at_most = Duration::from_secs(LOAD_SECONDS_MAX);
-    let ended = tokio::time::timeout(at_most, child.wait_with_output()).await;
+    let ended = tokio::time::timeout(DEADLINE, child.wait_with_output()).await;
     ended.expect("an end in time").expect("output")
 }
 

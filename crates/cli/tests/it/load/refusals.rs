@@ -2,17 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 
 use super::loading::{end, left_behind, start};
 use crate::support::server::Server;
-
-/// How often a condition is looked at, and how many times at most: half a minute.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 600;
 
 /// The load must end with this code and one line that contains all these words.
 async fn refused(arguments: &[&str], code: i32, words: &[&str]) {
@@ -165,12 +161,10 @@ async fn an_interrupted_load_cleans_up() {
     for signal in ["INT", "TERM"] {
         let child = start(&arguments, &[("KUBECONFIG", &kubeconfig)]);
         let id = child.id().expect("a running load").to_string();
-        let mut looks = 0;
-        while left_behind(&client).await.is_empty() {
-            looks += 1;
-            assert!(looks < LOOKS_MAX, "no namespace was created");
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        eventually(DEADLINE, "a namespace is created", async || {
+            !left_behind(&client).await.is_empty()
+        })
+        .await;
         let kill = std::process::Command::new("kill");
         let sent = { kill }.args([&format!("-{signal}"), &id]).status();
         assert!(sent.expect("kill").success());

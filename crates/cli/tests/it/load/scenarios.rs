@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 use futures::StreamExt;
 use http::Request;
 use ringwatch_state::{STATE_PATH, State};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_tls::target::USER_AGENT;
 use serde_json::Value;
 
@@ -19,10 +19,6 @@ use crate::support::server::Server;
 const SMALL: [&str; 3] = ["--runs=2", "--duration=600ms", "--warm-up=200ms"];
 /// So many of them share a server at a time.
 const AT_ONCE: usize = 4;
-
-/// How often a condition is looked at, and how many times at most: half a minute.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 600;
 
 /// A scenario with its flags, how often it is run with these, and what its outcome must be.
 struct Case {
@@ -303,13 +299,13 @@ async fn late_writes_beside_lists_are_told() {
 #[tokio::test]
 async fn exact_lists_are_of_versions_that_are_not_compacted() {
     let memory = ["--storage-backend", "memory"];
-    let compacting = ["--etcd-compaction-interval=2s"];
+    let compacting = ["--etcd-compaction-interval=4s"];
     let mut server = Server::start(&[&memory[..], &compacting].concat());
     server.client().await;
     let kubeconfig = server.kubeconfig();
     let target = ["--kubeconfig", text(&kubeconfig)];
     // The last run is after two intervals, and its lists are far shorter than one.
-    let length = ["--runs=3", "--duration=2s"];
+    let length = ["--runs=3", "--duration=4s"];
     let list = ["list", "--objects=20", "--write-rate=50"];
     Loaded::by(&target, &[&length[..], &list].concat())
         .await
@@ -362,12 +358,7 @@ async fn a_restart_loses_nothing(mut server: Server) {
     let restart = ["restart", "--watchers=10", "--rate=20", "--command"];
     let flags = [&length[..], &restart, &[&command]].concat();
     let restarting = async {
-        let mut looks = 0;
-        while !restarted.exists() {
-            looks += 1;
-            assert!(looks < LOOKS_MAX, "the command was not run");
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        eventually(DEADLINE, "the command is run", async || restarted.exists()).await;
         server.kill();
         server.start_again();
         // The command ends when the file is gone.

@@ -1,13 +1,13 @@
 //! `ringwatch load verify` against real servers, and against one that breaks its promises.
 
 use std::path::Path;
-use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::PostParams;
 use kube::runtime::conditions;
 use kube::runtime::wait::await_condition;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::loading::{Loaded, median};
@@ -15,10 +15,6 @@ use super::proxy::{Fault, Proxy};
 use crate::support::etcd::Etcd;
 use crate::support::server::Server;
 
-/// A run must be over within this time.
-const RUN_MAX: Duration = Duration::from_secs(120);
-/// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// One event of so many is changed.
 const ONE_EVENT_OF: usize = 10_000;
 /// One list of so many is an old one.
@@ -155,7 +151,7 @@ async fn custom_resources_keep_the_promises() {
     created.expect("created");
     let established = conditions::is_crd_established();
     let established = await_condition(definitions, "widgets.example.com", established);
-    let established = tokio::time::timeout(RUN_MAX, established).await;
+    let established = tokio::time::timeout(DEADLINE, established).await;
     established.expect("established in time").expect("a watch");
     let flags = [
         "--resource",
@@ -184,16 +180,12 @@ async fn a_server_that_is_killed_keeps_its_promises() {
     let target = ["--kubeconfig", &kubeconfig];
     let flags = ["--duration", "6s", "--objects", "10", "--fault", &fault];
     let killing = async {
-        while !asked.exists() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        eventually(DEADLINE, "the command is run", async || asked.exists()).await;
         server.kill();
         server.start_again();
         std::fs::write(&done, "").expect("a file");
     };
-    let killing = tokio::time::timeout(RUN_MAX, killing);
-    let (verified, killed) = tokio::join!(verify(&target, &flags), killing);
-    killed.expect("the command was run");
+    let (verified, ()) = tokio::join!(verify(&target, &flags), killing);
     let outcome = has_passed(verified);
     assert!(median(&outcome, "watches broken") > 0.0, "nobody noticed");
 }

@@ -18,12 +18,10 @@ async fn definitions_that_are_cleaned_up_go_through_a_queue() {
         },
     });
     fixture.create(DEFINITIONS, &definition).await;
-    let mut looks = 0;
-    while fixture.get(WIDGETS).await.0 != StatusCode::OK {
-        looks += 1;
-        assert!(looks < LOOKS_MAX, "the definition is not served");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
+    eventually(DEADLINE, "the definition is served", async || {
+        fixture.get(WIDGETS).await.0 == StatusCode::OK
+    })
+    .await;
     let widget =
         json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
     fixture.create(WIDGETS, &widget).await;

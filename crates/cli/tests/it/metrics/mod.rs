@@ -14,18 +14,13 @@ mod store;
 mod unauthenticated;
 mod watch_cache;
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use ringwatch_apiserver::filters::HeldBody;
 use ringwatch_server::{Builder, InProcessServer};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
-
-/// How often a condition is looked at, and how many times at most: a minute in all.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 3_000;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -131,14 +126,14 @@ impl Fixture {
 
     /// Scrapes until the metrics are as wanted.
     async fn until(&self, wanted: impl Fn(&Scrape) -> bool) -> Scrape {
-        for _ in 0..LOOKS_MAX {
+        let scraped = eventually(DEADLINE, "the metrics are as wanted", async || {
             let scrape = self.scrape().await;
             if wanted(&scrape) {
-                return scrape;
+                return Ok(scrape);
             }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("not within a minute:\n{}", self.scrape().await.0);
+            Err(scrape.0)
+        });
+        scraped.await
     }
 
     async fn create(&self, path: &str, object: &Value) -> Value {

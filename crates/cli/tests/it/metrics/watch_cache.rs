@@ -56,19 +56,18 @@ async fn events_are_counted_on_their_way_from_the_store_to_the_watcher() {
     begun.rose(&stored, 1.0, "ringwatch_watchers", &MAPS);
     let object = fixture.config_map("c", 1).await;
     read_until(&mut watch, "\"name\":\"c\"").await;
-    let delivered = fixture.scrape().await;
+    // Dispatched events are counted behind the watchers' signals.
+    let dispatched = "apiserver_watch_cache_events_dispatched_total";
+    let delivered = fixture
+        .until(|now| now.value(dispatched, &MAPS) > begun.value(dispatched, &MAPS))
+        .await;
     delivered.rose(
         &begun,
         1.0,
         "apiserver_watch_cache_events_received_total",
         &MAPS,
     );
-    delivered.rose(
-        &begun,
-        1.0,
-        "apiserver_watch_cache_events_dispatched_total",
-        &MAPS,
-    );
+    delivered.rose(&begun, 1.0, dispatched, &MAPS);
     let version = object["metadata"]["resourceVersion"]
         .as_str()
         .expect("a version");

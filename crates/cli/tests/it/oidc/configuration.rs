@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::*;
+use ringwatch_testing::eventually::eventually;
 
-/// How often a condition is looked at, and how many times at most.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
-const LOOKS_MAX: u32 = 600;
+use super::*;
 
 /// A server with a configuration of two issuers.
 struct Configured {
@@ -97,13 +95,12 @@ impl Configured {
 
     /// Waits until a token counts, or does not.
     async fn until(&self, token: &str, counts: bool) {
-        for _ in 0..LOOKS_MAX {
-            if self.who(token).await.is_ok() == counts {
-                return;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("it does not come to {counts}:\n{}", self.server.log());
+        let what = format!("that a token counts becomes {counts}");
+        eventually(DEADLINE, what, async || {
+            let who = self.who(token).await;
+            (who.is_ok() == counts).then_some(()).ok_or(who)
+        })
+        .await;
     }
 }
 
@@ -151,15 +148,7 @@ async fn a_changed_configuration_counts_and_a_broken_one_does_not() {
     // One issuer goes, and what is read in the middle of a change harms nobody.
     std::fs::write(&configured.path, "jwt: [").expect("written");
     let only_two = [jwt(&configured.two.0, json!(["kubernetes"]), &plain())];
-    let looked = async {
-        while !configured.server.log().contains("the previous one is used") {
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let in_time = LOOK_PERIOD * LOOKS_MAX;
-    tokio::time::timeout(in_time, looked)
-        .await
-        .expect("a warning");
+    configured.server.logged("the previous one is used").await;
     assert!(configured.who(&of_one).await.is_ok());
     std::fs::write(&configured.path, configuration(&only_two, &anonymous())).expect("written");
     configured.until(&of_one, false).await;

@@ -3,10 +3,11 @@
 use futures::AsyncBufReadExt;
 use futures::future::join_all;
 use http::Request;
+use ringwatch_testing::eventually::DEADLINE;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, kinds};
-use super::{Cluster, STRATEGIC, WAIT_MAX};
+use super::{Cluster, STRATEGIC};
 
 const NAMESPACE: &str = "lives";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -216,7 +217,7 @@ impl<'a> Life<'a> {
             }
             events
         };
-        let read = tokio::time::timeout(WAIT_MAX, reading).await;
+        let read = tokio::time::timeout(DEADLINE, reading).await;
         read.unwrap_or_else(|_| panic!("{}: the watch did not tell the end", self.here))
     }
 

@@ -6,18 +6,12 @@ mod lives;
 mod pods;
 mod volumes;
 
-use std::time::Duration;
-
 use http::{Method, Request};
 use kube::client::Body;
 use ringwatch_server::InProcessServer;
 use serde_json::{Value, json};
 
 use crate::support::in_process;
-
-/// How often a condition is looked at, and for how long at most.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";

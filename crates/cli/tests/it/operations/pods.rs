@@ -1,5 +1,6 @@
 //! Pods of classes of runtimes, and what every pod and node gets before webhooks see it.
 
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -138,15 +139,15 @@ async fn policies_see_what_nodes_and_pods_get() {
     let node = json!({"metadata": {"name": "n"}});
     for (path, object) in [(PODS, pod("p", json!({}))), ("/api/v1/nodes", node)] {
         let path = format!("{path}?dryRun=All");
-        let looking = async {
-            // Policies are followed a moment after they are written.
-            while cluster.post(&path, &object).await.is(201, "an object")["metadata"]["labels"]["seen"]
-                != "yes"
-            {
-                tokio::time::sleep(super::LOOK_PERIOD).await;
-            }
-        };
-        let looked = tokio::time::timeout(super::WAIT_MAX, looking).await;
-        looked.unwrap_or_else(|_| panic!("{path}: the policy has not seen it"));
+        // Policies are followed a moment after they are written.
+        eventually(
+            DEADLINE,
+            format!("{path}: the policy sees it"),
+            async || {
+                let made = cluster.post(&path, &object).await.is(201, "an object");
+                made["metadata"]["labels"]["seen"] == "yes"
+            },
+        )
+        .await;
     }
 }

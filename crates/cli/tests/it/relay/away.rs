@@ -65,24 +65,27 @@ async fn reads_of_any_version_say_how_old_they_are_while_the_upstream_is_away() 
     let mut pair = Pair::start(&[], &[flag]).await;
     pair.create(CONFIG_MAPS, &config_map("a")).await;
     let one = format!("{CONFIG_MAPS}/a?resourceVersion=0");
-    let list = get(&pair.relayed, ANY).await;
+    let list = until_listed(&pair.relayed, ANY, &["a"]).await;
     // What is asked for while the upstream is away must have been allowed before.
     assert_eq!(get(&pair.relayed, &one).await.status, 200);
     pair.grant("joe", Some("default"), &may_read()).await;
     let joe = pair.relay.client_with_token("joe-token").await;
-    eventually("joe may read", async || get(&joe, ANY).await.status == 200).await;
+    eventually(DEADLINE, "joe may read", async || {
+        get(&joe, ANY).await.status == 200
+    })
+    .await;
     let mut events = Watch::open(&pair.relayed, &format!("{ANY}&watch=1")).await;
     assert_eq!(
         events.next_name().await,
         ("ADDED".to_owned(), "a".to_owned())
     );
-    eventually("there is a watch upstream", async || {
+    eventually(DEADLINE, "there is a watch upstream", async || {
         age(&get(&pair.relayed, ANY).await).is_none()
             && metric(&pair.relayed, AWAY, &[]).await < 0.5
     })
     .await;
     pair.upstream.kill();
-    eventually("lists say their age", async || {
+    eventually(DEADLINE, "lists say their age", async || {
         age(&get(&pair.relayed, ANY).await) > Some(0)
     })
     .await;
@@ -116,7 +119,7 @@ async fn reads_of_any_version_say_how_old_they_are_while_the_upstream_is_away() 
         events.next_name().await,
         ("ADDED".to_owned(), "d".to_owned())
     );
-    eventually("no answer is old", async || {
+    eventually(DEADLINE, "no answer is old", async || {
         age(&get(&pair.relayed, ANY).await).is_none()
     })
     .await;
@@ -170,8 +173,11 @@ async fn an_upstream_in_an_older_state_ends_watches_and_shows_nothing_that_is_go
         pair.create(CONFIG_MAPS, &config_map(&format!("before{number}")))
             .await;
     }
-    let list = get(&pair.relayed, ANY).await;
-    assert_eq!(list.names().len(), 30);
+    let listed = eventually(DEADLINE, "all are listed", async || {
+        let list = get(&pair.relayed, ANY).await;
+        (list.names().len() == 30).then_some(list)
+    });
+    let list = listed.await;
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", list.version());
     let mut events = Watch::open(&pair.relayed, &path).await;
     pair.create(CONFIG_MAPS, &config_map("last")).await;
@@ -190,7 +196,7 @@ async fn an_upstream_in_an_older_state_ends_watches_and_shows_nothing_that_is_go
         "the versions have fallen"
     );
     // No read is wrong in between: it shows the old objects or the new ones.
-    eventually("the new state is there", async || {
+    eventually(DEADLINE, "the new state is there", async || {
         let list = get(&pair.relayed, ANY).await;
         if list.status != 200 {
             return false;

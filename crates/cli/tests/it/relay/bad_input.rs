@@ -118,9 +118,13 @@ async fn says(kubeconfig: &Path, words: &str) -> Server {
         "/api/v1/configmaps?resourceVersion=0",
         "/api/v1/secrets",
     ] {
-        let answer = get(&client, path).await;
-        assert_eq!(answer.status, 503, "{path}: {answer:?}");
-        assert!(answer.text().contains(words), "{path}: {answer:?}");
+        // At first it may say that nobody listens yet.
+        eventually(DEADLINE, format!("{path} says {words:?}"), async || {
+            let answer = get(&client, path).await;
+            assert_eq!(answer.status, 503, "{path}: {answer:?}");
+            answer.text().contains(words).then_some(()).ok_or(answer)
+        })
+        .await;
     }
     relay
 }
@@ -135,7 +139,7 @@ async fn an_upstream_that_is_not_there_yet_is_waited_for() {
     let direct = upstream.client().await;
     create(&direct, CONFIG_MAPS, &config_map("a")).await;
     let relayed = admin(&relay).await;
-    eventually("the relay serves it", async || {
+    eventually(DEADLINE, "the relay serves it", async || {
         let list = get(&relayed, &format!("{CONFIG_MAPS}?resourceVersion=0")).await;
         list.status == 200 && list.names() == ["a"]
     })
@@ -205,11 +209,10 @@ async fn a_certificate_that_does_not_hold_is_told() {
             ),
         ];
         let upstream = Server::start(&[&flags[0], &flags[1]]);
-        eventually("it has written its kubeconfig", async || {
-            upstream.kubeconfig().exists()
-        })
-        .await;
-        let known = Kubeconfig::read_from(upstream.kubeconfig()).unwrap();
+        let known = eventually(DEADLINE, "it has written its kubeconfig", async || {
+            Kubeconfig::read_from(upstream.kubeconfig())
+        });
+        let known = known.await;
         let mut known = serde_json::to_value(known).unwrap();
         let cluster = known["clusters"][0]["cluster"].as_object_mut().unwrap();
         cluster.remove("certificate-authority-data");

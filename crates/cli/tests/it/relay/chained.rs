@@ -13,7 +13,7 @@ async fn a_relay_serves_another_relay() {
     let far = admin(&second).await;
     let first = create(&far, CONFIG_MAPS, &config_map("a")).await;
     let any = format!("{CONFIG_MAPS}?resourceVersion=0");
-    assert_eq!(get(&far, &any).await.names(), ["a"]);
+    until_listed(&far, &any, &["a"]).await;
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&first));
     let mut events = Watch::open(&far, &path).await;
     for number in 0..20 {

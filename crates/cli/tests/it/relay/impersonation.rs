@@ -25,11 +25,11 @@ async fn who_may_impersonate_acts_as_the_other_through_a_relay_too() {
     let ann = pair.upstream.client_with_token("ann-token").await;
     let ann_relayed = pair.relay.client_with_token("ann-token").await;
     let joe = [("Impersonate-User", "joe")];
-    eventually("ann may act as joe", async || {
+    eventually(DEADLINE, "ann may act as joe", async || {
         who(&ann, &joe).await.status == 201
     })
     .await;
-    eventually("joe may read", async || {
+    eventually(DEADLINE, "joe may read", async || {
         send(&ann, "GET", CONFIG_MAPS, &joe, &Value::Null)
             .await
             .status
@@ -72,9 +72,8 @@ async fn who_may_impersonate_acts_as_the_other_through_a_relay_too() {
                 "/api/v1/configmaps?resourceVersion=0",
                 "/api/v1/namespaces/default/secrets",
             ] {
-                let expected = send(direct, "GET", path, headers, &Value::Null).await;
-                let through = send(relayed, "GET", path, headers, &Value::Null).await;
-                through.is_like(&expected, &format!("{path} of {what}"));
+                let doors = (direct, relayed);
+                are_alike(doors, path, headers, &format!("{path} of {what}")).await;
             }
         }
     }
@@ -111,7 +110,7 @@ async fn front_proxies_name_their_users_and_nobody_else_does() {
         json!({"username": "cat", "groups": groups, "extra": {"scopes": ["all"]}})
     );
     let any = "/api/v1/namespaces/default/configmaps?resourceVersion=0";
-    eventually("cat may read", async || {
+    eventually(DEADLINE, "cat may read", async || {
         send(&front, "GET", any, &cat, &Value::Null).await.status == 200
     })
     .await;

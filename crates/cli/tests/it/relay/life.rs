@@ -15,11 +15,9 @@ async fn caches_that_are_named_are_filled_before_anybody_asks() {
     create(&direct, CONFIG_MAPS, &config_map("a")).await;
     let mut relay = Server::relay(&upstream.kubeconfig(), &[flag]);
     relay.client().await;
-    eventually("it has said where it is", async || {
-        relay.log().contains("relays a Kubernetes API at")
-    })
-    .await;
+    relay.logged("relays a Kubernetes API at").await;
     eventually(
+        DEADLINE,
         "the upstream knows the relay's watch by its name",
         async || {
             let state = get(&direct, "/debug/ui/state").await.json();
@@ -33,11 +31,22 @@ async fn caches_that_are_named_are_filled_before_anybody_asks() {
         },
     )
     .await;
-    let warned = relay.log();
-    assert!(
-        warned.contains("cannot be cached") && warned.contains("things"),
-        "{warned}"
-    );
+    // A cache is filled before it is watched for.
+    eventually(DEADLINE, "leases are watched too", async || {
+        let watches = [("verb", "WATCH"), ("resource", "leases")];
+        metric(&direct, "apiserver_longrunning_requests", &watches).await > 0.5
+    })
+    .await;
+    eventually(
+        DEADLINE,
+        "it says that things cannot be cached",
+        async || {
+            let log = relay.log();
+            let mut lines = log.lines();
+            lines.any(|it| it.contains("cannot be cached") && it.contains("things"))
+        },
+    )
+    .await;
     upstream.kill();
     let relayed = admin(&relay).await;
     // Nobody has asked before, so what the API has is not known, and what is known is enough.

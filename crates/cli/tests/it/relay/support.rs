@@ -3,7 +3,6 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -15,16 +14,11 @@ use kube::Client;
 use kube::client::Body;
 use kube::config::{AuthInfo, Kubeconfig};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
+pub(super) use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::certificates::Authority;
 use crate::support::server::Server;
-
-/// Maximum time of an answer, or until an event comes.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a condition is looked at, and how many times at most: a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 1200;
 
 pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(super) const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -103,6 +97,16 @@ impl Pair {
         let path = format!("{RBAC}/namespaces/default/rolebindings/{user}");
         let answer = send(&self.direct, "DELETE", &path, &[], &Value::Null).await;
         assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    /// Reads a path through the relay until the upstream is no longer asked for it: until the relay's cache is filled.
+    pub(super) async fn until_cached(&self, client: &Client, path: &str, resource: &str) {
+        eventually(DEADLINE, format!("{path} is cached"), async || {
+            let before = self.upstream_requests("LIST", resource).await;
+            assert_eq!(get(client, path).await.status, 200, "{path}");
+            self.upstream_requests("LIST", resource).await - before < 0.5
+        })
+        .await;
     }
 
     /// Returns how many requests of a verb for a resource the upstream has answered.
@@ -327,7 +331,7 @@ pub(super) async fn try_send(
             body: body.to_bytes(),
         })
     };
-    tokio::time::timeout(PATIENCE, asked)
+    tokio::time::timeout(DEADLINE, asked)
         .await
         .map_err(|_| "no answer".to_owned())?
 }
@@ -335,6 +339,24 @@ pub(super) async fn try_send(
 /// Gets a path.
 pub(super) async fn get(client: &Client, path: &str) -> Answer {
     send(client, "GET", path, &[], &Value::Null).await
+}
+
+/// Asserts that a path is answered alike at both doors. A list tells the version of the store, which the server's own writes
+/// raise: so the upstream is asked before and after, until nothing was written in between.
+pub(super) async fn are_alike(
+    (direct, relayed): (&Client, &Client),
+    path: &str,
+    headers: &[(&str, &str)],
+    what: &str,
+) {
+    let quiet = eventually(DEADLINE, "nothing is written for a moment", async || {
+        let asked = async |client| send(client, "GET", path, headers, &Value::Null).await;
+        let (expected, through) = (asked(direct).await, asked(relayed).await);
+        let is_same = asked(direct).await.body == expected.body;
+        is_same.then_some((expected, through))
+    });
+    let (expected, through) = quiet.await;
+    through.is_like(&expected, what);
 }
 
 /// Creates an object.
@@ -358,15 +380,17 @@ pub(super) async fn metric(client: &Client, name: &str, labels: &[(&str, &str)])
     values.sum()
 }
 
-/// Looks until a condition holds.
-pub(super) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if holds().await {
-            return;
+/// Reads a list until it has exactly these names, and returns it. A list of any version may be older than a write, also the
+/// upstream's, which answers while the relay's cache is filled.
+pub(super) async fn until_listed(client: &Client, path: &str, names: &[&str]) -> Answer {
+    let listed = eventually(DEADLINE, format!("{path} has {names:?}"), async || {
+        let list = get(client, path).await;
+        if list.status == 200 && list.names() == names {
+            return Ok(list);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("it did not come about that {what}");
+        Err(list)
+    });
+    listed.await
 }
 
 /// A watch, whose events are read one after the other.
@@ -387,7 +411,7 @@ impl Watch {
 
     /// Returns the next event; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Value> {
-        let next = tokio::time::timeout(PATIENCE, self.next_line()).await;
+        let next = tokio::time::timeout(DEADLINE, self.next_line()).await;
         let line = next.expect("an event in time")?;
         Some(serde_json::from_slice(&line).unwrap())
     }

@@ -19,8 +19,8 @@ fn watch(version: &str) -> String {
 async fn a_watch_goes_on_at_the_other_door() {
     let pair = Pair::start(&[], &[]).await;
     pair.create(CONFIG_MAPS, &config_map("first")).await;
-    let list = get(&pair.relayed, &format!("{CONFIG_MAPS}?resourceVersion=0")).await;
-    assert_eq!(list.names(), ["first"]);
+    let any = format!("{CONFIG_MAPS}?resourceVersion=0");
+    let list = until_listed(&pair.relayed, &any, &["first"]).await;
     let mut version = list.version();
     let names: Vec<_> = (0..MOVES).map(|number| format!("c{number}")).collect();
     for name in &names {
@@ -51,6 +51,8 @@ async fn a_list_goes_on_at_the_other_door() {
     }
     for first in ["limit=2", "limit=2&resourceVersion=0"] {
         for (from, to) in [(&pair.relayed, &pair.direct), (&pair.direct, &pair.relayed)] {
+            // A list of the newest state, for which the cache waits until it has the deletion of the round before.
+            get(from, CONFIG_MAPS).await;
             let page = get(from, &format!("{CONFIG_MAPS}?{first}")).await;
             // What a cache answers at any version it may answer as a whole.
             if page.names().len() > 2 {
@@ -230,18 +232,25 @@ async fn watches_come_as_tables_and_as_metadata() {
     let first = pair.create(CONFIG_MAPS, &config_map("a")).await;
     get(&pair.relayed, &format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     pair.create(CONFIG_MAPS, &config_map("b")).await;
-    let path = format!("{}&timeoutSeconds=1", watch(&version(&first)));
-    for accept in [
+    // Both caches have the second one now, so that a watch has it at once.
+    for door in [&pair.direct, &pair.relayed] {
+        get(door, CONFIG_MAPS).await;
+    }
+    let path = format!("{}&timeoutSeconds=5", watch(&version(&first)));
+    let protobuf = format!("{PROTOBUF};stream=watch");
+    let accepted = [
         "application/json;as=Table;v=v1;g=meta.k8s.io",
         "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-        &format!("{PROTOBUF};stream=watch"),
-    ] {
-        let accept = [("Accept", accept)];
-        let expected = send(&pair.direct, "GET", &path, &accept, &Value::Null).await;
+        &protobuf,
+    ];
+    let watches = accepted.map(async |accepted| {
+        let accept = [("Accept", accepted)];
+        let watched = |door| send(door, "GET", &path, &accept, &Value::Null);
+        let (expected, through) = futures::join!(watched(&pair.direct), watched(&pair.relayed));
         assert!(!expected.body.is_empty());
-        let through = send(&pair.relayed, "GET", &path, &accept, &Value::Null).await;
         through.is_like(&expected, &format!("{path} as {accept:?}"));
-    }
+    });
+    futures::future::join_all(watches).await;
 }
 
 #[tokio::test]

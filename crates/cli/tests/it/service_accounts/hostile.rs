@@ -1,14 +1,9 @@
-//! Tokens that somebody has tampered with or made up: all are refused, soon.
-
-use std::time::Instant;
+//! Tokens that somebody has tampered with or made up: all are refused.
 
 use http::StatusCode;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 
 use super::*;
-
-/// Within what time even the worst token must be answered.
-const SOON: Duration = Duration::from_secs(5);
 
 /// The head of a client that is not authenticated may have so many bytes.
 const FIRST_HEAD_BYTES_MAX: usize = 64 << 10;
@@ -61,7 +56,7 @@ fn encoded(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_forged_token_is_refused_soon() {
+async fn a_forged_token_is_refused() {
     let fixture = Fixture::start(&[]).await;
     let forger = Forger::new(&fixture).await;
     let good = forger.sign();
@@ -78,15 +73,14 @@ async fn a_forged_token_is_refused_soon() {
         wrong_forms(&good),
     ];
     for (what, token) in forged.concat() {
-        let started = Instant::now();
         // A stranger's head has a smaller limit than a token.
         let refused = if token.len() > FIRST_HEAD_BYTES_MAX {
             "431 431 Request Header Fields Too Large"
         } else {
             "401 Unauthorized"
         };
-        assert_eq!(fixture.who(&token).await, Err(refused.to_owned()), "{what}");
-        assert!(started.elapsed() < SOON, "{what}: {:?}", started.elapsed());
+        let answer = tokio::time::timeout(DEADLINE, fixture.who(&token)).await;
+        assert_eq!(answer, Ok(Err(refused.to_owned())), "{what}");
     }
     assert!(
         fixture.who(&good).await.is_ok(),
@@ -178,19 +172,16 @@ fn wrong_forms(good: &str) -> Vec<(&'static str, String)> {
 
 /// A token that does not even fit into a request's head is refused there, as in kube-apiserver.
 #[tokio::test]
-async fn a_token_of_a_megabyte_is_refused_soon() {
+async fn a_token_of_a_megabyte_is_refused() {
     let fixture = Fixture::start(&[]).await;
-    let started = Instant::now();
-    let refused = fixture
-        .who(&"x".repeat(1 << 20))
-        .await
-        .expect_err("refused");
+    let token = "x".repeat(1 << 20);
+    let answer = tokio::time::timeout(DEADLINE, fixture.who(&token)).await;
+    let refused = answer.expect("an answer in time").expect_err("refused");
     let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.as_str();
     assert!(
         refused.starts_with("401") || refused.starts_with(too_large),
         "{refused}"
     );
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
 }
 
 /// The public key as the key set shows it, in PEM.

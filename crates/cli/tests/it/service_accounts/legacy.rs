@@ -54,11 +54,7 @@ async fn a_token_in_a_secret_is_valid_as_long_as_the_secret() {
         "{used}"
     );
     delete(&fixture, "legacy").await;
-    let mut looks = 0..LOOKS_MAX;
-    while fixture.who(&token).await.is_ok() {
-        looks.next().expect("refused once the Secret is gone");
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
+    fixture.until_refused(&token).await;
     // A Secret of the same name with another token does not make it valid.
     let other = json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": "legacy",
         "annotations": {"kubernetes.io/service-account.name": "robot"}},

@@ -43,8 +43,10 @@ async fn the_log_says_why_pods_are_refused_where_nobody_makes_accounts() {
         let refused = refused.expect_err("no account");
         assert!(refused.ends_with("serviceaccount \"default\" not found"));
     }
+    let why = "--disable-admission-plugins=ServiceAccount";
+    fixture.server.logged(why).await;
     let log = fixture.server.log();
-    let said = log.matches("--disable-admission-plugins=ServiceAccount");
+    let said = log.matches(why);
     assert_eq!(said.count(), 1, "{log}");
 }
 

@@ -55,13 +55,10 @@ async fn give(fixture: &Fixture, name: &str, verb: &str, mut subject: Value) {
 }
 
 async fn until_allowed(client: &kube::Client, path: &str) {
-    for _ in 0..LOOKS_MAX {
-        if ask(client, Method::GET, path, &Value::Null).await.is_ok() {
-            return;
-        }
-        tokio::time::sleep(LOOK_PERIOD).await;
-    }
-    panic!("{path} is still refused");
+    eventually(DEADLINE, format!("{path} is allowed"), async || {
+        ask(client, Method::GET, path, &Value::Null).await
+    })
+    .await;
 }
 
 /// A certificate of the admin's names, signed by an authority of the same name as the server's own.

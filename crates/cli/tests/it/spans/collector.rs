@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-use super::{LOOK_PERIOD, LOOKS_MAX};
+use super::{DEADLINE, eventually};
 
 /// How a collector answers.
 #[derive(Clone, Copy)]
@@ -120,16 +120,16 @@ impl Collector {
     /// The spans of a trace once there is one with this name, in the order of their starts.
     pub(super) async fn trace(&self, trace_id: &str, name: &str) -> Vec<Exported> {
         let is_here = |it: &&Exported| hex(&it.span.trace_id) == trace_id;
-        for _ in 0..LOOKS_MAX {
-            let taken = self.taken.lock().unwrap().clone();
+        let taken = eventually(DEADLINE, format!("{name} in {trace_id}"), async || {
+            let taken = self.all();
             let mut trace: Vec<Exported> = taken.iter().filter(is_here).cloned().collect();
             if trace.iter().any(|it| it.span.name == name) {
                 trace.sort_by_key(|it| it.span.start_time_unix_nano);
-                return trace;
+                return Ok(trace);
             }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-        panic!("no {name} in {trace_id}: {:?}", self.taken.lock().unwrap());
+            Err(taken)
+        });
+        taken.await
     }
 
     /// All spans that were exported.

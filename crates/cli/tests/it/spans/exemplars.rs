@@ -4,10 +4,18 @@ use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 use super::collector::{Collector, Manner, named};
-use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, start};
+use super::{
+    CONFIG_MAPS, DEADLINE, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, eventually, start,
+};
 use crate::support::in_process::client;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+/// The families with an exemplar of each request that is answered.
+const OF_REQUESTS: [&str; 3] = [
+    "apiserver_request_duration_seconds",
+    "apiserver_request_sli_duration_seconds",
+    "apiserver_response_sizes",
+];
 const OPEN_METRICS: &str = "application/openmetrics-text;version=1.0.0;q=0.6,*/*;q=0.2";
 
 /// Returns the media type of `/metrics` and its text.
@@ -41,7 +49,20 @@ async fn sampled_requests_are_exemplars_in_open_metrics() {
     let admin = client(&server).await;
     assert_eq!(ask(&admin, "GET", CONFIG_MAPS, SAMPLED, "").await, 200);
     assert_eq!(ask(&admin, "GET", SECRETS, NOT_SAMPLED, "").await, 200);
-    let (media_type, text) = scrape(&admin, OPEN_METRICS).await;
+    // A request is counted when its answer is gone, which a client may know before the server.
+    let counted = eventually(DEADLINE, "both requests are counted", async || {
+        let (media_type, text) = scrape(&admin, OPEN_METRICS).await;
+        let is_counted = |resource: &str| {
+            let resource = format!("resource=\"{resource}\"");
+            OF_REQUESTS.iter().all(|family| {
+                let bucket = format!("{family}_bucket{{");
+                text.lines()
+                    .any(|it| it.starts_with(&bucket) && it.contains(&resource))
+            })
+        };
+        (is_counted("configmaps") && is_counted("secrets")).then_some((media_type, text))
+    });
+    let (media_type, text) = counted.await;
     assert_eq!(
         media_type,
         "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
@@ -53,11 +74,7 @@ async fn sampled_requests_are_exemplars_in_open_metrics() {
         "{{trace_id=\"{TRACE}\",span_id=\"{}\"}} ",
         named(&trace, name).id()
     );
-    for family in [
-        "apiserver_request_duration_seconds",
-        "apiserver_request_sli_duration_seconds",
-        "apiserver_response_sizes",
-    ] {
+    for family in OF_REQUESTS {
         let found = exemplars(&text, family, "configmaps");
         let [exemplar] = found[..] else {
             panic!("{family}: {found:?}");

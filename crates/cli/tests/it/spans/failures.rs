@@ -7,9 +7,12 @@ use ringwatch_server::InProcessServer;
 use ringwatch_testing::reserved_port::ReservedPort;
 
 use super::collector::{Collector, Manner};
-use super::{CONFIG_MAPS, LOOKS_MAX, ask, config, flag, start};
+use super::{CONFIG_MAPS, DEADLINE, ask, config, eventually, flag, start};
 use crate::support::in_process::client;
 use crate::support::server::Server;
+
+/// The number of requests between two looks.
+const ASKED_AT_ONCE: usize = 20;
 
 /// The value of a sample of `/metrics`.
 async fn sample(server: &InProcessServer, name: &str) -> u64 {
@@ -26,13 +29,13 @@ async fn sample(server: &InProcessServer, name: &str) -> u64 {
 /// Makes requests, all sampled, until the sample is there.
 async fn ask_until(server: &InProcessServer, name: &str) {
     let admin = client(server).await;
-    for _ in 0..LOOKS_MAX {
-        assert_eq!(ask(&admin, "GET", CONFIG_MAPS, "", "").await, 200);
-        if sample(server, name).await > 0 {
-            return;
+    eventually(DEADLINE, format!("{name} rises"), async || {
+        for _ in 0..ASKED_AT_ONCE {
+            assert_eq!(ask(&admin, "GET", CONFIG_MAPS, "", "").await, 200);
         }
-    }
-    panic!("{name} stays 0");
+        sample(server, name).await > 0
+    })
+    .await;
 }
 
 #[tokio::test]

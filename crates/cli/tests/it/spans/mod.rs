@@ -8,19 +8,15 @@ mod traces;
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use http::Request;
 use ringwatch_server::{Builder, InProcessServer};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use tempfile::NamedTempFile;
 
-/// How often a condition is looked at, and how many times at most: a minute in all.
-const LOOK_PERIOD: Duration = Duration::from_millis(20);
-const LOOKS_MAX: u32 = 3_000;
-
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// The parameters of a watch that begins with the state and ends after a second.
-const WATCH_LIST: &str = "watch=1&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true\
+/// The parameters of a watch that begins with the state and ends after some seconds, in which a busy machine sends the state.
+const WATCH_LIST: &str = "watch=1&timeoutSeconds=5&sendInitialEvents=true&allowWatchBookmarks=true\
     &resourceVersionMatch=NotOlderThan";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -6,14 +6,15 @@ use ringwatch_server::InProcessServer;
 use serde_json::json;
 
 use super::collector::{Collector, Manner, hex, named};
-use super::{CONFIG_MAPS, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, flag, start};
+use super::{
+    CONFIG_MAPS, DEADLINE, NOT_SAMPLED, SAMPLED, TRACE, WATCH_LIST, ask, config, eventually, flag,
+    start,
+};
 use crate::support::etcd::Etcd;
 use crate::support::in_process::{client, client_with};
 use crate::support::server::Server;
 use crate::support::webhook::{Reply, Webhook};
 
-/// How often a namespace is asked for that a server creates when it starts.
-const NAMESPACE_LOOKS_MAX: usize = 10_000;
 const CALLER: &str = "00f067aa0ba902b7";
 
 #[tokio::test]
@@ -104,15 +105,10 @@ async fn callers_who_are_not_trusted_begin_traces_of_their_own() {
             .get("http.response.status_code")
             .is_some_and(|it| it == "403")
     };
-    let mut found = None;
-    for _ in 0..super::LOOKS_MAX {
-        found = collector.all().iter().find(is_hers).cloned();
-        if found.is_some() {
-            break;
-        }
-        tokio::time::sleep(super::LOOK_PERIOD).await;
-    }
-    let request = found.expect("her request");
+    let found = eventually(DEADLINE, "her request", async || {
+        collector.all().iter().find(is_hers).cloned()
+    });
+    let request = found.await;
     assert_ne!(hex(&request.span.trace_id), TRACE);
     assert_eq!(request.parent(), "");
     assert_eq!(hex(&request.span.links[0].trace_id), TRACE);
@@ -134,19 +130,16 @@ async fn configure(admin: &kube::Client, webhook: &Webhook) {
             "name": "spans.example.com", "clientConfig": webhook.client_config("/spans"),
             "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"],
                 "resources": ["configmaps"]}],
-            "admissionReviewVersions": ["v1"], "sideEffects": "None"}]});
+            "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 30}]});
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let created = ask(admin, "POST", path, "", &configuration.to_string()).await;
     assert_eq!(created, 201);
-    for _ in 0..super::LOOKS_MAX {
+    eventually(DEADLINE, "the webhook is asked", async || {
         let dry = format!("{CONFIG_MAPS}?dryRun=All");
         assert_eq!(ask(admin, "POST", &dry, "", &config_map("dry")).await, 201);
-        if !webhook.take("/spans").is_empty() {
-            return;
-        }
-        tokio::time::sleep(super::LOOK_PERIOD).await;
-    }
-    panic!("the webhook is not asked");
+        !webhook.take("/spans").is_empty()
+    })
+    .await;
 }
 
 fn config_map(name: &str) -> String {
@@ -231,14 +224,10 @@ async fn a_server_that_ends_while_it_starts_flushes_its_spans() {
     let mut server = Server::start(&["--etcd-servers", &etcd.endpoint(), &flag(&file)]);
     let admin = server.client_once("/livez/ping").await;
     let path = "/api/v1/namespaces/default";
-    let mut asked = 0;
-    while ask(&admin, "GET", path, "", "").await != 200 {
-        asked += 1;
-        assert!(
-            asked < NAMESPACE_LOOKS_MAX,
-            "the namespace is created first"
-        );
-    }
+    eventually(DEADLINE, "the namespace is created first", async || {
+        ask(&admin, "GET", path, "", "").await == 200
+    })
+    .await;
     assert_eq!(ask(&admin, "GET", path, SAMPLED, "").await, 200);
     server.stop().await;
     assert!(!server.log().contains("serves the Kubernetes API at"));

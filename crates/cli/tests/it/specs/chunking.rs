@@ -1,11 +1,10 @@
 //! A list goes on after its version has been compacted, though what follows is of another one.
 
-use std::time::Duration;
-
 use http::{Method, StatusCode};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{Admin, LOOK_PERIOD, WAIT_SECONDS_MAX};
+use super::Admin;
 
 const TEMPLATES: &str = "/api/v1/namespaces/default/podtemplates";
 const COUNT: usize = 7;
@@ -37,18 +36,11 @@ async fn a_list_goes_on_when_its_version_is_compacted() {
 /// Asks for the second page until its version is gone, and gives the token with which it goes on.
 async fn expired(admin: &Admin, token: &str) -> String {
     let path = format!("{TEMPLATES}?limit=2&continue={token}");
-    let asking = async {
-        loop {
-            let answer = admin.send(Method::GET, &path, "application/json", "").await;
-            if answer.status != StatusCode::OK {
-                return answer;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let answer = tokio::time::timeout(at_most, asking).await;
-    let answer = answer.expect("the version is compacted");
+    let answer = eventually(DEADLINE, "the version is compacted", async || {
+        let answer = admin.send(Method::GET, &path, "application/json", "").await;
+        (answer.status != StatusCode::OK).then_some(answer)
+    });
+    let answer = answer.await;
     let (code, reason, _) = answer.failure();
     assert_eq!((code, reason), (410, "Expired"));
     text(&answer.body, "continue").to_owned()

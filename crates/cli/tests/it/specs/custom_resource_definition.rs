@@ -1,11 +1,10 @@
 //! Objects are read by what their definition says now.
 
-use std::time::Duration;
-
 use http::{Method, StatusCode};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
-use super::{Admin, LOOK_PERIOD, WAIT_SECONDS_MAX, gear};
+use super::{Admin, gear};
 
 const A: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/a";
 const B: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/b";
@@ -82,16 +81,9 @@ async fn until_refused(admin: &Admin, gears: &str) {
     let mut tried = gear("tried");
     tried["b"] = json!("X");
     let path = format!("{gears}?dryRun=All");
-    let trying = async {
-        loop {
-            let answer = admin.send(Method::POST, &path, "application/json", &tried);
-            if answer.await.status == StatusCode::UNPROCESSABLE_ENTITY {
-                return;
-            }
-            tokio::time::sleep(LOOK_PERIOD).await;
-        }
-    };
-    let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-    let refused = tokio::time::timeout(at_most, trying).await;
-    refused.expect("the schema refuses it");
+    eventually(DEADLINE, "the schema refuses it", async || {
+        let answer = admin.send(Method::POST, &path, "application/json", &tried);
+        answer.await.status == StatusCode::UNPROCESSABLE_ENTITY
+    })
+    .await;
 }

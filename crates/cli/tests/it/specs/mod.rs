@@ -5,18 +5,12 @@ mod custom_resource_definition;
 mod field_validation;
 mod flow_control;
 
-use std::time::Duration;
-
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 
 use crate::support::server::Server;
-
-/// Whatever is waited for comes within this time.
-const WAIT_SECONDS_MAX: u64 = 60;
-/// How often it is looked.
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 /// The admin of a server of one's own.
 struct Admin {
@@ -99,18 +93,14 @@ impl Admin {
 
     /// Looks at an object until it is as it should be.
     async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let looking = async {
-            loop {
-                let found = self.get(path).await;
-                if is_so(&found) {
-                    return found;
-                }
-                tokio::time::sleep(LOOK_PERIOD).await;
+        let found = eventually(DEADLINE, format!("{path} becomes so"), async || {
+            let found = self.get(path).await;
+            if is_so(&found) {
+                return Ok(found);
             }
-        };
-        let at_most = Duration::from_secs(WAIT_SECONDS_MAX);
-        let found = tokio::time::timeout(at_most, looking).await;
-        found.unwrap_or_else(|_| panic!("{path} did not become so"))
+            Err(found)
+        });
+        found.await
     }
 
     /// Defines cluster-wide Gears in example.com/v1, and gives the path of the definition and of the gears once they
@@ -131,13 +121,14 @@ impl Admin {
             }),
         )
         .await;
-        let served = |groups: &Value| {
-            let groups = groups["groups"].as_array();
-            groups.is_some_and(|it| it.iter().any(|group| group["name"] == "example.com"))
-        };
-        self.until("/apis", served).await;
-        let definition = format!("{DEFINITIONS}/gears.example.com");
-        (definition, "/apis/example.com/v1/gears".to_owned())
+        let gears = "/apis/example.com/v1/gears".to_owned();
+        eventually(DEADLINE, "gears are served", async || {
+            // What is not served yet is answered by a text.
+            let list = Request::get(&gears).body(Vec::new());
+            self.client.request_text(list.expect("a request")).await
+        })
+        .await;
+        (format!("{DEFINITIONS}/gears.example.com"), gears)
     }
 }
 

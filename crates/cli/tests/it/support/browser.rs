@@ -4,17 +4,14 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
+use ringwatch_testing::eventually::DEADLINE;
 use tokio::process::Command;
 
 use super::tools::{find, skipped};
 
 /// Where browsers of the kind that tests drive are found.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-
-/// No page takes longer.
-const SCREENSHOT_SECONDS_MAX: u64 = 60;
 
 /// Flags of a browser without a window that asks nobody but the page's server.
 pub(super) const QUIET: [&str; 8] = [
@@ -88,8 +85,7 @@ impl Picture {
             .arg(format!("file://{}", page.display()))
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        let at_most = Duration::from_secs(SCREENSHOT_SECONDS_MAX);
-        let output = tokio::time::timeout(at_most, screenshot.output()).await;
+        let output = tokio::time::timeout(DEADLINE, screenshot.output()).await;
         let output = output.expect("a picture in time").expect("a browser");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{case}: {said}");

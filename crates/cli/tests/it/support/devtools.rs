@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -13,13 +13,6 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::browser::{QUIET, browser};
-
-/// How often a page is looked at until it shows something, and how many times at most: a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 1200;
-
-/// No call of the browser takes longer.
-const CALL_SECONDS_MAX: u64 = 60;
 
 /// An open page. Dropping it ends the browser.
 #[derive(Debug)]
@@ -97,15 +90,14 @@ impl Page {
 
     /// Waits until an expression is neither false nor null nor an empty text, and returns its value.
     pub(crate) async fn until(&mut self, expression: &str) -> Value {
-        for _ in 0..LOOKS_MAX {
+        let shown = eventually(DEADLINE, expression, async || {
             let value = self.read(expression).await;
             if !matches!(value, Value::Null | Value::Bool(false)) && value != "" {
-                return value;
+                return Ok(value);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        let shown = self.read("document.body.innerText").await;
-        panic!("no page for which {expression}, but {shown}");
+            Err(self.read("document.body?.textContent").await)
+        });
+        shown.await
     }
 
     /// Presses a key by its name and its number.
@@ -132,8 +124,7 @@ impl Page {
         }
         let sent = self.socket.send(Message::text(call.to_string())).await;
         sent.expect("a browser that listens");
-        let at_most = Duration::from_secs(CALL_SECONDS_MAX);
-        let answer = tokio::time::timeout(at_most, self.answer()).await;
+        let answer = tokio::time::timeout(DEADLINE, self.answer()).await;
         let mut answer = answer.unwrap_or_else(|_| panic!("no answer to {call}"));
         assert!(answer.get("error").is_none(), "{call}: {answer}");
         answer["result"].take()
@@ -161,20 +152,18 @@ impl Page {
 
 /// Waits until the browser has written where it listens, and connects to it.
 async fn connect(browser: &mut Child, profile: &Path) -> WebSocketStream<TcpStream> {
-    for _ in 0..LOOKS_MAX {
+    let listens = eventually(DEADLINE, "the browser listens", async || {
         let ended = browser.try_wait().expect("a child");
         assert!(ended.is_none(), "the browser ended with {ended:?}");
-        let written = std::fs::read_to_string(profile.join("DevToolsActivePort"));
-        if let Some((port, path)) = written.unwrap_or_default().trim().split_once('\n') {
-            let address = format!("127.0.0.1:{port}");
-            let stream = TcpStream::connect(&address).await.expect("a connection");
-            let url = format!("ws://{address}{path}");
-            let (socket, _) = tokio_tungstenite::client_async(url, stream)
-                .await
-                .expect("a WebSocket");
-            return socket;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("the browser does not listen");
+        let written = std::fs::read_to_string(profile.join("DevToolsActivePort")).ok()?;
+        let (port, path) = written.trim().split_once('\n')?;
+        Some((format!("127.0.0.1:{port}"), path.to_owned()))
+    });
+    let (address, path) = listens.await;
+    let stream = TcpStream::connect(&address).await.expect("a connection");
+    let url = format!("ws://{address}{path}");
+    let (socket, _) = tokio_tungstenite::client_async(url, stream)
+        .await
+        .expect("a WebSocket");
+    socket
 }

@@ -3,15 +3,11 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use ringwatch_testing::eventually::{DEADLINE, eventually};
 use ringwatch_testing::reserved_port::ReservedPort;
 use tempfile::TempDir;
-
-/// How often a condition is looked at, and how many times at most: a minute in all.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: u32 = 1200;
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
@@ -90,29 +86,17 @@ impl Server {
 
     /// Waits until the server has logged something.
     pub(crate) async fn logged(&self, words: &str) {
-        for _ in 0..LOOKS_MAX {
-            if self.log().contains(words) {
-                return;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        panic!("the server did not log {words:?}");
+        let what = format!("the server logs {words:?}");
+        eventually(DEADLINE, what, async || self.log().contains(words)).await;
     }
 
     /// Waits until a server that has been told to end has drained.
     pub(crate) async fn ended(&mut self) {
-        for _ in 0..LOOKS_MAX {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                assert!(
-                    status.success(),
-                    "the server ended with {status}:\n{}",
-                    self.log()
-                );
-                return;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        panic!("the server did not end:\n{}", self.log());
+        let ended = eventually(DEADLINE, "the server ends", async || {
+            self.child.try_wait().expect("a child")
+        });
+        let status = ended.await;
+        assert!(status.success(), "it ended with {status}:\n{}", self.log());
     }
 
     /// Ends the server without a warning.
@@ -157,14 +141,12 @@ impl Server {
 
     /// A client as the admin, once this path of health says ok.
     pub(crate) async fn client_once(&mut self, path: &str) -> kube::Client {
-        for _ in 0..LOOKS_MAX {
+        let what = format!("the server says ok at {path}");
+        let client = eventually(DEADLINE, what, async || {
             assert!(self.is_running(), "the server ended:\n{}", self.log());
-            if let Some(client) = self.try_client(path).await {
-                return client;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        panic!("the server did not become ready:\n{}", self.log());
+            self.try_client(path).await
+        });
+        client.await
     }
 
     /// Reads the admin's client configuration. The server must be ready.
