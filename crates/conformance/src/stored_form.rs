@@ -14,14 +14,17 @@ pub async fn create_with_a_ttl_expires(subject: Subject) {
         .await
         .unwrap();
     subject.create("ns", "stays").await;
+    expires(&subject, "ns", "a").await;
+    subject.get("ns", "stays").await.unwrap();
+}
+
+/// Waits until an object has expired.
+async fn expires(subject: &Subject, namespace: &str, name: &str) {
     eventually(DEADLINE, "the object expires", async || {
-        subject
-            .get("ns", "a")
-            .await
-            .is_err_and(|error| error.is_not_found())
+        let read = subject.get(namespace, name).await;
+        read.is_err_and(|error| error.is_not_found())
     })
     .await;
-    subject.get("ns", "stays").await.unwrap();
 }
 
 pub async fn update_can_set_a_ttl(subject: Subject) {
@@ -31,13 +34,7 @@ pub async fn update_can_set_a_ttl(subject: Subject) {
         .update("ns", "a", UpdateOptions::default(), &mut update)
         .await
         .unwrap();
-    eventually(DEADLINE, "the object expires", async || {
-        subject
-            .get("ns", "a")
-            .await
-            .is_err_and(|error| error.is_not_found())
-    })
-    .await;
+    expires(&subject, "ns", "a").await;
 }
 
 pub async fn corrupt_objects_are_named_and_stop_no_other(subject: Subject) {
