@@ -1,7 +1,6 @@
 //! Definitions that are made to do harm: each gets its answer in bounded time and memory, and nobody else suffers.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use http::Request;
@@ -19,6 +18,10 @@ const SERVER_MIB_MAX: u64 = 1024;
 /// Maximum number of tries of what the server does while it has other work for a second or two. A test on a busy machine may
 /// miss that time, but not again and again.
 const TRIES_MAX: usize = 5;
+
+/// How many reads are answered at least while expressions are checked, which takes as long as a hundred. Where they wait for the check, it
+/// is those before and after it.
+const READS_MIN: usize = 10;
 
 fn definition(plural: &str, spec: &Value) -> Value {
     let mut kind = plural.to_owned();
@@ -196,41 +199,29 @@ async fn others_are_served_while_expressions_are_checked() {
     let rule = format!("[{}1].size() > 0", "1, ".repeat(5_000));
     let rules = vec![json!({"rule": rule}); 10];
     let spec = json!({"type": "object", "x-kubernetes-validations": rules});
-    let mut seen = Vec::new();
-    for number in 0..TRIES_MAX {
-        let body = definition(&format!("rules{number}"), &spec).to_string();
-        let (longest, taken) = longest_read_while_written(&client, body).await;
-        if longest < taken / 2 {
-            return;
-        }
-        seen.push(format!("{longest:?} of {taken:?}"));
-    }
-    panic!("each time a read waited: {seen:?}");
+    let reads = reads_while_written(&client, definition("rules", &spec).to_string()).await;
+    assert!(reads >= READS_MIN, "{reads} reads");
 }
 
-/// Writes a definition. Returns the time of the longest read meanwhile, and that of the write.
-async fn longest_read_while_written(client: &Client, body: String) -> (Duration, Duration) {
-    let begin = Instant::now();
+/// Writes a definition, and returns how many reads, one after the other, were answered meanwhile.
+async fn reads_while_written(client: &Client, body: String) -> usize {
     let written = async {
         let answer = send(client, "POST", DEFINITIONS, body).await;
         assert_eq!(answer.0, 200, "{}", answer.1);
-        begin.elapsed()
     };
-    let (mut longest, mut last) = (Duration::ZERO, begin);
-    let served = async {
+    let mut reads = 0;
+    let read = async {
         loop {
-            last = Instant::now();
             let answer = send(client, "GET", "/api/v1/namespaces", String::new()).await;
             assert_eq!(answer.0, 200, "{}", answer.1);
-            longest = longest.max(last.elapsed());
+            reads += 1;
         }
     };
-    let taken = tokio::select! {
-        taken = written => taken,
-        () = served => unreachable!(),
-    };
-    // The last read may wait still.
-    (longest.max(last.elapsed()), taken)
+    tokio::select! {
+        () = written => {}
+        () = read => unreachable!(),
+    }
+    reads
 }
 
 /// Objects of those types that are made to do harm.
